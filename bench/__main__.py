@@ -1,0 +1,58 @@
+"""`python -m bench` lists the benchmarks, `python -m bench NAME [--json FILE]` runs one.
+
+A benchmark is a module in this folder with ``async def run(options) -> Report``; its docstring's first line is its
+description. It may have ``def add_arguments(parser)`` for options of its own. Ends with status 1 if a bar does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import asyncio
+import importlib
+import sys
+from pathlib import Path
+
+from bench.report import Report, table
+
+HERE = Path(__file__).parent
+NOT_BENCHMARKS = {"__init__", "__main__", "report"}
+
+
+def available() -> dict[str, str]:
+    """Find the benchmarks and their descriptions, without importing them."""
+    found = {}
+    for path in sorted(HERE.glob("*.py")):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        if path.stem not in NOT_BENCHMARKS and any(
+            isinstance(node, ast.AsyncFunctionDef) and node.name == "run" for node in module.body
+        ):
+            found[path.stem] = (ast.get_docstring(module) or "").partition("\n")[0]
+    return found
+
+
+def main() -> int:
+    """List or run."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Steersman against something bare.")
+    parser.add_argument("name", nargs="?", help="the benchmark to run; without it they are listed")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there too")
+    options, rest = parser.parse_known_args()
+    benchmarks = available()
+    if options.name is None:
+        print(table(("name", "measures"), list(benchmarks.items())))
+        return 0
+    if options.name not in benchmarks:
+        parser.error(f"there is no benchmark {options.name!r}; there are: {', '.join(benchmarks) or 'none yet'}")
+    module = importlib.import_module(f"bench.{options.name}")
+    own = argparse.ArgumentParser(prog=f"python -m bench {options.name}", parents=[parser], add_help=False)
+    if hasattr(module, "add_arguments"):
+        module.add_arguments(own)
+    report: Report = asyncio.run(module.run(own.parse_args([options.name, *rest], options)))
+    print(report)
+    if options.json is not None:
+        report.write(options.json)
+    return 0 if report.holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

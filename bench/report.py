@@ -1,0 +1,142 @@
+"""What a benchmark hands back, as a table for people and as JSON for programs.
+
+A bar is a promise: a measured value and the limit it has to stay within. Figures are measured values without a limit:
+they explain the bars. Values are best given as ratios to something bare measured in the same run, since the speed of
+a shared machine drifts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A measured value and the limit it must not exceed (or, with ``at_least``, must reach)."""
+
+    name: str
+    value: float
+    bar: float
+    unit: str = "x"
+    at_least: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether the promise is kept; a value that is not a number keeps none."""
+        return self.value >= self.bar if self.at_least else self.value <= self.bar
+
+    def document(self) -> dict[str, Any]:
+        """Give the bar as JSON."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "bar": self.bar,
+            "unit": self.unit,
+            "at_least": self.at_least,
+            "holds": self.holds,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A measured value without a limit."""
+
+    name: str
+    value: float
+    unit: str
+
+    def document(self) -> dict[str, Any]:
+        """Give the figure as JSON."""
+        return {"name": self.name, "value": self.value, "unit": self.unit}
+
+
+def describe_machine() -> dict[str, Any]:
+    """Describe where the numbers come from: without it no two reports can be compared."""
+    described: dict[str, Any] = {
+        "python": platform.python_version(),
+        "system": f"{sys.platform}-{platform.machine()}",
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+    }
+    for library in ("steersman", "msgspec", "aiohttp"):
+        try:
+            described[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            described[library] = "not installed"
+    return described
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that one benchmark measured. ``notes`` say what limits a bar that does not hold, and how things were measured."""
+
+    name: str
+    bars: tuple[Bar, ...]
+    figures: tuple[Figure, ...] = ()
+    notes: tuple[str, ...] = ()
+    machine: dict[str, Any] = field(default_factory=describe_machine)
+
+    @property
+    def holds(self) -> bool:
+        """Whether every bar holds."""
+        return all(bar.holds for bar in self.bars)
+
+    def document(self) -> dict[str, Any]:
+        """Give the report as JSON."""
+        return {
+            "name": self.name,
+            "holds": self.holds,
+            "bars": [bar.document() for bar in self.bars],
+            "figures": [figure.document() for figure in self.figures],
+            "notes": list(self.notes),
+            "machine": self.machine,
+        }
+
+    def write(self, path: Path) -> None:
+        """Write the report as JSON."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(self.document(), indent=2) + "\n", encoding="utf-8")
+
+    def __str__(self) -> str:
+        parts = [f"{self.name}: {', '.join(f'{key} {value}' for key, value in self.machine.items())}"]
+        if self.figures:
+            parts.append(table(("figure", "value"), [(f.name, f"{number(f.value)} {f.unit}") for f in self.figures]))
+        if self.bars:
+            rows = [
+                (
+                    bar.name,
+                    f"{number(bar.value)} {bar.unit}",
+                    f"{'>=' if bar.at_least else '<='} {number(bar.bar)} {bar.unit}",
+                    "holds" if bar.holds else "DOES NOT HOLD",
+                )
+                for bar in self.bars
+            ]
+            parts.append(table(("bar", "value", "limit", ""), rows))
+        parts.extend(f"- {note}" for note in self.notes)
+        return "\n\n".join(parts)
+
+
+def number(value: float) -> str:
+    """Print three significant digits: more would pretend a precision that no benchmark has."""
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
+    return f"{value:,.{digits}f}"
+
+
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Lay out rows: the first column to the left, the others to the right."""
+    cells = [header, *rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+
+    def line(row: tuple[str, ...]) -> str:
+        first, *rest = row
+        return "  ".join(
+            [first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))]
+        ).rstrip()
+
+    return "\n".join([line(header), "  ".join("-" * width for width in widths), *map(line, rows)])

@@ -1,0 +1,56 @@
+"""Everything one does with a resource, from its type to its end, on an API server of the program's own."""
+
+import asyncio
+from typing import Annotated
+
+from steersman import Conflict, Deleted, Maximum, MergePatch, Minimum, ObjectMeta, Resource, Spec, StatusOf
+from steersman.testing import Engine
+
+
+class SiteSpec(Spec):
+    image: str
+    replicas: Annotated[int, Minimum(0), Maximum(50)] = 1
+
+
+class SiteStatus(StatusOf):
+    ready_replicas: int = 0
+
+
+class Site(Resource[SiteSpec, SiteStatus], group="web.example.com", version="v1", short_names=("st",)):
+    """A web site served by a Deployment."""
+
+
+def home(*, replicas: int) -> Site:
+    return Site(metadata=ObjectMeta(name="home"), spec=SiteSpec(image="nginx:1.27", replicas=replicas))
+
+
+async def main() -> None:
+    # kube-apiserver and etcd, gone when the block ends; against a cluster of yours: Client.connect(field_manager=...)
+    async with Engine.start() as engine, engine.client(field_manager="readme") as client:
+        await client.install(Site)  # applies the definition and waits until it is served
+
+        site = await client.create(home(replicas=2))
+        print("created", site.key)
+
+        site = await client.patch(Site, site.key, MergePatch({"metadata": {"labels": {"team": "web"}}}))
+        print("patched", site.metadata.labels)
+
+        await client.apply(home(replicas=3), field_manager="web-team", force=True)  # takes over what we created
+        try:
+            await client.apply(home(replicas=9), field_manager="autoscaler")
+        except Conflict as conflict:
+            print("refused:", conflict)
+
+        site = await client.get(Site, "home")
+        print("still", site.spec.replicas, "replicas")
+
+        sites = await client.list(Site)
+        async with client.watch(Site, resource_version=sites.resource_version) as events:
+            await client.delete(site)
+            async for event in events:
+                if isinstance(event, Deleted):
+                    print("deleted", event.object.key)
+                    break
+
+
+asyncio.run(main())

@@ -1,0 +1,176 @@
+"""A bounded queue between tasks of one loop that can be closed.
+
+Guarantees:
+
+- At most `capacity` items are held; a sender waits for room.
+- Items arrive in the order in which they were sent; `send` and `receive` are served first come, first served, and
+  `send_nowait` never takes a place that is promised to a waiting sender.
+- A cancelled `receive` takes no item and a cancelled `send` leaves none.
+- After `close` nothing more can be sent, what was sent before can still be received, and nobody waits for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Generic, Self, TypeVar
+
+T = TypeVar("T")
+
+
+class ChannelClosed(Exception):
+    """The channel is closed: to a sender at once, to a receiver once everything sent before was received."""
+
+
+class ChannelFull(Exception):
+    """`send_nowait` found no room."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelStatistics:
+    """What a channel holds, and who waits on it."""
+
+    capacity: int
+    buffered: int
+    senders_waiting: int
+    receivers_waiting: int
+    closed: bool
+
+
+class Channel(Generic[T]):
+    """A bounded first-in, first-out queue between tasks of one loop.
+
+    Iterating receives until the channel is closed and empty. Several tasks may send and several may receive; each item
+    is received once.
+    """
+
+    __slots__ = ("_capacity", "_closed", "_items", "_receivers", "_senders")
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 1:
+            raise ValueError(f"a channel holds at least one item; got a capacity of {capacity}")
+        self._capacity = capacity
+        self._closed = False
+        self._items: deque[T] = deque()
+        self._senders = _Line()
+        self._receivers = _Line()
+
+    async def send(self, item: T) -> None:
+        """Add `item`, waiting for room; raise `ChannelClosed` if the channel is or gets closed."""
+        try:
+            if not self._closed and (self._senders.called or self._room() < 1):
+                await self._senders.wait()
+            if self._closed:
+                raise ChannelClosed("the channel was closed before the item could be sent")
+            self._items.append(item)
+        finally:
+            self._wake()
+
+    def send_nowait(self, item: T) -> None:
+        """Add `item` now; raise `ChannelFull` if there is no room that is not promised to a waiting sender."""
+        if self._closed:
+            raise ChannelClosed("the channel is closed: nothing more can be sent")
+        if self._room() < 1:
+            raise ChannelFull(f"the channel already holds its {self._capacity} items")
+        self._items.append(item)
+        self._wake()
+
+    async def receive(self) -> T:
+        """Take the oldest item, waiting for one; raise `ChannelClosed` once the channel is closed and empty."""
+        try:
+            if self._receivers.called or not (self._items or self._closed):
+                await self._receivers.wait()
+            if not self._items:
+                raise ChannelClosed("the channel is closed and everything sent to it was received")
+            return self._items.popleft()
+        finally:
+            self._wake()
+
+    def close(self) -> None:
+        """Let nothing more in: waiting senders fail, receivers get what is left and then `ChannelClosed`."""
+        self._closed = True
+        self._wake()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called; items may still be left."""
+        return self._closed
+
+    def statistics(self) -> ChannelStatistics:
+        """Return how full the channel is and how many tasks wait on either side."""
+        return ChannelStatistics(
+            capacity=self._capacity,
+            buffered=len(self._items),
+            senders_waiting=len(self._senders),
+            receivers_waiting=len(self._receivers),
+            closed=self._closed,
+        )
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        try:
+            return await self.receive()
+        except ChannelClosed:
+            raise StopAsyncIteration from None
+
+    def __repr__(self) -> str:
+        state = " closed" if self._closed else ""
+        return f"<Channel {len(self._items)}/{self._capacity}{state}>"
+
+    def _room(self) -> int:
+        """Places that are neither taken nor promised to a sender that was called but has not run yet."""
+        return self._capacity - len(self._items) - self._senders.called
+
+    def _available(self) -> int:
+        """Items that are not promised to a receiver that was called but has not run yet."""
+        return len(self._items) - self._receivers.called
+
+    def _wake(self) -> None:
+        """Call as many waiting tasks as there are places and items for, or all of them once closed.
+
+        Items stay in the queue until the called receiver runs: one that is cancelled in between loses nothing. Whoever
+        was called wakes the next in turn, also when it leaves with an error.
+        """
+        while (self._closed or self._room() > 0) and self._senders.call_next():
+            pass
+        while (self._closed or self._available() > 0) and self._receivers.call_next():
+            pass
+
+
+class _Line:
+    """Tasks waiting in line, called from the front; `called` counts those that were called and have not run yet."""
+
+    __slots__ = ("_waiting", "called")
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self.called = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    async def wait(self) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        finally:
+            if turn.cancelled():
+                # Left of its own accord; `call_next` may have dropped it already.
+                with suppress(ValueError):
+                    self._waiting.remove(turn)
+            else:
+                self.called -= 1
+
+    def call_next(self) -> bool:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self.called += 1
+                turn.set_result(None)
+                return True
+        return False

@@ -1,0 +1,83 @@
+"""Wall time and chance, bound to the running loop.
+
+A loop passed to `bind` answers from its own clock and its own seeded generator, so a simulation in virtual time repeats
+exactly. A loop that was not bound, and code outside any loop (a worker thread, a module being imported), gets the
+machine's time and the operating system's randomness.
+
+Monotonic time is not here: it is the running loop's `time()`, which `asyncio.sleep` and `asyncio.timeout` obey.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+# Kubernetes generates names from these: no vowels, so no words, and nothing that reads like another character.
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+class Clock(Protocol):
+    """Tells the wall time of one loop."""
+
+    def now(self) -> datetime:
+        """Return the current time, with a time zone."""
+        ...
+
+
+class _MachineClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    clock: Clock
+    generator: random.Random
+
+
+# The system's generator keeps no state of its own: two forked processes, or two threads, never repeat each other.
+_MACHINE = _Binding(clock=_MachineClock(), generator=random.SystemRandom())
+
+# Weak, so that a closed loop takes its binding along; never iterated, so its order does not matter.
+_bindings: WeakKeyDictionary[asyncio.AbstractEventLoop, _Binding] = WeakKeyDictionary()
+
+
+def bind(loop: asyncio.AbstractEventLoop, *, clock: Clock, seed: int) -> None:
+    """Give `loop` its own wall clock and a generator seeded with `seed`; binding again starts both afresh."""
+    _bindings[loop] = _Binding(clock=clock, generator=random.Random(seed))
+
+
+def now() -> datetime:
+    """Return the wall time of the running loop, in UTC."""
+    return _current().clock.now().astimezone(UTC)
+
+
+def randomness() -> random.Random:
+    """Return the generator of the running loop."""
+    return _current().generator
+
+
+def new_uid() -> str:
+    """Return a new object UID: a random (version 4) UUID in lower case."""
+    return str(uuid.UUID(int=_current().generator.getrandbits(128), version=4))
+
+
+def name_suffix(length: int = 5) -> str:
+    """Return `length` random characters from the alphabet Kubernetes uses for generated names."""
+    generator = _current().generator
+    return "".join(generator.choice(_SUFFIX_ALPHABET) for _ in range(length))
+
+
+def _current() -> _Binding:
+    if not _bindings:
+        return _MACHINE
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return _MACHINE
+    return _bindings.get(loop, _MACHINE)

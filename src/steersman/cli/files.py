@@ -1,0 +1,87 @@
+"""Reading documents and writing results, with failures in a sentence."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from steersman.cli.failure import Failure
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def say(text: str) -> None:
+    """Tell the person at the terminal how it goes."""
+    print(f"steersman: {text}", file=sys.stderr)
+
+
+def read_documents(name: str) -> list[Any]:
+    """All YAML or JSON documents of a file, or of the standard input for ``-``."""
+    shown = "the standard input" if name == "-" else name
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"cannot read {shown}: {error.strerror}; name a file with CRDs or an OpenAPI document") from error
+    except UnicodeDecodeError as error:
+        raise Failure(
+            f"cannot read {shown}: it is not UTF-8 text; name a file with CRDs or an OpenAPI document"
+        ) from error
+    try:
+        return [msgspec.json.decode(text)]  # an OpenAPI document is megabytes, which YAML takes seconds for
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        return [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        first = " ".join(str(error).split())
+        raise Failure(f"{shown} is neither YAML nor JSON: {first}; correct it and try again") from error
+
+
+def write_files(files: Mapping[Path, str], *, check: bool) -> int:
+    """Write texts, or with ``check`` only compare; the result is an exit code."""
+    changed = {path: text for path, text in files.items() if _content(path) != text}
+    if check:
+        for path in changed:
+            say(f"{path} {'differs' if path.exists() else 'is missing'}")
+        if changed:
+            say("generate again without --check")
+        return 1 if changed else 0
+    for path, text in changed.items():
+        _replace(path, text)
+        say(f"wrote {path}")
+    if unchanged := len(files) - len(changed):
+        say(f"{unchanged} {'file was' if unchanged == 1 else 'files were'} up to date")
+    return 0
+
+
+def _content(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _replace(path: Path, text: str) -> None:
+    """Put a file in place whole, so that nobody ever imports half a module."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as file:
+            file.write(text)
+        mode = path.stat().st_mode if path.exists() else 0o666 & ~_umask()
+        Path(file.name).chmod(mode)
+        Path(file.name).replace(path)
+    except OSError as error:
+        raise Failure(f"cannot write {path}: {error.strerror}; choose another place with -o") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

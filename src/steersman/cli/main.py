@@ -1,0 +1,100 @@
+"""The entry point: reads the command line, runs one command, turns failures into sentences and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from steersman._version import __version__
+from steersman.cli.failure import Failure
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the result is the exit code of the process."""
+    options = _parser().parse_args(arguments)
+    run: Callable[[argparse.Namespace], int] = options.run
+    try:
+        code = run(options)
+        sys.stdout.flush()
+    except Failure as failure:
+        print(f"steersman: {failure}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("steersman: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has left; the interpreter must not complain about it when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="steersman", description="Controllers and typed resources for the Kubernetes API."
+    )
+    parser.add_argument("--version", action="version", version=f"steersman {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    generate = commands.add_parser("generate", help="write models from schemas, or CRDs from models")
+    what = generate.add_subparsers(title="what to generate", required=True, metavar="WHAT")
+    _add_models(what.add_parser("models", help="write typed Python models from CRDs or from a server's OpenAPI"))
+    _add_crds(what.add_parser("crds", help="write the CustomResourceDefinitions of resource classes as YAML"))
+    return parser
+
+
+def _add_models(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write one Python module for each group-version found in CRD files (YAML or JSON), in OpenAPI v3 documents, or on "
+        "a server. From a server: every group-version that steersman.kinds does not have already, unless "
+        "--group-version says otherwise."
+    )
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="CRDs or OpenAPI v3 documents; - is the standard input"
+    )
+    parser.add_argument("--from-server", action="store_true", help="read the OpenAPI of the server in the kubeconfig")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig to use instead of the usual one")
+    parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
+    parser.add_argument(
+        "--group-version", action="append", metavar="GROUP/VERSION", help="only this one; may be given several times"
+    )
+    parser.add_argument(
+        "--own",
+        action="store_true",
+        help="the CRDs are your own: keep defaults, rules and columns, so that 'generate crds' gives them back",
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="DIRECTORY", help="where the modules go")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a module is missing or differs")
+    parser.set_defaults(run=_models)
+
+
+def _add_crds(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Write the CRDs of the resource classes in Python modules, as YAML."
+    parser.add_argument(
+        "modules", nargs="+", metavar="MODULE[:NAME]", help="a module with resource classes, or one class of it"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="where the YAML goes; otherwise the standard output")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if FILE is missing or differs")
+    parser.set_defaults(run=_crds)
+
+
+def _models(options: argparse.Namespace) -> int:
+    from steersman.cli.models import generate_models  # noqa: PLC0415 - the help text needs no generator
+
+    return generate_models(
+        options.files,
+        output=options.output,
+        from_server=options.from_server,
+        kubeconfig=options.kubeconfig,
+        context=options.context,
+        group_versions=options.group_version,
+        own=options.own,
+        check=options.check,
+    )
+
+
+def _crds(options: argparse.Namespace) -> int:
+    from steersman.cli.crds import generate_crds  # noqa: PLC0415 - the help text needs no generator
+
+    return generate_crds(options.modules, output=options.output, check=options.check)

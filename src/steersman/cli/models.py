@@ -1,0 +1,139 @@
+"""``steersman generate models``: typed Python models of other people's kinds, or of one's own CRDs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from steersman.cli.failure import Failure
+from steersman.cli.files import read_documents, say, write_files
+from steersman.kinds import all_group_versions, class_of_definition
+from steersman.objects import GroupVersion
+from steersman.schemas import Catalog, Target, UnreadableSchema, read_crds, read_openapi, write_models
+
+Node = dict[str, Any]
+
+
+def generate_models(
+    files: Sequence[str],
+    *,
+    output: str,
+    from_server: bool = False,
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    group_versions: Iterable[str] | None = None,
+    own: bool = False,
+    check: bool = False,
+) -> int:
+    """Write the models of everything that was asked for; the result is an exit code."""
+    if bool(files) == from_server:
+        raise Failure("say where the schemas are: either --from-server, or files with CRDs or OpenAPI v3 documents")
+    if own and from_server:
+        raise Failure("--own needs the CRD itself, which OpenAPI does not hold: kubectl get crd NAME -o yaml > FILE")
+    wanted = _group_versions(group_versions)
+    try:
+        if from_server:
+            description, source = _of_server(kubeconfig, context, wanted)
+        else:
+            description, source = _of_files(files, wanted, own=own), ""
+        description = _only(description, wanted)
+        if not description.models:
+            asked = ", ".join(str(group_version) for group_version in sorted(wanted or ()))
+            raise Failure(
+                f"found no kind{f' of {asked}' if asked else ''}; name files that hold CRDs, or --group-version"
+            )
+        target = Target(library=_library(description), source=source, as_owner=own)
+        modules = write_models(description, target)
+    except UnreadableSchema as error:
+        raise Failure(str(error)) from error
+    return write_files({Path(output, f"{name}.py"): text for name, text in modules.items()}, check=check)
+
+
+def _group_versions(texts: Iterable[str] | None) -> set[GroupVersion] | None:
+    if texts is None:
+        return None
+    try:
+        return {GroupVersion.parse(text) for text in texts}
+    except ValueError as error:
+        raise Failure(f"--group-version: {error}") from error
+
+
+def _of_server(kubeconfig: str | None, context: str | None, wanted: set[GroupVersion] | None) -> tuple[Catalog, str]:
+    from steersman.cli.server import read_server  # noqa: PLC0415 - files need no client
+
+    known = set(all_group_versions())
+
+    def is_wanted(group_version: GroupVersion) -> bool:
+        return group_version not in known if wanted is None else group_version in wanted
+
+    found = asyncio.run(read_server(kubeconfig=kubeconfig, context=context, wanted=is_wanted, progress=say))
+    if not found.documents:
+        raise Failure(
+            "the server has no group-version that steersman.kinds does not have already; name one with --group-version"
+            if wanted is None
+            else f"the server does not serve {', '.join(str(each) for each in sorted(wanted))}; see kubectl api-versions"
+        )
+    served = [GroupVersion.parse(resources["groupVersion"]) for resources in found.discovery]
+    return read_openapi(found.documents, discovery=found.discovery, only=served), f"Kubernetes {found.version}"
+
+
+def _of_files(files: Iterable[str], wanted: set[GroupVersion] | None, *, own: bool) -> Catalog:
+    crds: list[Node] = []
+    documents: list[Node] = []
+    discovery: list[Node] = []
+    for name in files:
+        for document in read_documents(name):
+            for tree in _objects(document, name):
+                if "openapi" in tree:
+                    documents.append(tree)
+                elif tree.get("kind") == "APIResourceList":
+                    discovery.append(tree)
+                elif tree.get("kind") == "CustomResourceDefinition":
+                    crds.append(tree)
+    if not crds and not documents:
+        raise Failure(f"no CRD and no OpenAPI v3 document in {', '.join(files)}; name files that hold some")
+    if own and documents:
+        raise Failure("--own needs the CRD itself, which OpenAPI does not hold: kubectl get crd NAME -o yaml > FILE")
+    from_crds = read_crds(crds, as_owner=own)
+    from_openapi = read_openapi(documents, discovery=discovery, only=wanted) if documents else Catalog()
+    return Catalog(models=from_openapi.models | from_crds.models, packages=from_openapi.packages | from_crds.packages)
+
+
+def _objects(document: Any, name: str) -> list[Node]:
+    """A document as objects: a List is its items."""
+    if not isinstance(document, dict):
+        raise Failure(f"{name} holds a {type(document).__name__} where an object is expected; name files with CRDs")
+    tree = cast("Node", document)
+    items = tree.get("items")
+    if str(tree.get("kind", "")).endswith("List") and isinstance(items, list):
+        api_version, kind = tree.get("apiVersion"), str(tree["kind"]).removesuffix("List")
+        # The items of a typed list need not repeat what the list says.
+        stated = {"apiVersion": api_version, "kind": kind} if kind else {}
+        return [stated | cast("Node", item) for item in cast("list[Any]", items) if isinstance(item, dict)]
+    return [tree]
+
+
+def _only(description: Catalog, wanted: set[GroupVersion] | None) -> Catalog:
+    """Leave out the kinds of group-versions that nobody asked for."""
+    if wanted is None:
+        return description
+    models = {
+        name: model
+        for name, model in description.models.items()
+        if model.kind is None or GroupVersion(model.kind.group, model.kind.version) in wanted
+    }
+    if not any(model.kind for model in models.values()):
+        models = {}
+    return Catalog(models=models, packages=description.packages)
+
+
+def _library(description: Catalog) -> dict[str, tuple[str, str]]:
+    """Definitions that steersman.kinds has a class for."""
+    found: dict[str, tuple[str, str]] = {}
+    for name, model in description.models.items():
+        known = None if model.kind is not None else class_of_definition(name)
+        if known is not None:
+            found[name] = (known.__module__, known.__name__)
+    return found

@@ -1,0 +1,158 @@
+"""How the client speaks of a kind: its paths, and how its objects are read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from steersman.objects import (
+    GroupVersionKind,
+    Key,
+    Kind,
+    Object,
+    PartialObjectMetadata,
+    Unstructured,
+    decode,
+    encode,
+    is_partial,
+    raw_of,
+)
+from steersman.objects.errors import DecodeError
+from steersman.wire import group_version_path, quote_segment
+
+T = TypeVar("T")
+ObjectT = TypeVar("ObjectT", bound=Object)
+AnyObject = TypeVar("AnyObject", bound=Object | Unstructured)
+
+
+class Binding(Generic[T]):
+    """A kind as the client uses it. Made once a class; its methods are the hot path of every verb."""
+
+    __slots__ = ("_prefix", "decode", "gvk", "namespaced", "reads", "resource")
+
+    def __init__(
+        self,
+        gvk: GroupVersionKind,
+        resource: str,
+        *,
+        namespaced: bool,
+        decode: Callable[[bytes], T],
+        reads: str | None = None,
+    ) -> None:
+        self.gvk = gvk
+        self.resource = resource
+        self.namespaced = namespaced
+        self.decode = decode
+        #: The kind that answers call themselves; empty if any may come.
+        self.reads = gvk.kind if reads is None else reads
+        self._prefix = group_version_path(gvk.group, gvk.version)
+
+    def path(self, namespace: str, name: str = "", subresource: str = "") -> str:
+        """The path of an object, a collection, or a subresource."""
+        path = self._prefix
+        if namespace and self.namespaced:
+            path += f"/namespaces/{quote_segment(namespace)}"
+        path += f"/{self.resource}"
+        if name:
+            path += f"/{quote_segment(name)}"
+        if subresource:
+            path += f"/{subresource}"
+        return path
+
+    def reading(self, decode: Callable[[bytes], Any], *, reads: str = "") -> Binding[Any]:
+        """The same kind, its answers read another way."""
+        return Binding(self.gvk, self.resource, namespaced=self.namespaced, decode=decode, reads=reads)
+
+    def metadata_only(self) -> Binding[PartialObjectMetadata]:
+        """The same kind, read as metadata."""
+        return self.reading(
+            lambda raw: _checked(decode(PartialObjectMetadata, raw, partial=True)), reads=PartialObjectMetadata.__name__
+        )
+
+
+def _checked(obj: ObjectT) -> ObjectT:
+    """Refuse what has no metadata: it is no object, and nothing later could say of which key it is."""
+    metadata: Any = obj.metadata
+    if metadata is UNSET:
+        raise DecodeError(f"cannot decode {type(obj).__name__}: it has no metadata")
+    return obj
+
+
+class _Described(msgspec.Struct):
+    metadata: dict[str, msgspec.Raw]
+
+
+_described_decoder = msgspec.json.Decoder(_Described)
+
+
+def holds_object(body: bytes) -> bool:
+    """Whether bytes are a Kubernetes object at all, of whatever kind and form."""
+    try:
+        _described_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def bind_class(cls: type[Object]) -> Binding[Any]:
+    """The binding of a typed kind."""
+    options = getattr(cls, "__resource__", None)
+    if options is None:
+        raise TypeError(f'{cls.__qualname__} has no kind: give the class group="..." and version="..."')
+    return Binding(
+        cls.gvk(), options.plural, namespaced=options.namespaced, decode=lambda raw: _checked(decode(cls, raw))
+    )
+
+
+def bind_kind(kind: Kind, resource: str, *, namespaced: bool) -> Binding[Unstructured]:
+    """The binding of a kind without a type."""
+
+    def decode_whole(raw: bytes) -> Unstructured:
+        obj = Unstructured.decode(raw)
+        if not isinstance(obj.tree.get("metadata"), dict):
+            raise DecodeError(f"cannot decode {kind.kind}: it has no metadata")
+        if "kind" not in obj.tree:  # items in lists of built-in kinds do not say what they are
+            obj.tree = {"apiVersion": kind.api_version, "kind": kind.kind, **obj.tree}
+            obj.raw = msgspec.json.encode(obj.tree)
+        return obj
+
+    return Binding(kind.gvk(), resource, namespaced=namespaced, decode=decode_whole)
+
+
+def encode_any(obj: Object | Unstructured) -> bytes:
+    """The bytes to write for an object."""
+    return msgspec.json.encode(obj.tree) if isinstance(obj, Unstructured) else encode(obj)
+
+
+def was_read(obj: Object | Unstructured) -> bool:
+    """Whether the object came from the server."""
+    return (obj.raw if isinstance(obj, Unstructured) else raw_of(obj)) is not None
+
+
+def read_in_part(obj: Object | Unstructured) -> bool:
+    """Whether the object holds less than the server does."""
+    return obj.partial if isinstance(obj, Unstructured) else is_partial(obj)
+
+
+def uid_of(obj: Object | Unstructured) -> str | None:
+    """The object's uid, if it has been created."""
+    return obj.metadata.get("uid") if isinstance(obj, Unstructured) else obj.metadata.uid
+
+
+def resource_version_of(obj: Object | Unstructured) -> str | None:
+    """The version the object was read at."""
+    return obj.metadata.get("resourceVersion") if isinstance(obj, Unstructured) else obj.metadata.resource_version
+
+
+class Attempt(NamedTuple):
+    """What is being tried; put into words only when something goes wrong."""
+
+    verb: str
+    kind: GroupVersionKind | None = None
+    key: Key | str = ""
+
+    def __str__(self) -> str:
+        return " ".join(str(part) for part in (self.verb, self.kind.kind if self.kind else "", self.key) if part)

@@ -1,0 +1,212 @@
+"""Reads YAML that somebody else wrote, in bounded time and memory.
+
+- A document deeper than `MAX_DEPTH` levels, or with more than `MAX_VALUES` values once its aliases are expanded, is an
+  error. Nothing recurses, so no input can overflow the stack; an alias of a value inside itself is an error.
+- Only JSON's types come out: dict with str keys, list, str, int, float, bool, None. No tag constructs anything else.
+- Plain scalars mean what they mean to kubectl: ``yes`` is a boolean, ``2001-01-01`` and ``1:30`` are strings.
+- An error names the line and the column, never the text found there: it may be a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import yaml
+
+# libyaml's parser is written in C; both yield the same events, one at a time, without recursion.
+_Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+MAX_DEPTH = 100
+# Some thousand clusters. The parser in Python takes many times as long for one value.
+MAX_VALUES = 250_000 if yaml.__with_libyaml__ else 50_000
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE = frozenset({"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"})
+_FALSE = frozenset({"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"})
+_INTEGER = re.compile(r"[-+]?(?:[0-9][0-9_]*|0x[0-9a-fA-F_]+|0o[0-7_]+|0b[01_]+)")
+_NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?")
+_STRING_TAG = "tag:yaml.org,2002:str"
+# Longer than any number that means something; int() of a longer one would cost more than linear time.
+_MAX_DIGITS = 400
+
+
+class YamlError(Exception):
+    """The text is not a YAML document we read. The message holds no part of the text."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A collection whose end has not been read."""
+
+    value: dict[str, Any] | list[Any]
+    anchor: str | None
+    started_at: int  # the count of values when it began, so that its size is known at its end
+    key: str | None = None
+    merging: bool = False  # the value that follows belongs to a merge key
+    merges: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+@dataclass(slots=True)
+class _Anchored:
+    value: Any
+    size: int
+
+
+def parse_yaml(data: bytes) -> Any:
+    """Return the first document in `data`, or None if there is none."""
+    builder = _Builder()
+    problem = ""
+    try:
+        loader = _Loader(data)
+        try:
+            while not builder.done and loader.check_event():
+                builder.take(loader.get_event())
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        problem = _described(error)
+    except (yaml.YAMLError, ValueError, ArithmeticError, RecursionError) as error:
+        # Their text quotes the input: only the kind of error is told.
+        problem = (
+            "it is not UTF-8 text" if isinstance(error, yaml.reader.ReaderError | UnicodeError) else "it is not YAML"
+        )
+    if problem:
+        raise YamlError(problem)
+    return builder.root
+
+
+def _described(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    # The pure Python parser quotes what it found; a single character is harmless and helps.
+    return place + re.sub(r"'[^']{2,}'", "text", error.problem or "it is not YAML")
+
+
+class _Builder:
+    """Turns parser events into plain values, holding the open collections on a stack of its own."""
+
+    def __init__(self) -> None:
+        self.root: Any = None
+        self.done = False
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, _Anchored] = {}
+        self._count = 0
+        self._line = 0
+
+    def take(self, event: Any) -> None:
+        mark = event.start_mark
+        if mark is not None:
+            self._line = mark.line + 1
+        if isinstance(event, yaml.ScalarEvent):
+            self._counted(1)
+            value = _scalar(event)
+            if event.anchor:
+                self._anchors[event.anchor] = _Anchored(value, 1)
+            self._add(value, plain=not event.style)
+        elif isinstance(event, yaml.AliasEvent):
+            anchored = self._anchors.get(event.anchor)
+            if anchored is None:
+                raise YamlError(f"line {self._line}: an alias of something that is not complete or does not exist")
+            self._counted(anchored.size)
+            self._add(anchored.value, plain=False)
+        elif isinstance(event, yaml.MappingStartEvent):
+            self._open({}, event.anchor)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            self._open([], event.anchor)
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            self._close()
+        elif isinstance(event, yaml.DocumentEndEvent):
+            self.done = True
+
+    def _counted(self, size: int) -> None:
+        self._count += size
+        if self._count > MAX_VALUES:
+            raise YamlError(f"line {self._line}: more than {MAX_VALUES} values, aliases expanded")
+
+    def _open(self, value: dict[str, Any] | list[Any], anchor: str | None) -> None:
+        self._counted(1)
+        if len(self._stack) >= MAX_DEPTH:
+            raise YamlError(f"line {self._line}: nested deeper than {MAX_DEPTH} levels")
+        # An anchor may be used again; until the new value is complete, the old one must not answer for it.
+        if anchor:
+            self._anchors.pop(anchor, None)
+        self._stack.append(_Open(value, anchor, self._count - 1))
+
+    def _close(self) -> None:
+        closed = self._stack.pop()
+        value = closed.value
+        if isinstance(value, dict):
+            # YAML's merge key: what the mapping says itself wins, then the first merged mapping.
+            for merged in closed.merges:
+                for key, item in merged.items():
+                    value.setdefault(key, item)
+        if closed.anchor:
+            self._anchors[closed.anchor] = _Anchored(value, self._count - closed.started_at)
+        self._add(value, plain=False)
+
+    def _add(self, value: Any, *, plain: bool) -> None:
+        if not self._stack:
+            self.root = value
+            return
+        parent = self._stack[-1]
+        if isinstance(parent.value, list):
+            parent.value.append(value)
+        elif parent.merging:
+            parent.merging = False
+            self._merge(parent, value)
+        elif parent.key is None:
+            if plain and value == "<<":
+                parent.merging = True
+            else:
+                parent.key = self._as_key(value)
+        else:
+            parent.value[parent.key] = value
+            parent.key = None
+
+    def _as_key(self, value: Any) -> str:
+        if isinstance(value, dict | list):
+            raise YamlError(f"line {self._line}: a collection as the key of a mapping")
+        # As JSON spells it: true, 1, null.
+        return value if isinstance(value, str) else {None: "null", True: "true", False: "false"}.get(value, str(value))
+
+    def _merge(self, parent: _Open, value: Any) -> None:
+        sources: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
+        for source in sources:
+            if not isinstance(source, dict):
+                raise YamlError(f"line {self._line}: << merges mappings only")
+            parent.merges.append(cast("dict[str, Any]", source))
+
+
+def _scalar(event: yaml.ScalarEvent) -> Any:
+    text = event.value
+    # implicit[0]: a plain scalar without a tag, the only kind that may be anything but a string.
+    if not event.implicit[0] or event.tag == _STRING_TAG:
+        return text
+    if text in _NULL:
+        return None
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    return _number(text)
+
+
+def _number(text: str) -> int | float | str:
+    if len(text) > _MAX_DIGITS or text[0] not in "-+.0123456789":
+        return text
+    if _INTEGER.fullmatch(text):
+        digits = text.replace("_", "")
+        prefix = digits.lstrip("-+")[:2]
+        try:
+            # "08" is decimal; only an explicit prefix changes the base.
+            return int(digits, 0) if prefix in {"0x", "0o", "0b"} else int(digits)
+        except ValueError:
+            return text
+    if _NUMBER.fullmatch(text):
+        try:
+            return float(text.replace("_", ""))
+        except ValueError:
+            return text
+    return text

@@ -1,0 +1,171 @@
+"""The client: one object with all verbs, for one API server and one user."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypedDict, Unpack
+
+from steersman._version import __version__
+from steersman.client.bindings import Attempt
+from steersman.client.config import Config
+from steersman.client.connecting import transport_for
+from steersman.client.credentials import Credentials, StaticCredentials
+from steersman.client.discovery import Discovery
+from steersman.client.discovery_order import discover_config
+from steersman.client.identity import credentials_for
+from steersman.client.installing import install
+from steersman.client.reads import MetadataReader
+from steersman.client.results import ServerWarning
+from steersman.client.retries import RateLimit, RetryPolicy
+from steersman.client.saves import Saver
+from steersman.client.session import Session, log_warning
+from steersman.objects import Object
+from steersman.transport import Transport
+from steersman.wire import Request, parse_query
+from steersman.wire.options import FieldValidation
+
+USER_AGENT = f"steersman/{__version__} (python/{'.'.join(map(str, sys.version_info[:3]))})"
+
+
+class ClientOptions(TypedDict, total=False):
+    """What a client can be told; everything has a default."""
+
+    #: The name under which this program owns fields. Choose one and keep it: apply needs it.
+    field_manager: str
+    #: What the server does about unknown or duplicate fields.
+    field_validation: FieldValidation | None
+    #: Check our own resources' constraints before sending them.
+    validate: bool
+    #: Where a bare name is; the context's namespace unless given.
+    namespace: str
+    retry: RetryPolicy
+    rate_limit: RateLimit | None
+    #: Seconds for one try of a request, and for the beginning of a watch.
+    timeout: float
+    user_agent: str
+    on_warning: Callable[[ServerWarning], None]
+
+
+class Client(Saver):
+    """Reads and writes objects of any kind.
+
+    ```python
+    async with Client.connect(field_manager="site-operator") as client:
+        site = await client.get(Site, "default/web")
+    ```
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        credentials: Credentials | None = None,
+        server: str = "",
+        **options: Unpack[ClientOptions],
+    ) -> None:
+        session = Session(
+            transport,
+            credentials or StaticCredentials(),
+            headers=(("User-Agent", options.get("user_agent", USER_AGENT)),),
+            retry=options.get("retry", RetryPolicy()),
+            rate_limit=options.get("rate_limit"),
+            timeout=options.get("timeout", 60.0),
+            server=server,
+            on_warning=options.get("on_warning", log_warning),
+        )
+        namespace = options.get("namespace", "default")
+        super().__init__(session, Discovery(session), namespace=namespace)
+        self.server = server
+        self._field_manager = options.get("field_manager", "")
+        self._field_validation = options.get("field_validation")
+        self._validate = options.get("validate", True)
+        #: The reading verbs, giving metadata alone.
+        self.metadata = MetadataReader(session, self.discovery, namespace=namespace)
+
+    def __repr__(self) -> str:
+        return f"<Client of {self.server or 'an API server in this process'}>"
+
+    @classmethod
+    def connect(
+        cls,
+        config: Config | None = None,
+        *,
+        kubeconfig: str | Path | None = None,
+        context: str | None = None,
+        **options: Unpack[ClientOptions],
+    ) -> Connecting:
+        """Connect: with ``await``, or with ``async with`` which also closes.
+
+        The configuration is, first found: ``config``, ``kubeconfig``, the files in ``KUBECONFIG``, ``~/.kube/config``,
+        the service account of the Pod we run in. ``options`` are those of `Client`.
+        """
+        return Connecting(cls, config, kubeconfig, context, options)
+
+    async def request(self, method: str, path: str, *, body: bytes | None = None, accept: str = "*/*") -> bytes:
+        """Send any request and give back the body: for endpoints that are no resources, ``/version`` or ``/metrics``."""
+        path, _, query = path.partition("?")
+        headers = (("Accept", accept),) if body is None else (("Accept", accept), ("Content-Type", "application/json"))
+        request = Request(method=method, path=path, query=parse_query(query), headers=headers, body=body)
+        return await self._session.send(request, tried=Attempt(f"{method} {path}"))
+
+    async def install(self, *classes: type[Object], timeout: float = 30.0, force: bool = True) -> None:  # noqa: ASYNC109
+        """Apply the CustomResourceDefinitions of these classes; returns when the server serves them.
+
+        Several classes of one kind are its versions. ``force=False`` refuses to take fields of a definition over from
+        another field manager.
+        """
+        await install(self, classes, timeout=timeout, force=force)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class Connecting:
+    """A client being made: ``await`` it, or enter it with ``async with``."""
+
+    def __init__(
+        self,
+        cls: type[Client],
+        config: Config | None,
+        kubeconfig: str | Path | None,
+        context: str | None,
+        options: ClientOptions,
+    ) -> None:
+        self._make = cls
+        self._config = config
+        self._kubeconfig = kubeconfig
+        self._context = context
+        self._options = options
+        self._client: Client | None = None
+
+    async def _connect(self) -> Client:
+        config = self._config or discover_config(kubeconfig=self._kubeconfig, context=self._context)
+        options = self._options
+        options.setdefault("namespace", config.namespace)
+        credentials = credentials_for(config)
+        return self._make(transport_for(config, credentials), credentials=credentials, server=config.server, **options)
+
+    def __await__(self) -> Generator[Any, None, Client]:
+        return self._connect().__await__()
+
+    async def __aenter__(self) -> Client:
+        self._client = await self._connect()
+        return self._client
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._client is not None:
+            await self._client.close()

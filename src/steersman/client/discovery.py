@@ -1,0 +1,164 @@
+"""What a server serves: groups, resources, versions, and the schemas behind them.
+
+Guarantees
+- Answers are kept until `invalidate`; a kind that is not among them is looked for once more before it is reported missing.
+- One broken API group does not hide the others: what could not be read is in `failures`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from urllib.parse import quote
+
+import msgspec
+
+from steersman.client.bindings import Attempt, Binding, bind_kind
+from steersman.client.missing import KindNotServed, kind_not_served
+from steersman.client.session import Session
+from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource, Kind, Unstructured
+from steersman.objects.errors import ApiError, NotFound, ProtocolError, StatusError
+from steersman.objects.status import Status
+from steersman.wire import (
+    ApiResource,
+    DiscoveryResult,
+    Request,
+    ServerVersion,
+    group_version_path,
+    parse_aggregated_discovery,
+    parse_group_list,
+    parse_query,
+    parse_resource_list,
+    parse_version,
+)
+from steersman.wire.content import AGGREGATED_DISCOVERY, JSON
+
+
+class Discovery:
+    """What the server serves, read when first asked for."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._server = session.server
+        self._by_version: dict[GroupVersion, list[ApiResource]] = {}
+        self._everything: DiscoveryResult | None = None
+
+    def invalidate(self) -> None:
+        """Forget everything: the next question asks the server."""
+        self._by_version.clear()
+        self._everything = None
+
+    async def resources(self) -> list[ApiResource]:
+        """Everything that is served, in all versions."""
+        return (await self._all()).resources
+
+    async def preferred(self) -> dict[str, str]:
+        """The preferred version of each API group; the core group is ``""``."""
+        return (await self._all()).preferred_versions
+
+    async def failures(self) -> dict[GroupVersion, str]:
+        """API groups that are registered but could not be read, and why."""
+        return (await self._all()).failures
+
+    async def resource_of(self, kind: GroupVersionKind) -> ApiResource:
+        """The resource that serves a kind; `KindNotServed` says what to do if none does."""
+        version = kind.group_version
+        for fresh in (False, True):
+            for resource in await self._of_version(version, fresh=fresh):
+                if resource.kind == kind.kind:
+                    return resource
+        raise kind_not_served(kind, self._server)
+
+    async def kind_of(self, resource: GroupVersionResource) -> GroupVersionKind:
+        """The kind that a resource serves."""
+        for fresh in (False, True):
+            for served in await self._of_version(resource.group_version, fresh=fresh):
+                if served.resource == resource.resource:
+                    return GroupVersionKind(served.group, served.version, served.kind)
+        raise KindNotServed(
+            Status(message=f"{resource} is not served by {self._server or 'this server'}", reason="NotFound", code=404),
+            tried=f"find {resource}",
+        )
+
+    async def bind(self, kind: Kind) -> Binding[Unstructured]:
+        """How to speak of a kind without a type."""
+        served = await self.resource_of(kind.gvk())
+        return bind_kind(kind, served.resource, namespaced=served.namespaced)
+
+    async def server_version(self) -> ServerVersion:
+        """The version of the server."""
+        return parse_version(await self._get("/version", "read the server's version"))
+
+    async def openapi_paths(self) -> dict[str, str]:
+        """Where the OpenAPI v3 document of each group-version is."""
+        index = await self._get_json("/openapi/v3", "read the OpenAPI index")
+        entries: Any = index.get("paths")
+        if not isinstance(entries, dict):
+            raise ProtocolError(f"read the OpenAPI index of {self._server}: it has no paths")
+        paths: dict[str, str] = {}
+        for name, entry in cast("dict[str, Any]", entries).items():
+            target: Any = cast("dict[str, Any]", entry).get("serverRelativeURL") if isinstance(entry, dict) else None
+            if not isinstance(target, str) or not target.startswith("/"):
+                raise ProtocolError(f"read the OpenAPI index of {self._server}: {name[:60]!r} leads nowhere")
+            paths[name] = quote(target, safe="/?&=%")
+        return paths
+
+    async def openapi(self, version: GroupVersion) -> dict[str, Any]:
+        """The OpenAPI v3 document of a group-version."""
+        name = group_version_path(version.group, version.version).lstrip("/")
+        paths = await self.openapi_paths()
+        if name not in paths:
+            raise ProtocolError(
+                f"{self._server} has no OpenAPI document for {version}; it has {', '.join(sorted(paths))}"
+            )
+        return await self._get_json(paths[name], f"read the OpenAPI of {version}")
+
+    async def _get_json(self, target: str, tried: str) -> dict[str, Any]:
+        body = await self._get(target, tried)
+        try:
+            return msgspec.json.decode(body, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise ProtocolError(
+                f"{tried} of {self._server}: the answer of {len(body)} bytes is no JSON object"
+            ) from None
+
+    async def _get(self, target: str, tried: str, accept: str = JSON) -> bytes:
+        path, _, query = target.partition("?")
+        request = Request(method="GET", path=path, query=parse_query(query), headers=(("Accept", accept),))
+        return await self._session.send(request, tried=Attempt(tried))
+
+    async def _of_version(self, version: GroupVersion, *, fresh: bool) -> list[ApiResource]:
+        if fresh or version not in self._by_version:
+            try:
+                body = await self._get(group_version_path(version.group, version.version), f"discover {version}")
+            except NotFound:
+                self._by_version.pop(version, None)
+                return []
+            self._by_version[version] = parse_resource_list(body)
+        return self._by_version[version]
+
+    async def _all(self) -> DiscoveryResult:
+        if self._everything is None:
+            try:
+                self._everything = await self._aggregated()
+            except (StatusError, ProtocolError):
+                self._everything = await self._one_by_one()
+        return self._everything
+
+    async def _aggregated(self) -> DiscoveryResult:
+        """Two requests for everything (Kubernetes 1.27 and later)."""
+        bodies = [await self._get(path, f"discover {path}", accept=AGGREGATED_DISCOVERY) for path in ("/api", "/apis")]
+        return parse_aggregated_discovery(*bodies)
+
+    async def _one_by_one(self) -> DiscoveryResult:
+        """A request for each group-version; one that fails is noted, not raised."""
+        groups = parse_group_list(
+            await self._get("/api", "discover the core group"), await self._get("/apis", "discover the API groups")
+        )
+        result = DiscoveryResult(preferred_versions=groups.preferred_versions)
+        for version in groups.versions:
+            try:
+                path = group_version_path(version.group, version.version)
+                result.resources.extend(parse_resource_list(await self._get(path, f"discover {version}")))
+            except ApiError as error:
+                result.failures[version] = str(error)
+        return result

@@ -1,0 +1,50 @@
+"""Where a client finds its configuration when nobody says: one order, and an error that tells all of it."""
+
+from __future__ import annotations
+
+import os
+
+from steersman.client.config import Config
+from steersman.client.in_cluster import SERVICE_ACCOUNT_FOLDER, in_cluster_config
+from steersman.client.kubeconfig import Paths, load_kubeconfig, read_kubeconfig
+from steersman.client.secrecy import printable
+from steersman.objects.errors import ConfigError
+
+
+def discover_config(
+    config: Config | None = None,
+    *,
+    kubeconfig: Paths | None = None,
+    context: str | None = None,
+    service_account: str | os.PathLike[str] = SERVICE_ACCOUNT_FOLDER,
+) -> Config:
+    """Return the first of: `config`, `kubeconfig`, ``KUBECONFIG``, ``~/.kube/config``, the pod's service account.
+
+    As with kubectl, ``~/.kube/config`` is not read when ``KUBECONFIG`` is set: another cluster must not be reached by
+    mistake. Files that do not exist and files without contexts are passed over; a file that is broken is an error, and
+    so is a `context` that no file has.
+    """
+    if config is not None:
+        return config
+    if kubeconfig is not None:
+        return load_kubeconfig(kubeconfig, context=context)
+    merged = read_kubeconfig()
+    if merged.files and (context or not merged.is_empty):
+        return merged.config(context)
+    named = "KUBECONFIG" if os.environ.get("KUBECONFIG") else "the default kubeconfig"
+    tried = [f"{named}: {printable(file, limit=400)} does not exist" for file in merged.missing]
+    tried += [f"{named}: {printable(file, limit=400)} has no contexts" for file in merged.files]
+    if context:
+        tried.append(
+            f'the service account was not tried: context "{printable(context, limit=200)}" can only be in a kubeconfig'
+        )
+    else:
+        try:
+            return in_cluster_config(service_account)
+        except ConfigError as error:
+            tried.append(f"the service account: {error}")
+    listed = "".join(f"\n  - {attempt}" for attempt in tried)
+    raise ConfigError(
+        f"no configuration for a Kubernetes API server was found; tried:{listed}\n"
+        "Pass a Config or kubeconfig=PATH, set KUBECONFIG, or run in a pod"
+    )

@@ -1,0 +1,35 @@
+"""Makes the credentials that a `Config` asks for."""
+
+from __future__ import annotations
+
+from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, TokenFile
+from steersman.client.credentials import (
+    Credentials,
+    ImpersonatingCredentials,
+    StaticCredentials,
+    basic_headers,
+    bearer_headers,
+)
+from steersman.client.token_file import TokenFileCredentials
+
+
+def credentials_for(config: Config) -> Credentials:
+    """Return credentials for `config`; nothing is read or run before they are first asked."""
+    inner = _inner(config)
+    return inner if config.impersonation is None else ImpersonatingCredentials(inner, config.impersonation)
+
+
+def _inner(config: Config) -> Credentials:
+    match config.auth:
+        case None:
+            return StaticCredentials()
+        case BearerToken() as auth:
+            return StaticCredentials(bearer_headers(auth.token))
+        case BasicAuth() as auth:
+            return StaticCredentials(basic_headers(auth))
+        case TokenFile() as auth:
+            return TokenFileCredentials(auth)
+        case ExecPlugin() as auth:
+            from steersman.client.exec_plugin import ExecCredentials  # noqa: PLC0415 - few kubeconfigs name a plugin
+
+            return ExecCredentials(auth)

@@ -1,0 +1,54 @@
+"""The configuration that every pod has: the service account that Kubernetes mounts into it."""
+
+from __future__ import annotations
+
+import os
+
+from steersman.client.bounded_file import read_file, reason
+from steersman.client.config import Config, Origin, TokenFile
+from steersman.client.secrecy import printable
+from steersman.objects.errors import ConfigError
+from steersman.transport.tls import TlsMaterial
+
+SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+_FILE_LIMIT = 4 << 20
+
+
+def in_cluster_config(folder: str | os.PathLike[str] = SERVICE_ACCOUNT_FOLDER) -> Config:
+    """Return the configuration of the pod this process runs in.
+
+    The server comes from ``KUBERNETES_SERVICE_HOST`` and ``KUBERNETES_SERVICE_PORT``; token, certificate authority and
+    namespace from the files of the service account in `folder`. Raises ConfigError outside a pod, and in a pod that
+    mounts no service account.
+    """
+    host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not host or not port:
+        raise ConfigError("not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set")
+    place = os.fspath(folder)
+    token_file = f"{place}/token"
+    if not (_content(token_file) or b"").strip():
+        raise ConfigError(
+            f"in a pod, but {token_file} is empty or missing: does it set automountServiceAccountToken: false?"
+        )
+    ca_file = f"{place}/ca.crt"
+    namespace = (_content(f"{place}/namespace") or b"").decode("utf-8", "replace").strip()
+    return Config(
+        f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        # Without a certificate authority the system's own are the safe choice.
+        tls=TlsMaterial(ca_file=ca_file) if _content(ca_file) else TlsMaterial(),
+        auth=TokenFile(token_file),
+        namespace=namespace or "default",
+        origin=Origin(files=(place,)),
+    )
+
+
+def _content(file: str) -> bytes | None:
+    problem = ""
+    try:
+        return read_file(file, limit=_FILE_LIMIT)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        problem = reason(error)
+    raise ConfigError(f"{printable(file, limit=400)} cannot be read: {problem}")

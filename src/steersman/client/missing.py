@@ -1,0 +1,23 @@
+"""Kinds that a server does not serve."""
+
+from __future__ import annotations
+
+from steersman.objects import GroupVersionKind
+from steersman.objects.errors import NotFound
+from steersman.objects.status import Status
+
+
+class KindNotServed(NotFound):
+    """The server does not know the kind at all: its CustomResourceDefinition is missing."""
+
+    def _hint(self) -> str:
+        return ""
+
+
+def kind_not_served(kind: GroupVersionKind, server: str) -> KindNotServed:
+    """Say which kind is missing where, and how to bring it there."""
+    message = (
+        f"kind {kind.kind} ({kind.api_version}) is not served by {server or 'this server'}; apply its CRD with "
+        f"client.install(...), or with: steersman generate crds MODULE | kubectl apply --server-side -f -"
+    )
+    return KindNotServed(Status(message=message, reason="NotFound", code=404), tried=f"find {kind.kind}")

@@ -1,0 +1,352 @@
+"""Reading: get, list, pages and watch."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
+from typing import Any, TypeAlias, TypeVar, overload
+
+from steersman.client.bindings import Attempt, Binding, bind_class
+from steersman.client.discovery import Discovery
+from steersman.client.results import ListOf, Undecodable
+from steersman.client.session import Session
+from steersman.client.watches import Watch
+from steersman.objects import Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
+from steersman.objects.errors import DecodeError, Expired, ProtocolError
+from steersman.objects.selectors import FieldSelector, Selector
+from steersman.wire import GetOptions, ListOptions, RawList, Request, WatchOptions, key_of, split_list
+from steersman.wire.content import JSON, PARTIAL_OBJECT_METADATA, PARTIAL_OBJECT_METADATA_LIST
+
+ObjectT = TypeVar("ObjectT", bound=Object)
+KeyLike: TypeAlias = Key | str | tuple[str, str]
+Labels: TypeAlias = Selector | str | dict[str, str]
+Fields: TypeAlias = FieldSelector | str | dict[str, str]
+
+#: Items asked for in one answer when reading a whole list.
+PAGE = 500
+
+
+@contextmanager
+def _collector_paused() -> Generator[None]:
+    """Decode a page without the cyclic collector, which would walk the new objects again and again and free none."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def selector_text(selector: Labels | Fields | None) -> str:
+    """A selector as it goes into a query; a dict means equality of all its entries."""
+    if selector is None:
+        return ""
+    if isinstance(selector, dict):
+        return ",".join(f"{name}={value}" for name, value in sorted(selector.items()))
+    return str(selector)
+
+
+def decode_list(binding: Binding[Any], page: RawList) -> ListOf[Any]:
+    """Decode a page; an object that cannot be decoded does not spoil the others."""
+    items: list[Any] = []
+    undecodable: list[Undecodable] = []
+    decode_item = binding.decode
+    with _collector_paused():
+        for raw in page.items:
+            try:
+                items.append(decode_item(raw))
+            except DecodeError as error:
+                undecodable.append(Undecodable(key_of(raw), error, raw))
+    return ListOf(
+        items=items,
+        resource_version=page.resource_version or "",
+        continue_=page.continue_ or None,
+        remaining_item_count=page.remaining_item_count,
+        undecodable=undecodable,
+    )
+
+
+class Reader:
+    """The reading verbs. What they give is as new as the server's answer; nothing is cached."""
+
+    _accept_object = (("Accept", JSON),)
+    _accept_list = (("Accept", JSON),)
+
+    def __init__(self, session: Session, discovery: Discovery, *, namespace: str) -> None:
+        self._session = session
+        self.discovery = discovery
+        #: Where a bare name is looked for: the namespace of the context.
+        self.namespace = namespace
+        self._bindings: dict[type[Object] | Kind, Binding[Any]] = {}
+
+    async def _bind(self, kind: type[Object] | Kind) -> Binding[Any]:
+        binding = self._bindings.get(kind)
+        if binding is None:
+            binding = await self.discovery.bind(kind) if isinstance(kind, Kind) else bind_class(kind)
+            self._bindings[kind] = binding
+        return binding
+
+    def _key(self, binding: Binding[Any], key: KeyLike) -> Key:
+        """Read a key, filling in the client's namespace for a bare name."""
+        namespace, name = Key.parse(key) if isinstance(key, str) else key
+        if not name:
+            raise ValueError(f"{binding.gvk.kind}: the name is empty; use list to read all of them")
+        return Key(namespace or self.namespace, name) if binding.namespaced else Key("", name)
+
+    @overload
+    async def get(self, kind: type[ObjectT], key: KeyLike, *, resource_version: str = ...) -> ObjectT: ...
+    @overload
+    async def get(self, kind: Kind, key: KeyLike, *, resource_version: str = ...) -> Unstructured: ...
+
+    async def get(self, kind: type[Any] | Kind, key: KeyLike, *, resource_version: str = "") -> Any:
+        """Read one object: ``await client.get(Site, "default/web")``.
+
+        A bare name is in the client's namespace. ``resource_version="0"`` accepts any cached state of the server.
+        """
+        binding = self._bindings.get(kind) or await self._bind(kind)
+        key = self._key(binding, key)
+        query = GetOptions(resource_version=resource_version).to_query() if resource_version else ()
+        request = Request(method="GET", path=binding.path(*key), query=query, headers=self._accept_object)
+        tried = Attempt("get", binding.gvk, key)
+        return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
+
+    async def get_subresource(
+        self, kind: type[Object] | Kind, key: KeyLike, subresource: str, *, returns: type[ObjectT]
+    ) -> ObjectT:
+        """Read a subresource: ``await client.get_subresource(Deployment, key, "scale", returns=Scale)``."""
+        binding = await self._bind(kind)
+        key = self._key(binding, key)
+        request = Request(method="GET", path=binding.path(*key, subresource), headers=(("Accept", JSON),))
+        tried = Attempt(f"get {subresource} of", binding.gvk, key)
+        return await self._session.fetch(request, lambda raw: decode(returns, raw), tried=tried)
+
+    async def _page(self, binding: Binding[Any], namespace: str | None, options: ListOptions) -> ListOf[Any]:
+        request = Request(
+            method="GET", path=binding.path(namespace or ""), query=options.to_query(), headers=self._accept_list
+        )
+        tried = Attempt("list", binding.gvk, f"in namespace {namespace}" if namespace and binding.namespaced else "")
+        body = await self._session.send(request, tried=tried)
+        try:
+            return decode_list(binding, split_list(body))
+        except ProtocolError as error:
+            problem = str(error)
+        # raised outside of the handler: what it handled may show a Secret
+        raise ProtocolError(f"{tried}: {problem}")
+
+    @overload
+    def pages(
+        self,
+        kind: type[ObjectT],
+        *,
+        namespace: str | None = ...,
+        labels: Labels | None = ...,
+        fields: Fields | None = ...,
+        limit: int = ...,
+        resource_version: str = ...,
+        match: str = ...,
+    ) -> AsyncIterator[ListOf[ObjectT]]: ...
+    @overload
+    def pages(
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None = ...,
+        labels: Labels | None = ...,
+        fields: Fields | None = ...,
+        limit: int = ...,
+        resource_version: str = ...,
+        match: str = ...,
+    ) -> AsyncIterator[ListOf[Unstructured]]: ...
+
+    async def pages(
+        self,
+        kind: type[Any] | Kind,
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        limit: int = PAGE,
+        resource_version: str = "",
+        match: str = "",
+    ) -> AsyncIterator[ListOf[Any]]:
+        """Read a collection page by page, ``limit`` items at a time (0: all in one answer).
+
+        All pages show the state of the first. If the server has forgotten that state before the last page is read,
+        `Expired` is raised: start again.
+        """
+        binding = await self._bind(kind)
+        options = ListOptions(
+            label_selector=selector_text(labels),
+            field_selector=selector_text(fields),
+            limit=limit or None,
+            resource_version=resource_version,
+            resource_version_match=match,
+        )
+        page = await self._page(binding, namespace, options)
+        yield page
+        while token := page.continue_:
+            page = await self._page(binding, namespace, options.next_page(token))
+            if page.continue_ == token:
+                raise ProtocolError(
+                    f"list {binding.gvk.kind}: the server's next page leads to itself; it would never end"
+                )
+            yield page
+
+    @overload
+    async def list(
+        self,
+        kind: type[ObjectT],
+        *,
+        namespace: str | None = ...,
+        labels: Labels | None = ...,
+        fields: Fields | None = ...,
+        limit: int = ...,
+        resource_version: str = ...,
+        match: str = ...,
+    ) -> ListOf[ObjectT]: ...
+    @overload
+    async def list(
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None = ...,
+        labels: Labels | None = ...,
+        fields: Fields | None = ...,
+        limit: int = ...,
+        resource_version: str = ...,
+        match: str = ...,
+    ) -> ListOf[Unstructured]: ...
+
+    async def list(self, kind: type[Any] | Kind, **options: Any) -> ListOf[Any]:
+        """Read all objects of a kind, in all namespaces or in one, all pages of them.
+
+        Objects that cannot be decoded are in ``.undecodable``. Should the server forget the state of the first page
+        while the later ones are read, everything is read again in one answer.
+        """
+        try:
+            return await self._all_pages(kind, options)
+        except Expired:
+            if options.get("limit", PAGE) == 0:
+                raise
+            return await self._all_pages(kind, options | {"limit": 0})
+
+    async def _all_pages(self, kind: type[Any] | Kind, options: dict[str, Any]) -> ListOf[Any]:
+        pages = [page async for page in self.pages(kind, **options)]
+        if len(pages) == 1:
+            return pages[0]
+        return ListOf(
+            items=[item for page in pages for item in page.items],
+            resource_version=pages[-1].resource_version,
+            undecodable=[failure for page in pages for failure in page.undecodable],
+        )
+
+    @overload
+    def iterate(
+        self,
+        kind: type[ObjectT],
+        *,
+        namespace: str | None = ...,
+        labels: Labels | None = ...,
+        fields: Fields | None = ...,
+        limit: int = ...,
+    ) -> AsyncIterator[ObjectT]: ...
+    @overload
+    def iterate(
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None = ...,
+        labels: Labels | None = ...,
+        fields: Fields | None = ...,
+        limit: int = ...,
+    ) -> AsyncIterator[Unstructured]: ...
+
+    async def iterate(self, kind: type[Any] | Kind, **options: Any) -> AsyncIterator[Any]:
+        """Go through the objects of a kind, holding one page of them at a time.
+
+        An object that cannot be decoded raises its `DecodeError` when it is reached.
+        """
+        async for page in self.pages(kind, **options):
+            for item in page.items:
+                yield item
+            for failure in page.undecodable:
+                raise failure.error
+
+    @overload
+    def watch(
+        self,
+        kind: type[ObjectT],
+        *,
+        namespace: str | None = ...,
+        labels: Labels | None = ...,
+        fields: Fields | None = ...,
+        resource_version: str = ...,
+        initial_events: bool = ...,
+        bookmarks: bool = ...,
+        timeout_seconds: int | None = ...,
+        idle_timeout: float | None = ...,
+    ) -> Watch[ObjectT]: ...
+    @overload
+    def watch(
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None = ...,
+        labels: Labels | None = ...,
+        fields: Fields | None = ...,
+        resource_version: str = ...,
+        initial_events: bool = ...,
+        bookmarks: bool = ...,
+        timeout_seconds: int | None = ...,
+        idle_timeout: float | None = ...,
+    ) -> Watch[Unstructured]: ...
+
+    def watch(
+        self,
+        kind: type[Any] | Kind,
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        resource_version: str = "",
+        initial_events: bool = False,
+        bookmarks: bool = False,
+        timeout_seconds: int | None = None,
+        idle_timeout: float | None = None,
+    ) -> Watch[Any]:
+        """Follow the changes of a kind: ``async with client.watch(Site) as events: async for event in events: ...``.
+
+        The stream ends when the server ends it (after ``timeout_seconds``, or when it likes); an error frame raises,
+        `Expired` above all. ``initial_events=True`` streams the present objects first, then a `Bookmark` that says so.
+        ``idle_timeout``: raise `DeadlineExceeded` when nothing arrived for so many seconds.
+        """
+        options = WatchOptions(
+            label_selector=selector_text(labels),
+            field_selector=selector_text(fields),
+            resource_version=resource_version,
+            resource_version_match="NotOlderThan" if initial_events else "",
+            send_initial_events=initial_events or None,
+            allow_bookmarks=bookmarks or initial_events,
+            timeout_seconds=timeout_seconds,
+        )
+
+        async def start() -> tuple[Binding[Any], Request]:
+            binding = await self._bind(kind)
+            path = binding.path(namespace or "")
+            return binding, Request(method="GET", path=path, query=options.to_query(), headers=self._accept_object)
+
+        return Watch(self._session, start, idle_timeout=idle_timeout)
+
+
+class MetadataReader(Reader):
+    """The reading verbs, giving metadata alone: ``await client.metadata.list(Pod)`` moves a fraction of the bytes."""
+
+    _accept_object = (("Accept", PARTIAL_OBJECT_METADATA),)
+    _accept_list = (("Accept", PARTIAL_OBJECT_METADATA_LIST),)
+
+    async def _bind(self, kind: type[Object] | Kind) -> Binding[PartialObjectMetadata]:
+        if kind not in self._bindings:
+            self._bindings[kind] = (await super()._bind(kind)).metadata_only()
+        return self._bindings[kind]

@@ -1,0 +1,93 @@
+"""Trying again: what may be repeated, how often, and after how long.
+
+Guarantees
+- Retries are bounded in number, jittered and cancellable.
+- A request that the server said it did not process (429, or 503 with Retry-After) may be repeated, whatever its verb.
+- A read may be repeated after a lost connection. A write may not once its bytes may have arrived: it raises
+  `OutcomeUnknown`, and the caller, who knows what it wanted, reads and decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from steersman import aio
+from steersman.objects.errors import (
+    ApiError,
+    Conflict,
+    ConnectionFailed,
+    ServiceUnavailable,
+    TooManyRequests,
+)
+
+T = TypeVar("T")
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a request is repeated. ``attempts=1`` means never."""
+
+    attempts: int = 5
+    initial_delay: float = 0.1
+    maximum_delay: float = 10.0
+    #: A server that asks for more patience than this is not waited for.
+    maximum_retry_after: float = 30.0
+
+    def delay_before_retry(self, error: ApiError, attempt: int, *, read: bool) -> float | None:
+        """Seconds to wait before attempt number ``attempt + 1``; None if the request may not be repeated."""
+        if attempt >= self.attempts:
+            return None
+        backoff = aio.Backoff(
+            initial=self.initial_delay * 2 ** (attempt - 1), factor=2.0, maximum=self.maximum_delay, jitter=0.5
+        ).next_delay(aio.randomness())
+        if isinstance(error, (TooManyRequests, ServiceUnavailable)):
+            retry_after = error.retry_after
+            if retry_after is None:
+                return backoff if isinstance(error, TooManyRequests) or read else None
+            return None if retry_after > self.maximum_retry_after else max(retry_after, backoff)
+        if isinstance(error, ConnectionFailed):
+            return backoff if read else None
+        return None
+
+
+async def retry_on_conflict(attempt: Callable[[], Awaitable[T]], *, attempts: int = 5) -> T:
+    """Run ``attempt`` (read, change, write) again while its write meets a newer object.
+
+    The whole cycle is repeated, so ``attempt`` must read afresh each time; repeating only the write would undo
+    somebody's change.
+    """
+    backoff = aio.Backoff(initial=0.01, factor=3.0, maximum=1.0, jitter=0.5)
+    for remaining in range(attempts - 1, -1, -1):
+        try:
+            return await attempt()
+        except Conflict:
+            if not remaining:
+                raise
+            await asyncio.sleep(backoff.next_delay(aio.randomness()))
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+class RateLimit:
+    """A token bucket on the client's side; off unless given, because priority and fairness are the server's job."""
+
+    def __init__(self, *, per_second: float, burst: int) -> None:
+        if per_second <= 0 or burst < 1:
+            raise ValueError(f"a rate limit needs per_second > 0 and burst >= 1, not {per_second} and {burst}")
+        self._interval = 1.0 / per_second
+        self._burst = burst
+        self._full_at = 0.0
+
+    async def acquire(self) -> None:
+        """Wait for a token; waiters are served in the order they came."""
+        now = asyncio.get_running_loop().time()
+        self._full_at = max(self._full_at, now) + self._interval
+        wait = self._full_at - now - self._burst * self._interval
+        if wait > 0:
+            try:
+                await asyncio.sleep(wait)
+            except asyncio.CancelledError:
+                self._full_at -= self._interval
+                raise

@@ -1,0 +1,108 @@
+"""Saving: read, change and write in one call, writing nothing when nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from steersman.client.bindings import AnyObject, Binding, encode_any
+from steersman.client.results import Outcome
+from steersman.client.retries import retry_on_conflict
+from steersman.client.writes import Writer
+from steersman.objects import Kind, Object, Unstructured, as_read
+from steersman.objects.errors import AlreadyExists, NotFound
+
+
+def _tree_as_read(obj: Object | Unstructured) -> dict[str, Any] | None:
+    if isinstance(obj, Unstructured):
+        return msgspec.json.decode(obj.raw) if obj.raw else None
+    return as_read(obj)
+
+
+class Saver(Writer):
+    """The composed verbs."""
+
+    async def create_or_update(self, obj: AnyObject, mutate: Callable[[AnyObject], None]) -> Outcome[AnyObject]:
+        """Create ``obj`` after ``mutate`` has run on it, or run ``mutate`` on the object that exists and update that.
+
+        Nothing is sent if ``mutate`` changes nothing. A conflict, and losing the race to create, start over.
+        """
+
+        async def write(current: AnyObject) -> AnyObject:
+            return await self.update(current)
+
+        return await self._create_or_write(obj, mutate, write)
+
+    async def create_or_patch(self, obj: AnyObject, mutate: Callable[[AnyObject], None]) -> Outcome[AnyObject]:
+        """Like `create_or_update`, but an existing object gets a merge patch of the difference, without a lock."""
+
+        async def write(current: AnyObject) -> AnyObject:
+            return await self.patch_from(current, current)
+
+        return await self._create_or_write(obj, mutate, write)
+
+    async def _create_or_write(
+        self, obj: AnyObject, mutate: Callable[[AnyObject], None], write: Callable[[AnyObject], Any]
+    ) -> Outcome[AnyObject]:
+        kind: Any = Kind(obj.api_version, obj.kind) if isinstance(obj, Unstructured) else type(obj)
+        mutated = False
+
+        async def attempt() -> Outcome[AnyObject]:
+            nonlocal mutated
+            try:
+                current: AnyObject = await self.get(kind, obj.key)
+            except NotFound:
+                if not mutated:
+                    mutate(obj)
+                    mutated = True
+                try:
+                    return Outcome("created", await self.create(obj))
+                except AlreadyExists:
+                    current = await self.get(kind, obj.key)
+            mutate(current)
+            if msgspec.json.decode(encode_any(current)) == _tree_as_read(current):
+                return Outcome("unchanged", current)
+            return Outcome("updated", await write(current))
+
+        return await retry_on_conflict(attempt)
+
+    async def save(self, obj: AnyObject) -> Outcome[AnyObject]:
+        """Write what changed in an object that was read: the object, then its status, each only if it changed.
+
+        The server ignores a status written with the object and everything else written with the status, and the first
+        write makes the second one's version stale; this call keeps both changes. A conflict is raised, not retried.
+        """
+        before = _tree_as_read(obj)
+        if before is None:
+            raise ValueError(f"{obj.kind} {obj.key} was not read from the server; create or apply it")
+        wanted: dict[str, Any] = msgspec.json.decode(encode_any(obj))
+        binding = await self._bind_object(obj)
+        split = await self._has_status(binding, obj)
+        status_changed = wanted.get("status") != before.get("status")
+        object_changed = any(
+            wanted.get(name) != before.get(name) for name in wanted.keys() | before.keys() if name != "status"
+        )
+        saved = obj
+        if object_changed or (status_changed and not split):
+            saved = await self.update(obj)
+        if status_changed and split:
+            saved = await self._save_status(binding, saved, obj, wanted.get("status"))
+        return Outcome("updated" if object_changed or status_changed else "unchanged", saved)
+
+    async def _has_status(self, binding: Binding[Any], obj: Object | Unstructured) -> bool:
+        if isinstance(obj, Unstructured):
+            described = await self.discovery.resource_of(binding.gvk)
+            return any(subresource.name == "status" for subresource in described.subresources)
+        declared = type(obj).__resource__.status_subresource
+        return "status" in type(obj).__struct_fields__ if declared is None else declared
+
+    async def _save_status(self, binding: Binding[Any], saved: Any, obj: Object | Unstructured, status: Any) -> Any:
+        """Put the wanted status on top of the object as it is now on the server."""
+        tree: dict[str, Any] = msgspec.json.decode(encode_any(saved))
+        if status is None:
+            tree.pop("status", None)
+        else:
+            tree["status"] = status
+        return await self._put(binding, self._key(binding, obj.key), msgspec.json.encode(tree), "status")

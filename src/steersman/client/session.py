@@ -1,0 +1,226 @@
+"""Sending one request well: credentials, retries, limits, errors and warnings.
+
+Guarantees
+- Every failure is an `ApiError` that says what was tried, in bounded time: only the body of a stream that was begun
+  well may take for ever.
+- What may have happened without our knowing is `OutcomeUnknown`, never a plain failure and never a silent retry.
+- A refused credential (401) is renewed once, then reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from steersman.client.bindings import AnyObject, Attempt, holds_object
+from steersman.client.credentials import Credentials, Headers
+from steersman.client.missing import kind_not_served
+from steersman.client.results import ServerWarning
+from steersman.client.retries import RateLimit, RetryPolicy
+from steersman.objects.errors import (
+    ApiError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    DecodeError,
+    GatewayTimeout,
+    NotFound,
+    OutcomeUnknown,
+    ProtocolError,
+    ServiceUnavailable,
+    StatusError,
+    Unauthorized,
+)
+from steersman.transport import Response, Transport
+from steersman.wire import Request, error_from_response, parse_warnings, raise_for_failure
+from steersman.wire.errors import might_be_status
+
+_log = logging.getLogger("steersman.client")
+
+T = TypeVar("T")
+
+#: The longest explanation of a refusal that is read; the code alone says enough about a longer one.
+_REFUSAL_MAX = 16 * 1024 * 1024
+
+
+def log_warning(warning: ServerWarning) -> None:
+    """Log a warning of the server: what is done unless the client is given another way."""
+    _log.warning("%s", warning)
+
+
+class _Redirected(ProtocolError):
+    """The server sends us elsewhere: whatever was asked, it did not do it."""
+
+
+class Session:
+    """Sends requests over a transport in the name of one user."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        credentials: Credentials,
+        *,
+        headers: Headers,
+        retry: RetryPolicy,
+        rate_limit: RateLimit | None,
+        timeout: float,
+        server: str,
+        on_warning: Callable[[ServerWarning], None],
+    ) -> None:
+        self.transport = transport
+        self._credentials = credentials
+        self._headers = headers
+        self._retry = retry
+        self._rate_limit = rate_limit
+        self._timeout = timeout
+        self.server = server
+        self._on_warning = on_warning
+
+    async def send(self, request: Request, *, tried: Attempt) -> bytes:
+        """Send and give back the body of a successful answer."""
+        return await self._repeat(self._whole, request, tried)
+
+    async def fetch(
+        self, request: Request, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
+    ) -> AnyObject:
+        """Send and give back the object that a successful answer holds; ``reads`` is its kind, unless any may come."""
+        body = await self._repeat(self._whole, request, tried)
+        try:
+            obj = decode(body)
+        except DecodeError as error:
+            if holds_object(body):
+                raise DecodeError(f"{tried}: {error}") from error
+            problem = "no Kubernetes object"
+        else:
+            if not reads or obj.kind == reads:
+                return obj
+            problem = "an object of another kind"
+        raise self._strange(body, problem, request, tried)
+
+    async def perform(self, request: Request, *, tried: Attempt) -> None:
+        """Send what asks for no object; a success that no Kubernetes API server would confirm so is none."""
+        body = await self._repeat(self._whole, request, tried)
+        if not holds_object(body):
+            raise self._strange(body, "no Kubernetes object", request, tried)
+
+    @staticmethod
+    def _strange(body: bytes, problem: str, request: Request, tried: Attempt) -> ApiError:
+        # the body itself is not shown: it may be a Secret
+        error = ProtocolError(
+            f"{tried}: the server answered with {len(body)} bytes that are {problem}:"
+            " a proxy or another service may stand in between"
+        )
+        return error if request.method == "GET" else _outcome_unknown(tried, error)
+
+    async def stream(self, request: Request, *, tried: Attempt) -> Response:
+        """Send and give back an answer whose body is read as it comes; the caller closes it."""
+        return await self._repeat(self._begin_stream, request, tried)
+
+    async def _repeat(self, once: Callable[[Request, Attempt], Awaitable[T]], request: Request, tried: Attempt) -> T:
+        attempt = 0
+        renewed = False
+        while True:
+            attempt += 1
+            if self._rate_limit is not None:
+                await self._rate_limit.acquire()
+            credentials = await self._credentials.headers()
+            outgoing = Request(
+                method=request.method,
+                path=request.path,
+                query=request.query,
+                headers=(*self._headers, *credentials, *request.headers),
+                body=request.body,
+            )
+            try:
+                return await once(outgoing, tried)
+            except Unauthorized:
+                if renewed or not await self._renew(credentials):
+                    raise
+                renewed = True
+            except ApiError as error:
+                forget_context(error)
+                delay = self._retry.delay_before_retry(error, attempt, read=request.method == "GET")
+                if delay is None:
+                    if request.method != "GET" and _may_have_happened(error):
+                        raise _outcome_unknown(tried, error) from error
+                    raise
+                _log.debug("%s: %s; trying again in %.2f s", tried, error, delay)
+                await asyncio.sleep(delay)
+
+    async def _renew(self, rejected: Headers) -> bool:
+        """Ask for other credentials than those that were refused; say whether there are any."""
+        certificate = await self._credentials.client_certificate()
+        self._credentials.invalidate(rejected)
+        return (
+            await self._credentials.headers() != rejected or await self._credentials.client_certificate() != certificate
+        )
+
+    async def _whole(self, request: Request, tried: Attempt) -> bytes:
+        body = await (await self._begin(request, tried, stream=False)).read()
+        if might_be_status(body):
+            raise_for_failure(body, tried=str(tried))
+        return body
+
+    async def _begin_stream(self, request: Request, tried: Attempt) -> Response:
+        return await self._begin(request, tried, stream=True)
+
+    async def _begin(self, request: Request, tried: Attempt, *, stream: bool) -> Response:
+        """Send once; what comes back has a code of success."""
+        response = await self.transport.send(request, stream=stream, timeout=self._timeout)
+        refusal: ApiError | None = None
+        try:
+            if warnings := response.headers.getall("Warning", ()):
+                for text in parse_warnings(warnings):
+                    self._on_warning(ServerWarning(text, str(tried)))
+            if not 200 <= response.status < 300:
+                refusal = await self._refusal(response, tried)
+        except BaseException:
+            await response.close()
+            raise
+        if refusal is None:
+            return response
+        await response.close()
+        raise refusal
+
+    async def _refusal(self, response: Response, tried: Attempt) -> ApiError:
+        if response.status < 200:
+            return ProtocolError(f"{tried}: the server changes to another protocol ({response.status})")
+        try:
+            # of a stream the transport bounds the head alone
+            async with asyncio.timeout(self._timeout):
+                body = await response.read(_REFUSAL_MAX)
+        except (ApiError, TimeoutError):
+            body = b""
+        error = error_from_response(response.status, response.headers, body, tried=str(tried))
+        if isinstance(error, ProtocolError):
+            return _Redirected(str(error))
+        if tried.kind is not None and isinstance(error, NotFound) and error.is_unknown_path:
+            return kind_not_served(tried.kind, self.server)
+        return error
+
+
+def forget_context(error: ApiError) -> None:
+    """Drop what was being handled when the transport failed: some of it holds the headers of the request."""
+    error.__context__ = None
+
+
+def _may_have_happened(error: ApiError) -> bool:
+    """Whether a request that ended so may have been processed."""
+    match error:
+        case ConnectionFailed() | DeadlineExceeded():
+            return error.sent
+        case ServiceUnavailable():
+            # a gateway that lost the server says so in its own words; a server that did not try sends a Status
+            return not error.reason
+        case StatusError():
+            return isinstance(error, GatewayTimeout) or error.code == 502
+        case _:
+            return isinstance(error, ProtocolError) and not isinstance(error, _Redirected)
+
+
+def _outcome_unknown(tried: Attempt, error: ApiError) -> OutcomeUnknown:
+    """What a failure after sending means for a write."""
+    unknown = OutcomeUnknown(f"{tried}: it may or may not have happened: {error}; read the object to find out")
+    unknown.__cause__ = error
+    return unknown

@@ -1,0 +1,408 @@
+"""Writing: create, update, patch, apply, delete, and the compositions of them that people get wrong by hand.
+
+Guarantees
+- A write never drops a field that our types do not know (see `steersman.objects`).
+- `apply` sends an intent, never a state that was read; `update` never sends an object that was read in part.
+- Constraints of our own resources are checked before they are sent; what was invalid before and did not change is
+  left to the server, which tolerates it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, TypeVar, cast, overload
+
+import msgspec
+
+from steersman.client.bindings import (
+    AnyObject,
+    Attempt,
+    Binding,
+    encode_any,
+    read_in_part,
+    resource_version_of,
+    uid_of,
+    was_read,
+)
+from steersman.client.reads import Fields, KeyLike, Labels, Reader, selector_text
+from steersman.objects import (
+    Key,
+    Kind,
+    Object,
+    Resource,
+    Unstructured,
+    as_read,
+    decode,
+    raw_of,
+    replace,
+    set_owner,
+    to_json,
+)
+from steersman.objects.errors import ApiError
+from steersman.patches import JsonPatch, merge_patch_between
+from steersman.wire import (
+    CreateOptions,
+    DeleteOptions,
+    ListOptions,
+    PatchOptions,
+    Preconditions,
+    Request,
+    UpdateOptions,
+)
+from steersman.wire.content import APPLY_PATCH, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from steersman.wire.options import FieldValidation, PropagationPolicy
+
+ObjectT = TypeVar("ObjectT", bound=Object)
+Tree: TypeAlias = dict[str, Any]
+
+_JSON_BODY = (("Accept", JSON), ("Content-Type", JSON))
+
+
+class PartialObject(ApiError):
+    """An update was asked for with an object that holds less than the server does."""
+
+
+class NotAnIntent(ApiError):
+    """An apply was asked for with an object that was read from the server."""
+
+
+class MergePatch(msgspec.Struct, frozen=True):
+    """A JSON merge patch: what to set; ``None`` removes a key."""
+
+    tree: Tree
+
+
+class StrategicPatch(msgspec.Struct, frozen=True):
+    """A strategic merge patch; built-in kinds only, custom resources refuse it."""
+
+    tree: Tree
+
+
+Patch: TypeAlias = MergePatch | StrategicPatch | JsonPatch
+
+
+def _encode_patch(patch: Patch) -> tuple[str, bytes]:
+    match patch:
+        case MergePatch(tree):
+            return MERGE_PATCH, msgspec.json.encode(tree)
+        case StrategicPatch(tree):
+            return STRATEGIC_MERGE_PATCH, msgspec.json.encode(tree)
+        case JsonPatch():
+            return JSON_PATCH, patch.encode()
+
+
+class Writer(Reader):
+    """The writing verbs."""
+
+    _field_manager: str = ""
+    _field_validation: FieldValidation | None = None
+    _validate: bool = True
+
+    async def _bind_object(self, obj: Object | Unstructured) -> Binding[Any]:
+        if isinstance(obj, Unstructured):
+            return await self._bind(Kind(obj.api_version, obj.kind))
+        kind = type(obj)
+        return self._bindings.get(kind) or await self._bind(kind)
+
+    def _check(self, obj: Object | Unstructured) -> None:
+        """Refuse what our own type forbids, unless it was so already when the object was read."""
+        if not self._validate or not isinstance(obj, Resource):
+            return
+        from steersman.schemas.checking import problems, validate  # noqa: PLC0415 - only writers of our own kinds pay
+
+        ours = cast("Object", obj)
+        found = problems(ours)
+        if found and (before := raw_of(ours)) is not None:
+            earlier = set(problems(decode(type(ours), before)))
+            found = [problem for problem in found if problem not in earlier]
+        if found:
+            validate(ours)
+
+    async def create(
+        self, obj: AnyObject, *, dry_run: bool = False, field_validation: FieldValidation | None = None
+    ) -> AnyObject:
+        """Create an object and give back what the server made of it. Without a namespace it goes to the client's."""
+        binding = await self._bind_object(obj)
+        self._check(obj)
+        key = Key(obj.key.namespace or self.namespace, obj.key.name)
+        options = CreateOptions(
+            dry_run=dry_run,
+            field_manager=self._field_manager,
+            field_validation=field_validation or self._field_validation,
+        )
+        request = Request(
+            method="POST",
+            path=binding.path(key.namespace),
+            query=options.to_query(),
+            headers=_JSON_BODY,
+            body=encode_any(obj),
+        )
+        tried = Attempt("create", binding.gvk, key)
+        return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
+
+    async def create_subresource(
+        self, kind: type[Object] | Kind, key: KeyLike, subresource: str, body: Object, *, returns: type[ObjectT]
+    ) -> ObjectT:
+        """Post to a subresource: an eviction of a Pod, a token of a ServiceAccount, a binding."""
+        binding = await self._bind(kind)
+        key = self._key(binding, key)
+        request = Request(
+            method="POST",
+            path=binding.path(*key, subresource),
+            query=CreateOptions(field_manager=self._field_manager).to_query(),
+            headers=_JSON_BODY,
+            body=encode_any(body),
+        )
+        tried = Attempt(f"create {subresource} of", binding.gvk, key)
+        return await self._session.fetch(request, lambda raw: decode(returns, raw), tried=tried)
+
+    async def update_subresource(
+        self, kind: type[Object] | Kind, key: KeyLike, subresource: str, body: ObjectT, *, dry_run: bool = False
+    ) -> ObjectT:
+        """Replace a subresource that is an object of its own kind: the scale of a Deployment."""
+        binding = (await self._bind(kind)).reading(lambda raw: decode(type(body), raw))
+        return await self._put(binding, self._key(binding, key), encode_any(body), subresource, dry_run=dry_run)
+
+    async def patch_subresource(
+        self, kind: type[Object] | Kind, key: KeyLike, subresource: str, patch: Patch, *, returns: type[ObjectT]
+    ) -> ObjectT:
+        """Change part of a subresource that is an object of its own kind: the scale of a Deployment."""
+        binding = (await self._bind(kind)).reading(lambda raw: decode(returns, raw))
+        media_type, body = _encode_patch(patch)
+        options = PatchOptions(field_manager=self._field_manager, field_validation=self._field_validation)
+        return await self._patch(binding, self._key(binding, key), media_type, body, options, subresource, "patch")
+
+    async def update(
+        self,
+        obj: AnyObject,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        field_validation: FieldValidation | None = None,
+    ) -> AnyObject:
+        """Replace an object by what was read plus what was changed. A newer state on the server is a `Conflict`."""
+        binding = await self._bind_object(obj)
+        key = self._key(binding, obj.key)
+        if read_in_part(obj):
+            raise PartialObject(
+                f"{Attempt('update', binding.gvk, key)!s}: it was read in part (metadata only, or through a transform), so an update "
+                "would delete the rest; use patch or apply, or read it whole with client.get"
+            )
+        self._check(obj)
+        body = encode_any(obj)
+        return await self._put(binding, key, body, subresource, dry_run=dry_run, field_validation=field_validation)
+
+    async def _put(
+        self,
+        binding: Binding[Any],
+        key: Key,
+        body: bytes,
+        subresource: str,
+        *,
+        dry_run: bool = False,
+        field_validation: FieldValidation | None = None,
+    ) -> Any:
+        options = UpdateOptions(
+            dry_run=dry_run,
+            field_manager=self._field_manager,
+            field_validation=field_validation or self._field_validation,
+        )
+        request = Request(
+            method="PUT",
+            path=binding.path(*key, subresource),
+            query=options.to_query(),
+            headers=_JSON_BODY,
+            body=body,
+        )
+        what = f"update {subresource} of" if subresource else "update"
+        tried = Attempt(what, binding.gvk, key)
+        return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
+
+    @overload
+    async def patch(
+        self, kind: type[ObjectT], key: KeyLike, patch: Patch, *, subresource: str = ..., dry_run: bool = ...
+    ) -> ObjectT: ...
+    @overload
+    async def patch(
+        self, kind: Kind, key: KeyLike, patch: Patch, *, subresource: str = ..., dry_run: bool = ...
+    ) -> Unstructured: ...
+
+    async def patch(
+        self, kind: type[Any] | Kind, key: KeyLike, patch: Patch, *, subresource: str = "", dry_run: bool = False
+    ) -> Any:
+        """Change part of an object: ``await client.patch(Site, key, MergePatch({"spec": {"replicas": 3}}))``.
+
+        ``subresource`` is for those that speak of the same kind, as ``status`` does; see `patch_subresource` for others.
+        """
+        binding = await self._bind(kind)
+        media_type, body = _encode_patch(patch)
+        options = PatchOptions(
+            dry_run=dry_run, field_manager=self._field_manager, field_validation=self._field_validation
+        )
+        return await self._patch(binding, self._key(binding, key), media_type, body, options, subresource, "patch")
+
+    async def _patch(
+        self,
+        binding: Binding[Any],
+        key: Key,
+        media_type: str,
+        body: bytes,
+        options: PatchOptions,
+        subresource: str,
+        verb: str,
+    ) -> Any:
+        request = Request(
+            method="PATCH",
+            path=binding.path(*key, subresource),
+            query=options.to_query(),
+            headers=(("Accept", JSON), ("Content-Type", media_type)),
+            body=body,
+        )
+        what = f"{verb} {subresource} of" if subresource else verb
+        tried = Attempt(what, binding.gvk, key)
+        return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
+
+    async def patch_from(
+        self, before: AnyObject, after: AnyObject, *, lock: bool = False, subresource: str = "", dry_run: bool = False
+    ) -> AnyObject:
+        """Send the difference between two states of an object as a merge patch; nothing if there is none.
+
+        ``before`` is the object as it was read (a copy made before changing it, or the same object: then its bytes as
+        read are meant). ``lock=True``: only if the object is still as ``before`` was.
+        """
+        binding = await self._bind_object(after)
+        tree_before, tree_after = self._trees(before, after)
+        difference = merge_patch_between(tree_before, tree_after)
+        if not difference:
+            return after
+        if lock:
+            version = resource_version_of(before)
+            if not version:
+                raise ValueError(
+                    f"{Attempt('patch', binding.gvk, before.key)}: lock=True needs an object that was read"
+                )
+            difference.setdefault("metadata", {})["resourceVersion"] = version
+        options = PatchOptions(
+            dry_run=dry_run, field_manager=self._field_manager, field_validation=self._field_validation
+        )
+        key = self._key(binding, after.key)
+        body = msgspec.json.encode(difference)
+        return await self._patch(binding, key, MERGE_PATCH, body, options, subresource, "patch")
+
+    @staticmethod
+    def _trees(before: Object | Unstructured, after: Object | Unstructured) -> tuple[Tree, Tree]:
+        tree_after = after.tree if isinstance(after, Unstructured) else to_json(after)
+        if before is after:
+            if isinstance(before, Unstructured):
+                read = msgspec.json.decode(before.raw) if before.raw else None
+            else:
+                read = as_read(before)
+            if read is None:
+                raise ValueError(
+                    f"{before.kind} {before.key} was not read from the server: there is no state before it"
+                )
+            return read, tree_after
+        return (before.tree if isinstance(before, Unstructured) else to_json(before)), tree_after
+
+    async def apply(
+        self,
+        obj: AnyObject,
+        *,
+        owner: Object | None = None,
+        force: bool = False,
+        field_manager: str | None = None,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> AnyObject:
+        """Server-side apply: make the fields of ``obj`` so, and own them.
+
+        ``owner=site`` adds a controller reference. Fields of other managers raise a `Conflict` that names them;
+        ``force=True`` takes them over.
+        """
+        binding = await self._bind_object(obj)
+        key = self._key(binding, obj.key)
+        manager = field_manager or self._field_manager
+        if not manager:
+            raise ValueError(
+                f"{Attempt('apply', binding.gvk, key)}: say who applies, once, with Client.connect(field_manager=...): the server "
+                "remembers fields by this name, so it must stay the same from run to run"
+            )
+        if was_read(obj):
+            raise NotAnIntent(
+                f"{Attempt('apply', binding.gvk, key)}: it was read from the server, and applying it would claim every field of it; "
+                "build an object with the fields you mean, or use update or patch_from"
+            )
+        if owner is not None:
+            obj = self._owned(obj, owner, key)
+        self._check(obj)
+        options = PatchOptions(
+            dry_run=dry_run, field_manager=manager, field_validation=self._field_validation, force=force or None
+        )
+        body = encode_any(obj)
+        return await self._patch(binding, key, APPLY_PATCH, body, options, subresource, "apply")
+
+    @staticmethod
+    def _owned(obj: Any, owner: Object, key: Key) -> Any:
+        """A copy of ``obj`` that belongs to ``owner``; the caller's object stays as it is."""
+        if isinstance(obj, Unstructured):
+            raise TypeError(f"apply {obj.kind} {key}: owner= works with typed objects; set ownerReferences in the tree")
+        copy = replace(obj, metadata=replace(obj.metadata, namespace=key.namespace or None))
+        set_owner(copy, owner)
+        return copy
+
+    async def delete(
+        self,
+        kind: type[Object] | Kind | Object | Unstructured,
+        key: KeyLike | None = None,
+        *,
+        propagation: PropagationPolicy | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        grace_period_seconds: int | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        """Delete an object: ``delete(Site, key)``, or ``delete(site)`` for that very object (by uid) and no successor.
+
+        It is gone at once, or marked for deletion if it has finalizers or a grace period.
+        """
+        if isinstance(kind, (Object, Unstructured)):
+            uid = uid or uid_of(kind)
+            key = kind.key
+            binding = await self._bind_object(kind)
+        else:
+            binding = await self._bind(kind)
+        if key is None:
+            raise TypeError(f"delete {binding.gvk.kind}: which one? give a key, or use delete_collection for many")
+        key = self._key(binding, key)
+        options = DeleteOptions(
+            propagation_policy=propagation,
+            preconditions=Preconditions(uid=uid, resource_version=resource_version)
+            if uid or resource_version
+            else None,
+            grace_period_seconds=grace_period_seconds,
+            dry_run=dry_run,
+        )
+        request = Request(method="DELETE", path=binding.path(*key), headers=_JSON_BODY, body=options.to_body())
+        await self._session.perform(request, tried=Attempt("delete", binding.gvk, key))
+
+    async def delete_collection(
+        self,
+        kind: type[Object] | Kind,
+        *,
+        namespace: str | None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        propagation: PropagationPolicy | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        """Delete all objects of a kind that match. ``namespace=None`` means cluster-wide and must be said."""
+        binding = await self._bind(kind)
+        options = DeleteOptions(propagation_policy=propagation, dry_run=dry_run)
+        selection = ListOptions(label_selector=selector_text(labels), field_selector=selector_text(fields))
+        request = Request(
+            method="DELETE",
+            path=binding.path(namespace or ""),
+            query=selection.to_query(),
+            headers=_JSON_BODY,
+            body=options.to_body(),
+        )
+        await self._session.perform(request, tried=Attempt("delete all matching", binding.gvk))

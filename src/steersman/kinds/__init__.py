@@ -1,0 +1,50 @@
+"""Kinds: every stable built-in kind of Kubernetes, typed. Pure: no IO beyond reading the package's own files.
+
+Guarantees
+- Each stable group-version is one module: ``from steersman.kinds.apps_v1 import Deployment, DeploymentSpec``.
+- Importing this room imports none of them; ``from steersman.kinds import Deployment`` imports the module of that kind,
+  in the version that Kubernetes prefers. A name that two groups share (``Event``) must be imported from its module.
+- The modules are generated from kube-apiserver's OpenAPI, and compared with it by the continuous integration.
+- The schemas behind them, with list-map keys, patch strategies and map-key defaults, are data beside the modules and
+  are read when first asked for (`schema_of`).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from steersman.kinds import index
+from steersman.kinds.definitions import definition, resolve, resources_of, schema_of
+from steersman.kinds.registry import all_group_versions, all_kinds, class_of, class_of_definition, scheme
+
+if TYPE_CHECKING:
+    from steersman.kinds.index import *  # noqa: F403 - the kinds by name, for type checkers; see __getattr__
+
+__all__ = [
+    "all_group_versions",
+    "all_kinds",
+    "class_of",
+    "class_of_definition",
+    "definition",
+    "resolve",
+    "resources_of",
+    "schema_of",
+    "scheme",
+]
+__all__ += index.__all__
+
+
+def __getattr__(name: str) -> Any:
+    module = index.NAMES.get(name)
+    if module is not None:
+        return getattr(import_module(f"steersman.kinds.{module}"), name)
+    shared = sorted(holder for holder, held in index.KINDS.items() if name in held)
+    if shared:
+        places = " or ".join(f"steersman.kinds.{holder}" for holder in shared)
+        raise AttributeError(f"{name} is a kind of several groups; import it from {places}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; parts of kinds are in the modules of kinds")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *index.NAMES])

@@ -1,0 +1,130 @@
+"""Objects: kinds, metadata, typed resources, and the values inside them. Pure: no IO, no clock, no chance.
+
+Guarantees
+- **No lost fields.** An object that was read and is written back keeps every field its type does not know, also after
+  `copy`, `deepcopy`, `replace`, pickling, or when a part of it is moved into another object.
+- **Unset is not default.** What was not set is not sent; what was set is sent, even when it equals the default.
+- **Lenient decoding, strict validation.** What a server holds can be read, whatever a type demands of new objects.
+"""
+
+from steersman.objects.conditions import Condition, find_condition, is_true, set_condition
+from steersman.objects.difference import AmbiguousItem, as_read, encode, to_json
+from steersman.objects.document import decode, is_partial, origin_of, raw_of
+from steersman.objects.identity import GroupKind, GroupVersion, GroupVersionKind, GroupVersionResource, Key
+from steersman.objects.intorstring import IntOrString
+from steersman.objects.markers import (
+    AtLeastOneOf,
+    AtMostOneOf,
+    Description,
+    EmbeddedResource,
+    ExactlyOneOf,
+    Example,
+    ExternalDocs,
+    Format,
+    Immutable,
+    Int32,
+    ListAtomic,
+    ListMap,
+    ListSet,
+    MapAtomic,
+    Marker,
+    Maximum,
+    MaxItems,
+    MaxLength,
+    MaxProperties,
+    Minimum,
+    MinItems,
+    MinLength,
+    MinProperties,
+    MultipleOf,
+    Nullable,
+    Pattern,
+    PreserveUnknownFields,
+    Rule,
+    Title,
+)
+from steersman.objects.metadata import ListMeta, ManagedFieldsEntry, ObjectMeta, OwnerReference
+from steersman.objects.options import PrinterColumn, ResourceOptions, Scale, Scope
+from steersman.objects.owners import OwnershipError, controller_of, is_owned_by, owner_reference, set_owner
+from steersman.objects.quantity import Quantity
+from steersman.objects.resource import Object, PartialObjectMetadata, Resource, Spec, StatusOf
+from steersman.objects.scheme import Scheme
+from steersman.objects.struct import Struct, field, replace
+from steersman.objects.time import MicroTime
+from steersman.objects.unstructured import Kind, Unstructured
+
+__all__ = [
+    "AmbiguousItem",
+    "AtLeastOneOf",
+    "AtMostOneOf",
+    "Condition",
+    "Description",
+    "EmbeddedResource",
+    "ExactlyOneOf",
+    "Example",
+    "ExternalDocs",
+    "Format",
+    "GroupKind",
+    "GroupVersion",
+    "GroupVersionKind",
+    "GroupVersionResource",
+    "Immutable",
+    "Int32",
+    "IntOrString",
+    "Key",
+    "Kind",
+    "ListAtomic",
+    "ListMap",
+    "ListMeta",
+    "ListSet",
+    "ManagedFieldsEntry",
+    "MapAtomic",
+    "Marker",
+    "MaxItems",
+    "MaxLength",
+    "MaxProperties",
+    "Maximum",
+    "MicroTime",
+    "MinItems",
+    "MinLength",
+    "MinProperties",
+    "Minimum",
+    "MultipleOf",
+    "Nullable",
+    "Object",
+    "ObjectMeta",
+    "OwnerReference",
+    "OwnershipError",
+    "PartialObjectMetadata",
+    "Pattern",
+    "PreserveUnknownFields",
+    "PrinterColumn",
+    "Quantity",
+    "Resource",
+    "ResourceOptions",
+    "Rule",
+    "Scale",
+    "Scheme",
+    "Scope",
+    "Spec",
+    "StatusOf",
+    "Struct",
+    "Title",
+    "Unstructured",
+    "as_read",
+    "controller_of",
+    "decode",
+    "encode",
+    "field",
+    "find_condition",
+    "is_owned_by",
+    "is_partial",
+    "is_true",
+    "origin_of",
+    "owner_reference",
+    "raw_of",
+    "replace",
+    "set_condition",
+    "set_owner",
+    "to_json",
+]

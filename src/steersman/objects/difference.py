@@ -1,0 +1,163 @@
+"""Encoding: the bytes an object was read from plus what the program changed.
+
+Guarantees
+- A field that our types do not know is written back as it was read, in place, wherever its object was moved.
+- A default that reading filled in is not written by an update that did not change it.
+- List items are recognised by where they were decoded, else by the list's map keys, else by index. Where none of these
+  decides and a field could be lost, `AmbiguousItem` is raised; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from steersman.objects.document import Tree, encode_custom, origin_of, to_tree
+from steersman.objects.errors import ApiError
+from steersman.objects.hints import ListShape, MapShape, Shape, StructShape, field_shapes
+from steersman.objects.origins import ORIGIN_KEY, Origin
+from steersman.objects.struct import Struct
+
+_ABSENT: Any = object()
+
+
+class AmbiguousItem(ApiError):
+    """A list was rebuilt so that a field unknown to our types could belong to several items, or be lost."""
+
+
+class _HoldsOrigin(Exception):
+    """The struct, or a part of it, was decoded."""
+
+
+def _refuse_documents(value: Any) -> Any:
+    if type(value).__name__ == "Document":
+        raise _HoldsOrigin
+    return encode_custom(value)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_refuse_documents)
+
+
+def encode(struct: Struct) -> bytes:
+    """Encode for writing: an intent as declared, an object that was read as its bytes plus the difference."""
+    try:
+        return _encoder.encode(struct)
+    except _HoldsOrigin:
+        tree = to_tree(struct)
+        return msgspec.json.encode(_resolve(tree, _ABSENT, _ABSENT, StructShape(type(struct)), ""))
+
+
+def to_json(struct: Struct) -> Tree:
+    """Like `encode`, as a JSON tree that the caller owns."""
+    return msgspec.json.decode(encode(struct))
+
+
+def as_read(struct: Struct) -> Tree | None:
+    """The JSON tree a struct was read from, before any change; None if a program made it."""
+    origin = origin_of(struct)
+    return msgspec.json.decode(msgspec.json.encode(origin.document.place(origin.ordinal)[0])) if origin else None
+
+
+def _resolve(now: Any, raw: Any, seen: Any, shape: Shape, path: str) -> Any:
+    """Merge one value: ``raw`` as read, ``seen`` as our types saw it, ``now`` as the program left it."""
+    match shape:
+        case StructShape(cls) if isinstance(now, dict):
+            origin = cast("Tree", now).pop(ORIGIN_KEY, None)
+            if isinstance(origin, Origin):
+                raw, seen = origin.document.place(origin.ordinal)
+            return _resolve_object(cast("Tree", now), raw, seen, field_shapes(cls), path)
+        case MapShape(item) if isinstance(now, dict):
+            shapes: dict[str, Shape] = dict.fromkeys(cast("Tree", now), item)
+            return _resolve_object(cast("Tree", now), raw, seen, shapes, path)
+        case ListShape(item, keys) if isinstance(now, list):
+            return _Items(cast("list[Any]", now), raw, seen, item, keys, path).resolve()
+        case _:
+            return raw if raw is not _ABSENT and now == seen else now
+
+
+def _resolve_object(now: Tree, raw: Any, seen: Any, shapes: dict[str, Shape], path: str) -> Tree:
+    if not isinstance(raw, dict) or not isinstance(seen, dict):
+        raw, seen = {}, {}
+    raw, seen = cast("Tree", raw), cast("Tree", seen)
+    merged: Tree = {name: value for name, value in raw.items() if name not in seen or name in now}
+    for name, value in now.items():
+        shape = shapes.get(name)
+        before, after = seen.get(name, _ABSENT), value
+        if shape is None or raw.get(name, _ABSENT) is None:
+            # Where null stands, there is nothing to merge with; it stays unless the program set something else.
+            if after != before:
+                merged[name] = after if shape is None else _resolve(after, _ABSENT, _ABSENT, shape, f"{path}.{name}")
+        else:
+            resolved = _resolve(after, raw.get(name, _ABSENT), before, shape, f"{path}.{name}")
+            if name in raw or resolved != before:
+                merged[name] = resolved
+    return merged
+
+
+class _Items:
+    """Merges a list whose items hold structs."""
+
+    def __init__(self, now: list[Any], raw: Any, seen: Any, item: Shape, keys: tuple[str, ...], path: str) -> None:
+        self.now, self.item, self.keys, self.path = now, item, keys, path
+        known = isinstance(raw, list) and isinstance(seen, list)
+        self.raw: list[Any] = cast("list[Any]", raw) if known else []
+        self.seen: list[Any] = cast("list[Any]", seen) if known else []
+
+    def resolve(self) -> list[Any]:
+        claimed = {id(place) for place in map(self._place_of, self.now) if place is not None}
+        free = [index for index, place in enumerate(self.raw) if id(place) not in claimed]
+        matches = [self._match(index, value, free) for index, value in enumerate(self.now)]
+        self._check_ambiguity(matches, free)
+        return [
+            _resolve(
+                value,
+                _ABSENT if match is None else self.raw[match],
+                _ABSENT if match is None else self.seen[match],
+                self.item,
+                f"{self.path}[{index}]",
+            )
+            for index, (value, match) in enumerate(zip(self.now, matches, strict=True))
+        ]
+
+    def _place_of(self, value: Any) -> Tree | None:
+        origin = cast("Tree", value).get(ORIGIN_KEY) if isinstance(value, dict) else None
+        return origin.document.place(origin.ordinal)[0] if isinstance(origin, Origin) else None
+
+    def _match(self, index: int, value: Any, free: list[int]) -> int | None:
+        """Find the item as read that ``value`` takes the place of; items that know their own origin need none."""
+        if self._place_of(value) is not None:
+            return None
+        if self.keys:
+            return next((other for other in free if self._key(self.seen[other]) == self._key(value)), None)
+        return index if index in free else None
+
+    def _key(self, value: Any) -> tuple[Any, ...]:
+        return tuple(cast("Tree", value).get(key) for key in self.keys) if isinstance(value, dict) else ()
+
+    def _check_ambiguity(self, matches: list[int | None], free: list[int]) -> None:
+        """An item made anew may replace one that is gone; if that one held unknown fields, do not guess."""
+        if self.keys:
+            return
+        made_anew = [
+            index for index, value in enumerate(self.now) if matches[index] is None and self._place_of(value) is None
+        ]
+        gone = [index for index in free if index not in matches and self._holds_unknown(index)]
+        if made_anew and gone:
+            raise AmbiguousItem(
+                f"{self.path.lstrip('.')}: item {made_anew[0]} is new and item {gone[0]}, which holds fields that the type does not "
+                "know, is gone; change the items that were read in place, or use a patch"
+            )
+
+    def _holds_unknown(self, index: int) -> bool:
+        return _unknown_fields(self.raw[index], self.seen[index])
+
+
+def _unknown_fields(raw: Any, seen: Any) -> bool:
+    if isinstance(raw, dict) and isinstance(seen, dict):
+        raw, seen = cast("Tree", raw), cast("Tree", seen)
+        return any(name not in seen or _unknown_fields(value, seen[name]) for name, value in raw.items())
+    if isinstance(raw, list) and isinstance(seen, list):
+        pairs = zip(cast("list[Any]", raw), cast("list[Any]", seen), strict=False)
+        return any(_unknown_fields(one, other) for one, other in pairs)
+    return False

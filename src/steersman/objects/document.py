@@ -1,0 +1,260 @@
+"""Decoding: bytes in, a typed object out that never forgets a field.
+
+Guarantees
+- A decoded object keeps the bytes it was read from, and so does every part of it, wherever the part is copied or moved.
+- Decoding is lenient: constraints, required-ness and closed sets of values are not checked, and an explicit null where
+  the type expects a value reads as absent. What cannot be decoded even so raises `DecodeError` for that object alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import Raw
+
+from steersman.objects.errors import DecodeError
+from steersman.objects.hints import (
+    ListShape,
+    MapShape,
+    Shape,
+    StructShape,
+    declared_hints,
+    field_shapes,
+    prepare,
+    shape_of,
+    unwrap,
+    wire_names,
+)
+from steersman.objects.origins import ORIGIN_KEY, Origin, OriginSlot, decoding, next_origin, origins_in, tracking
+from steersman.objects.quantity import Quantity
+from steersman.objects.struct import Struct
+from steersman.objects.time import MicroTime, parse_time
+
+S = TypeVar("S", bound=Struct)
+Tree = dict[str, Any]
+#: The JSON object a struct was read from, and the same object as our types saw it.
+Place = tuple[Tree, Tree]
+
+
+class Document:
+    """The bytes an object was decoded from."""
+
+    __slots__ = ("_places", "cls", "partial", "raw", "readable")
+
+    def __init__(self, cls: type[Struct], raw: bytes, *, partial: bool = False) -> None:
+        self.cls = cls
+        self.raw = raw
+        #: What was decoded in the end: ``raw``, or ``raw`` without nulls that the types have no place for.
+        self.readable = raw
+        #: The bytes hold less than the server does (a metadata-only read, a transform): a full update would lose fields.
+        self.partial = partial
+        self._places: list[Place] | None = None
+
+    def __copy__(self) -> Document:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Document:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Document], tuple[Any, ...]]:
+        return _rebuild, (self.cls, self.raw, self.readable, self.partial)
+
+    def __repr__(self) -> str:
+        return f"<document of {len(self.raw)} bytes>"
+
+    def place(self, ordinal: int) -> Place:
+        """Find the JSON object that the ``ordinal``-th struct was decoded from."""
+        if self._places is None:
+            self._places = self._find_places()
+        return self._places[ordinal]
+
+    def _find_places(self) -> list[Place]:
+        """Decode again, meeting the structs in the same order, and note where each one lies."""
+        with tracking(self):
+            seen = to_tree(decoder_for(self.cls).decode(self.readable))
+        places: dict[int, Place] = {}
+        _walk(msgspec.json.decode(self.raw), seen, StructShape(self.cls), places)
+        return [places.get(ordinal, ({}, {})) for ordinal in range(max(places) + 1)]
+
+
+def _rebuild(cls: type[Struct], raw: bytes, readable: bytes, partial: bool) -> Document:  # noqa: FBT001 - for pickle
+    document = Document(cls, raw, partial=partial)
+    document.readable = readable
+    return document
+
+
+def _walk(raw: Any, seen: Any, shape: Shape, places: dict[int, Place]) -> None:
+    """Go through a JSON value and what the types saw of it side by side."""
+    match shape:
+        case StructShape(cls) if isinstance(raw, dict) and isinstance(seen, dict):
+            raw, seen = cast("Tree", raw), cast("Tree", seen)
+            origin = seen.pop(ORIGIN_KEY, None)
+            if isinstance(origin, Origin):
+                places[origin.ordinal] = (raw, seen)
+            for name, inner in field_shapes(cls).items():
+                if name in seen and name in raw:
+                    _walk(raw[name], seen[name], inner, places)
+                elif name in seen:
+                    strip_origins(seen[name])
+        case ListShape(item) if isinstance(raw, list) and isinstance(seen, list):
+            for raw_item, seen_item in zip(cast("list[Any]", raw), cast("list[Any]", seen), strict=True):
+                _walk(raw_item, seen_item, item, places)
+        case MapShape(item) if isinstance(raw, dict) and isinstance(seen, dict):
+            for name, inner in cast("Tree", seen).items():
+                _walk(raw[name], inner, item, places)
+        case _:
+            strip_origins(seen)
+
+
+def strip_origins(tree: Any) -> None:
+    """Remove every origin from a tree made by `to_tree`."""
+    if isinstance(tree, dict):
+        tree = cast("Tree", tree)
+        if isinstance(tree.get(ORIGIN_KEY), Origin):
+            del tree[ORIGIN_KEY]
+        for value in tree.values():
+            strip_origins(value)
+    elif isinstance(tree, list):
+        for value in cast("list[Any]", tree):
+            strip_origins(value)
+
+
+def encode_custom(value: Any) -> Any:
+    """Encode the types that msgspec does not know."""
+    if isinstance(value, (Quantity, MicroTime)):
+        return str(value)
+    if isinstance(value, Raw):
+        return msgspec.json.decode(value)
+    raise TypeError(
+        f"{type(value).__name__} has no JSON form; a field holds JSON values, structs, datetimes or quantities"
+    )
+
+
+def decode_custom(kind: type[Any], value: Any) -> Any:
+    """Decode the types that msgspec does not know."""
+    if kind is OriginSlot:
+        return next_origin()
+    if issubclass(kind, Quantity) and isinstance(value, (str, int, float)):
+        return kind(value if isinstance(value, (str, int)) else repr(value))
+    if issubclass(kind, MicroTime) and isinstance(value, str):
+        return MicroTime.of(parse_time(value))
+    raise ValueError(f"expected {kind.__name__}, got {type(value).__name__}")
+
+
+def to_tree(struct: Struct) -> Any:
+    """A struct as a JSON tree, each object of it with its `Origin` under a hidden key."""
+    origins: dict[int, Document] = {}
+
+    def encode(value: Any) -> Any:
+        if isinstance(value, Document):
+            origins[id(value)] = value
+            return id(value)
+        return encode_custom(value)
+
+    tree = msgspec.to_builtins(struct, enc_hook=encode)
+    _revive_origins(tree, origins)
+    return tree
+
+
+def _revive_origins(tree: Any, documents: dict[int, Document]) -> None:
+    if isinstance(tree, dict):
+        tree = cast("Tree", tree)
+        for value in tree.values():
+            if isinstance(value, (dict, list)):
+                _revive_origins(value, documents)
+        mark = tree.get(ORIGIN_KEY)
+        if isinstance(mark, dict):
+            mark = cast("Tree", mark)
+            # A map of the user's own may hold this name too: then it names no document of ours.
+            document = documents.get(mark["document"]) if isinstance(mark.get("document"), int) else None
+            if document is not None:
+                tree[ORIGIN_KEY] = Origin(document, mark["ordinal"])
+    elif isinstance(tree, list):
+        for value in cast("list[Any]", tree):
+            if isinstance(value, (dict, list)):
+                _revive_origins(value, documents)
+
+
+@cache
+def decoder_for(cls: type[S]) -> msgspec.json.Decoder[S]:
+    """The decoder of a class, made on first use."""
+    prepare(cls)
+    return msgspec.json.Decoder(cls, dec_hook=decode_custom)
+
+
+def decode(cls: type[S], raw: bytes, *, partial: bool = False) -> S:
+    """Decode one object; it keeps ``raw`` (which must be bytes of its own, not a view into a larger page)."""
+    document = Document(cls, raw, partial=partial)
+    decoding.origins = origins_in(document)  # spelled out, not `with tracking(...)`: this is every reader's hot path
+    try:
+        return decoder_for(cls).decode(raw)
+    except msgspec.ValidationError as error:
+        return _decode_without_nulls(document, cls, error)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(f"cannot decode {cls.__name__} from {len(raw)} bytes: {error}") from error
+    finally:
+        decoding.origins = None
+
+
+def _decode_without_nulls(document: Document, cls: type[S], first: msgspec.ValidationError) -> S:
+    """Try again with explicit nulls left out where the types expect a value, as Kubernetes itself reads them."""
+    try:
+        tree = msgspec.json.decode(document.raw)
+        document.readable = msgspec.json.encode(_without_nulls(tree, StructShape(cls)))
+        with tracking(document):
+            return decoder_for(cls).decode(document.readable)
+    except (msgspec.MsgspecError, RecursionError):
+        name = _name_in(document.raw)
+        raise DecodeError(
+            f"cannot decode {cls.__name__}{name}: {first}; the server's schema may be newer than the type"
+        ) from first
+
+
+def _name_in(raw: bytes) -> str:
+    try:
+        metadata = msgspec.json.decode(raw)["metadata"]
+        return f" {metadata.get('namespace', '')}/{metadata['name']}".replace(" /", " ")
+    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, RecursionError):
+        return ""
+
+
+def _without_nulls(value: Any, shape: Shape) -> Any:
+    match shape:
+        case StructShape(cls) if isinstance(value, dict):
+            hints, names = declared_hints(cls), wire_names(cls)
+            kept: Tree = dict(cast("Tree", value))
+            for name, wire in names.items():
+                if wire not in kept:
+                    continue
+                if kept[wire] is None and not unwrap(hints[name])[2]:
+                    del kept[wire]
+                else:
+                    kept[wire] = _without_nulls(kept[wire], shape_of(hints[name]))
+            return kept
+        case ListShape(item) if isinstance(value, list):
+            return [_without_nulls(inner, item) for inner in cast("list[Any]", value)]
+        case MapShape(item) if isinstance(value, dict):
+            return {name: _without_nulls(inner, item) for name, inner in cast("Tree", value).items()}
+        case _:
+            return value
+
+
+def origin_of(struct: Struct) -> Origin | None:
+    """Where a struct was read from; None if a program made it."""
+    origin: Any = getattr(struct, "_origin", None)
+    return origin if isinstance(origin, Origin) else None
+
+
+def raw_of(struct: Struct) -> bytes | None:
+    """The bytes an object was read from; None if a program made it."""
+    origin = origin_of(struct)
+    return origin.document.raw if origin is not None else None
+
+
+def is_partial(struct: Struct) -> bool:
+    """Whether the object holds less than the server does, so that a full update would lose fields."""
+    origin = origin_of(struct)
+    return origin is not None and origin.document.partial

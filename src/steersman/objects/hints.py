@@ -1,0 +1,171 @@
+"""The types of a struct's fields: as declared, as decoded, and where structs lie inside them.
+
+Decoding is lenient: before msgspec first reads a class, its annotations are replaced by looser ones, in which a closed
+set of values is just its base type and no constraint is left. What was declared stays available to ``schemas``.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+import types
+import typing
+from functools import cache
+from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_origin
+
+import msgspec
+
+from steersman.objects.markers import ListMap
+from steersman.objects.origins import OriginSlot
+from steersman.objects.struct import Struct
+
+_DECLARED = "__declared_hints__"
+
+
+def is_struct(hint: Any) -> TypeGuard[type[Struct]]:
+    """Whether a type is one of our structs."""
+    return isinstance(hint, type) and issubclass(hint, Struct)
+
+
+def declared_hints(cls: type[Struct]) -> dict[str, Any]:
+    """The resolved annotations of all fields, with their markers, by Python name."""
+    found: dict[str, Any] | None = cls.__dict__.get(_DECLARED)
+    if found is None:
+        found = {}
+        for ancestor in reversed(cls.__mro__):
+            if is_struct(ancestor):
+                found |= _own_hints(ancestor)
+        found = {name: found[name] for name in cls.__struct_fields__ if name != "_origin"}
+        setattr(cls, _DECLARED, found)
+    return found
+
+
+@cache
+def _own_hints(cls: type[Struct]) -> dict[str, Any]:
+    """Resolve the annotations in the body of one class, as they were before any loosening."""
+    body = types.SimpleNamespace(__annotations__=cls.__own_annotations__)
+    names = getattr(sys.modules.get(cls.__module__), "__dict__", {})
+    try:
+        return typing.get_type_hints(body, globalns=names, localns={}, include_extras=True)
+    except NameError as error:
+        raise TypeError(
+            f"class {cls.__qualname__}: the annotation of a field names {error.name!r}, which {cls.__module__} does not "
+            "define; define it in the module, not inside a function"
+        ) from error
+
+
+def wire_names(cls: type[Struct]) -> dict[str, str]:
+    """Python name -> wire name of all fields."""
+    pairs = zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True)
+    return {name: wire for name, wire in pairs if name != "_origin"}
+
+
+def unwrap(hint: Any) -> tuple[Any, tuple[Any, ...], bool]:
+    """Split a hint into (type, markers, may be None); that it may be UNSET says nothing about its values."""
+    markers: tuple[Any, ...] = ()
+    optional = False
+    while True:
+        origin = get_origin(hint)
+        if origin is Annotated:
+            hint, *inner = get_args(hint)
+            markers = (*inner, *markers)
+        elif origin in {Union, types.UnionType}:
+            members = [member for member in get_args(hint) if member not in {type(None), msgspec.UnsetType}]
+            optional = optional or type(None) in get_args(hint)
+            if len(members) != 1:
+                return Union[tuple(members)], markers, optional  # noqa: UP007 - made at run time
+            hint = members[0]
+        else:
+            return hint, markers, optional
+
+
+def loosen(hint: Any) -> Any:
+    """The type that decoding uses in place of ``hint``."""
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return loosen(get_args(hint)[0])
+    if origin is Literal:
+        kinds: set[Any] = {type(value) for value in get_args(hint)}
+        return kinds.pop() if len(kinds) == 1 else Any
+    if origin in {Union, types.UnionType}:
+        return Union[tuple(dict.fromkeys(loosen(member) for member in get_args(hint)))]  # noqa: UP007 - made at run time
+    if origin in {list, dict}:
+        container: Any = origin
+        return container[tuple(loosen(argument) for argument in get_args(hint))]
+    return hint
+
+
+def structs_in(hint: Any) -> list[type[Struct]]:
+    """All struct classes named inside a hint."""
+    if is_struct(hint):
+        return [hint]
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        raise TypeError(
+            f"{hint.__qualname__} is an Enum, which cannot hold a value that a newer server sends; write "
+            f"Literal[{', '.join(repr(member.value) for member in hint)}]"
+        )
+    return (
+        [struct for argument in get_args(hint) for struct in structs_in(argument)]
+        if get_origin(hint) is not Literal
+        else []
+    )
+
+
+def prepare(cls: type[Struct]) -> None:
+    """Loosen a class and everything it reaches, once, before msgspec reads its annotations."""
+    waiting = [cls]
+    while waiting:
+        current = waiting.pop()
+        if "__loosened__" in current.__dict__:
+            continue
+        hints = declared_hints(current)
+        # A field whose type is None (the status of a kind without one) still reads whatever a server sends.
+        loose = {name: Any if hint is type(None) else loosen(hint) for name, hint in hints.items()}
+        current.__annotations__ = loose | {"_origin": OriginSlot}
+        setattr(current, "__loosened__", True)  # noqa: B010 - a class attribute that type checkers need not see
+        for hint in hints.values():
+            waiting.extend(structs_in(hint))
+
+
+class StructShape(msgspec.Struct, frozen=True):
+    """A JSON object decoded into ``cls``."""
+
+    cls: type[Struct]
+
+
+class ListShape(msgspec.Struct, frozen=True):
+    """A list of things that hold structs; ``keys`` (wire names) tell its items apart, if any do."""
+
+    item: Shape
+    keys: tuple[str, ...]
+
+
+class MapShape(msgspec.Struct, frozen=True):
+    """A map whose values hold structs."""
+
+    item: Shape
+
+
+Shape = StructShape | ListShape | MapShape | None
+
+
+def shape_of(hint: Any) -> Shape:
+    """Where structs lie inside a type; None if nowhere."""
+    kind, markers, _ = unwrap(hint)
+    if is_struct(kind):
+        return StructShape(kind)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is list and (item := shape_of(arguments[0])) is not None:
+        keys = next((marker.keys for marker in markers if isinstance(marker, ListMap)), ())
+        return ListShape(item, keys)
+    if origin is dict and (item := shape_of(arguments[1])) is not None:
+        return MapShape(item)
+    return None
+
+
+@cache
+def field_shapes(cls: type[Struct]) -> dict[str, Shape]:
+    """The shapes of those fields (by wire name) that hold structs."""
+    names = wire_names(cls)
+    shapes = {names[name]: shape_of(hint) for name, hint in declared_hints(cls).items()}
+    return {name: shape for name, shape in shapes.items() if shape is not None}

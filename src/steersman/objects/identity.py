@@ -1,0 +1,111 @@
+"""Names of things: kinds, resources and the keys of objects."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+
+class Key(NamedTuple):
+    """Which object of a kind: ``Key("default", "web")``; the namespace is empty for cluster-scoped kinds."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @classmethod
+    def parse(cls, text: str) -> Key:
+        """Read ``namespace/name`` or ``name``."""
+        namespace, slash, name = text.rpartition("/")
+        if not name or (slash and not namespace) or "/" in namespace:
+            raise ValueError(f"{text!r} is not a key; write namespace/name, or name for a cluster-scoped object")
+        return cls(namespace, name)
+
+
+class GroupKind(msgspec.Struct, frozen=True, order=True):
+    """A kind in all its versions."""
+
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+class GroupVersion(msgspec.Struct, frozen=True, order=True):
+    """An API group in one version."""
+
+    group: str
+    version: str
+
+    def __str__(self) -> str:
+        return self.api_version
+
+    @property
+    def api_version(self) -> str:
+        """As it stands in an object's ``apiVersion``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @classmethod
+    def parse(cls, api_version: str) -> GroupVersion:
+        """Read ``group/version`` or, for the core group, ``version``."""
+        group, _, version = api_version.rpartition("/")
+        if not version or "/" in group:
+            raise ValueError(f"{api_version!r} is not an apiVersion; write group/version, or v1 for the core group")
+        return cls(group, version)
+
+
+class GroupVersionKind(msgspec.Struct, frozen=True, order=True):
+    """The type of an object as it stands in the object: ``apps/v1``, ``Deployment``."""
+
+    group: str
+    version: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.api_version} {self.kind}"
+
+    @property
+    def api_version(self) -> str:
+        """As it stands in an object's ``apiVersion``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """The kind in all its versions."""
+        return GroupKind(self.group, self.kind)
+
+    @property
+    def group_version(self) -> GroupVersion:
+        """The group and version without the kind."""
+        return GroupVersion(self.group, self.version)
+
+    @classmethod
+    def of(cls, api_version: str, kind: str) -> GroupVersionKind:
+        """Join what an object says of itself."""
+        parsed = GroupVersion.parse(api_version)
+        return cls(parsed.group, parsed.version, kind)
+
+
+class GroupVersionResource(msgspec.Struct, frozen=True, order=True):
+    """The type of an object as it stands in a path: ``apps/v1``, ``deployments``."""
+
+    group: str
+    version: str
+    resource: str
+
+    def __str__(self) -> str:
+        return f"{self.api_version}/{self.resource}"
+
+    @property
+    def api_version(self) -> str:
+        """As it stands in an object's ``apiVersion``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_version(self) -> GroupVersion:
+        """The group and version without the resource."""
+        return GroupVersion(self.group, self.version)

@@ -1,0 +1,22 @@
+"""Int-or-string: a field that holds a number or a text, such as a port (``80`` or ``"http"``) or a share (``3`` or ``"25%"``)."""
+
+import re
+from typing import Final, Literal, TypeAlias
+
+__all__ = ["IntOrString", "scaled_value"]
+
+IntOrString: TypeAlias = int | str
+"""A number or a text; the wire keeps which."""
+
+_PERCENT: Final = re.compile(r"[+-]?[0-9]{1,18}%")
+
+
+def scaled_value(value: IntOrString, total: int, *, rounding: Literal["up", "down"]) -> int:
+    """Resolve a count or a percentage of ``total``, as rolling updates and disruption budgets do."""
+    if isinstance(value, int):
+        return value
+    if not _PERCENT.fullmatch(value):
+        shown = value if len(value) <= 80 else f"{value[:80]}..."
+        raise ValueError(f'neither a count nor a percentage: {shown!r}; write a number, or a percentage such as "25%"')
+    share = int(value[:-1]) * total
+    return -(-share // 100) if rounding == "up" else share // 100

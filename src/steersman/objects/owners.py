@@ -1,0 +1,53 @@
+"""Owner references: saying which object belongs to which."""
+
+from __future__ import annotations
+
+from steersman.objects.metadata import OwnerReference
+from steersman.objects.resource import Object
+
+
+class OwnershipError(ValueError):
+    """An owner reference that Kubernetes would refuse or its garbage collector would act on wrongly."""
+
+
+def owner_reference(owner: Object, *, controller: bool = True, block_owner_deletion: bool = True) -> OwnerReference:
+    """A reference to ``owner``, which must have been read from the server: a reference holds its uid."""
+    if not owner.metadata.uid:
+        raise OwnershipError(f"{owner.kind} {owner.key} has no uid: create or read it before it can own something")
+    return OwnerReference(
+        api_version=owner.api_version,
+        kind=owner.kind,
+        name=owner.metadata.name or "",
+        uid=owner.metadata.uid,
+        controller=controller or None,
+        block_owner_deletion=block_owner_deletion or None,
+    )
+
+
+def controller_of(owned: Object) -> OwnerReference | None:
+    """The one owner that controls the object, if any."""
+    return next((owner for owner in owned.metadata.owner_references or () if owner.controller), None)
+
+
+def is_owned_by(owned: Object, owner: Object) -> bool:
+    """Whether ``owned`` refers to this very ``owner``, by uid."""
+    return any(reference.uid == owner.metadata.uid for reference in owned.metadata.owner_references or ())
+
+
+def set_owner(owned: Object, owner: Object, *, controller: bool = True, block_owner_deletion: bool = True) -> None:
+    """Make ``owner`` an owner of ``owned``; a second controller or an owner out of reach is refused."""
+    namespace = owner.metadata.namespace
+    if namespace and owned.metadata.namespace and owned.metadata.namespace != namespace:
+        raise OwnershipError(
+            f"{owner.kind} {owner.key} cannot own {owned.kind} {owned.key}: an owner lives in the same namespace or in none"
+        )
+    if namespace and not owned.metadata.namespace and not getattr(type(owned), "__resource__", None):
+        raise OwnershipError(f"{owned.kind} {owned.key} needs a namespace before {owner.kind} {owner.key} can own it")
+    reference = owner_reference(owner, controller=controller, block_owner_deletion=block_owner_deletion)
+    present = controller_of(owned)
+    if controller and present is not None and present.uid != reference.uid:
+        raise OwnershipError(
+            f"{owned.kind} {owned.key} is controlled by {present.kind} {present.name} already; pass controller=False to own it too"
+        )
+    others = [other for other in owned.metadata.owner_references or () if other.uid != reference.uid]
+    owned.metadata.owner_references = [*others, reference]

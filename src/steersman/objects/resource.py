@@ -1,0 +1,102 @@
+"""Objects with a kind: `Object` for any, `Resource` for the usual spec-and-status form.
+
+```python
+class SiteSpec(Spec):
+    image: str
+    replicas: Annotated[int, Minimum(0), Maximum(50)] = 1
+
+class SiteStatus(StatusOf):
+    ready_replicas: int = 0
+
+class Site(Resource[SiteSpec, SiteStatus], group="web.example.com", version="v1"):
+    \"\"\"A web site served by a Deployment.\"\"\"
+```
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Generic, TypeVar
+
+from steersman.objects.conditions import Condition
+from steersman.objects.hints import declared_hints, structs_in
+from steersman.objects.identity import GroupVersionKind, GroupVersionResource, Key
+from steersman.objects.markers import ListMap
+from steersman.objects.metadata import ObjectMeta
+from steersman.objects.options import ResourceOptions
+from steersman.objects.struct import Struct
+
+
+class Spec(Struct):
+    """Base of what a user asks for: a resource's ``spec`` and the structs inside it."""
+
+
+class StatusOf(Struct):
+    """Base of what a controller reports, a resource's ``status``; meta/v1 ``Status`` is an answer of the server."""
+
+    observed_generation: int | None = None
+    conditions: Annotated[list[Condition], ListMap("type")] | None = None
+
+
+SpecT = TypeVar("SpecT", bound=Struct)
+StatusT = TypeVar("StatusT", bound=Struct | None)
+
+
+class Object(Struct):
+    """Any object with an apiVersion, a kind and metadata."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta
+
+    __may_be_a_kind__: ClassVar[bool] = True
+    __resource__: ClassVar[ResourceOptions]
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name."""
+        return Key(self.metadata.namespace or "", self.metadata.name or "")
+
+    @classmethod
+    def gvk(cls) -> GroupVersionKind:
+        """Group, version and kind of this class."""
+        options = cls.__resource__
+        return GroupVersionKind(options.group, options.version, options.kind)
+
+    @classmethod
+    def gvr(cls) -> GroupVersionResource:
+        """Group, version and resource of this class."""
+        options = cls.__resource__
+        return GroupVersionResource(options.group, options.version, options.plural)
+
+
+class Resource(Object, Generic[SpecT, StatusT]):
+    """An object with a spec and a status: the form of a custom resource.
+
+    ``Resource[SiteSpec, None]`` has no status.
+    """
+
+    spec: SpecT
+
+    status: StatusT | None = None
+
+    __generic_resource__: ClassVar[bool] = True
+
+    @classmethod
+    def __check__(cls) -> None:
+        """Check markers and types of everything the resource holds, as soon as all names are defined."""
+        waiting: list[type[Struct]] = [cls]
+        seen: set[type[Struct]] = set()
+        while waiting:
+            current = waiting.pop()
+            if current not in seen:
+                seen.add(current)
+                try:
+                    hints = declared_hints(current)
+                except TypeError:
+                    continue  # names that come later in the module: checked at first use
+                for hint in hints.values():
+                    waiting.extend(structs_in(hint))
+
+
+class PartialObjectMetadata(Object, group="meta.k8s.io", version="v1"):
+    """An object of any kind with its metadata alone."""

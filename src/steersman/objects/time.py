@@ -1,0 +1,162 @@
+"""Times and durations as Kubernetes writes them.
+
+Guarantees:
+
+- `format_time` prints a moment in UTC with second precision (metav1.Time), or with exactly six fractional digits for a
+  `MicroTime` (metav1.MicroTime); what is finer is cut off, never rounded up, so that no printed time lies in the future.
+- `parse_time` reads any RFC 3339 time, with fractions of any length and any offset, into an aware UTC datetime.
+- `parse_duration` and `format_duration` read and print Go's durations ("1h30m0s"), exact to the microsecond.
+- Everything unreadable raises ``ValueError`` naming the text.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Final, Self, SupportsIndex
+
+__all__ = ["MicroTime", "format_duration", "format_time", "parse_duration", "parse_time"]
+
+_RFC3339: Final = re.compile(
+    r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})[Tt]"
+    r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]+))?"
+    r"(?:[Zz]|(?P<sign>[+-])(?P<offset_hours>[0-9]{2}):(?P<offset_minutes>[0-9]{2}))"
+)
+
+
+class MicroTime(datetime):
+    """A datetime that prints with exactly six fractional digits (metav1.MicroTime, as in Leases and Events).
+
+    It is a datetime in every other way: it compares with datetimes, and adding a timedelta gives a `MicroTime`.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, moment: datetime) -> Self:
+        """Take a moment from an aware datetime."""
+        utc = _in_utc(moment)
+        return cls(utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond, tzinfo=UTC)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read an RFC 3339 time."""
+        return cls.of(parse_time(text))
+
+    def __str__(self) -> str:
+        # Whoever prints a naive time by mistake should see it, not an error.
+        return super().__str__() if self.tzinfo is None else format_time(self)
+
+    # Pickle and copy rebuild a datetime through this; it must stay the subclass.
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[object, ...]:
+        return (type(self).of, (datetime.combine(self.date(), self.timetz()),))
+
+
+def _in_utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None or moment.utcoffset() is None:
+        raise ValueError(f"a time needs a time zone: {moment.isoformat()}; give it one, such as tzinfo=datetime.UTC")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"the time {moment.isoformat()} lies outside the years 1 to 9999 in UTC") from None
+
+
+def format_time(moment: datetime) -> str:
+    """Print a moment as Kubernetes does: ``2026-01-31T12:00:00Z``, a `MicroTime` as ``2026-01-31T12:00:00.000000Z``."""
+    utc = _in_utc(moment)
+    timespec = "microseconds" if isinstance(moment, MicroTime) else "seconds"
+    return utc.replace(tzinfo=None).isoformat(timespec=timespec) + "Z"
+
+
+def parse_time(text: str) -> datetime:
+    """Read an RFC 3339 time into an aware UTC datetime; digits past the microsecond are cut off."""
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not an RFC 3339 time: {_shown(text)}; write it like 2026-01-31T12:00:00Z")
+    micros = int((match["fraction"] or "")[:6].ljust(6, "0"))
+    zone = UTC
+    try:
+        if match["sign"]:
+            if int(match["offset_minutes"]) > 59:
+                raise ValueError("offset minutes must be in 0..59")  # noqa: TRY301 - worded like datetime's own
+            offset = timedelta(hours=int(match["offset_hours"]), minutes=int(match["offset_minutes"]))
+            zone = timezone(-offset if match["sign"] == "-" else offset)
+        date = (int(match["year"]), int(match["month"]), int(match["day"]))
+        clock = (int(match["hour"]), int(match["minute"]), int(match["second"]))
+        return _in_utc(datetime(*date, *clock, micros, tzinfo=zone))
+    except ValueError as error:
+        raise ValueError(f"not an RFC 3339 time: {_shown(text)}: {error}") from None
+
+
+_UNITS: Final[dict[str, int]] = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,  # the micro sign
+    "μs": 1_000,  # the Greek letter, which Go takes as well
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_MAX_NANOS: Final = 2**63 - 1
+_TERM: Final = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit>[^0-9.]+)")
+_LONGEST_DURATION: Final = 256
+
+
+def parse_duration(text: str) -> timedelta:
+    """Read a Go duration such as ``1h30m``, ``-1.5s`` or ``300ms``; what is finer than a microsecond is cut off."""
+    if len(text) > _LONGEST_DURATION:
+        raise ValueError(f"not a duration: {_shown(text)}: it is too long")
+    unsigned = text[1:] if text[:1] in {"+", "-"} else text
+    if unsigned == "0":
+        return timedelta(0)
+    nanos = _nanos_of(text, unsigned)
+    if nanos > _MAX_NANOS + (text[0] == "-"):
+        raise ValueError(f"not a duration: {_shown(text)}: it is longer than Go's durations reach (292 years)")
+    micros = timedelta(microseconds=nanos // 1_000)
+    return -micros if text[0] == "-" else micros
+
+
+def _nanos_of(text: str, terms: str) -> int:
+    nanos = position = 0
+    while position < len(terms) or not terms:
+        match = _TERM.match(terms, position)
+        if match is None or not (match["whole"] or match["fraction"]):
+            raise ValueError(f"not a duration: {_shown(text)}; write numbers with units, such as 1h30m, 1.5s or 300ms")
+        scale = _UNITS.get(match["unit"])
+        if scale is None:
+            raise ValueError(
+                f"not a duration: {_shown(text)}: unknown unit {match['unit']!r}; the units are h, m, s, ms, us, ns"
+            )
+        fraction = match["fraction"] or ""
+        nanos += int(match["whole"] or "0") * scale + int(fraction or "0") * scale // 10 ** len(fraction)
+        position = match.end()
+    return nanos
+
+
+def format_duration(duration: timedelta) -> str:
+    """Print a duration as Go does: ``1h30m0s``, ``1.5s``, ``300ms``, ``0s``."""
+    micros = duration // timedelta(microseconds=1)
+    if micros == 0:
+        return "0s"
+    sign, micros = ("-", -micros) if micros < 0 else ("", micros)
+    if micros < 1_000:
+        return f"{sign}{micros}µs"
+    if micros < 1_000_000:
+        return f"{sign}{_decimal(micros, 1_000)}ms"
+    minutes, rest = divmod(micros, 60_000_000)
+    hours, minutes = divmod(minutes, 60)
+    printed = f"{_decimal(rest, 1_000_000)}s"
+    if hours or minutes:
+        printed = f"{minutes}m{printed}"
+    if hours:
+        printed = f"{hours}h{printed}"
+    return sign + printed
+
+
+def _decimal(amount: int, unit: int) -> str:
+    whole, part = divmod(amount, unit)
+    digits = str(part).rjust(len(str(unit)) - 1, "0").rstrip("0")
+    return f"{whole}.{digits}" if digits else f"{whole}"
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:80]}...")

@@ -1,0 +1,92 @@
+"""Objects of kinds without a Python type."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from steersman.objects.errors import DecodeError
+from steersman.objects.identity import GroupVersionKind, Key
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """Stands where a class would: ``await client.get(Kind("example.com/v1", "Widget"), key)`` gives an `Unstructured`.
+
+    The resource is looked up in the server's discovery unless it is given.
+    """
+
+    api_version: str
+    kind: str
+    resource: str | None = None
+
+    def gvk(self) -> GroupVersionKind:
+        """Group, version and kind."""
+        return GroupVersionKind.of(self.api_version, self.kind)
+
+
+class Unstructured:
+    """An object as a JSON tree: everything in it is kept, nothing in it is checked."""
+
+    __slots__ = ("partial", "raw", "tree")
+
+    def __init__(self, tree: dict[str, Any], *, raw: bytes | None = None, partial: bool = False) -> None:
+        self.tree = tree
+        #: The bytes it was read from; None if a program made it.
+        self.raw = raw
+        self.partial = partial
+
+    @classmethod
+    def decode(cls, raw: bytes, *, partial: bool = False) -> Unstructured:
+        """Decode one object."""
+        try:
+            tree = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise DecodeError(f"cannot decode an object from {len(raw)} bytes: {error}") from error
+        if not isinstance(tree, dict):
+            raise DecodeError(f"cannot decode an object: the server sent {type(tree).__name__}, not a JSON object")
+        return cls(cast("dict[str, Any]", tree), raw=raw, partial=partial)
+
+    def __repr__(self) -> str:
+        return f"Unstructured({self.api_version} {self.kind} {self.key})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unstructured) and self.tree == other.tree
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.tree[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.tree[name] = value
+
+    def get(self, *path: str, default: Any = None) -> Any:
+        """Walk into the tree: ``widget.get("spec", "size")``."""
+        value: Any = self.tree
+        for name in path:
+            if not isinstance(value, dict) or name not in value:
+                return default
+            value = cast("dict[str, Any]", value)[name]
+        return value
+
+    @property
+    def api_version(self) -> str:
+        """Group and version."""
+        return self.tree.get("apiVersion", "")
+
+    @property
+    def kind(self) -> str:
+        """The kind."""
+        return self.tree.get("kind", "")
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata as a tree."""
+        return self.tree.setdefault("metadata", {})
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name."""
+        metadata: dict[str, Any] = self.tree.get("metadata") or {}
+        return Key(metadata.get("namespace") or "", metadata.get("name") or "")

@@ -1,0 +1,62 @@
+"""Patches: changes to JSON objects, and who owns which field. Pure: JSON trees in, JSON trees out.
+
+Guarantees:
+
+- **No argument is ever changed**; results may share parts with what was given.
+- **As Kubernetes does it.** JSON patches apply, field sets print and combine, and an applied object owns exactly the fields that
+  kube-apiserver 1.36 says; every deviation is named in the module it concerns.
+- **Equal in meaning is equal.** `is_subset` and `semantically_equal` see through the notations of quantities, times, bytes and list
+  order; in doubt they answer no.
+- **Safe on hostile input.** Whatever JSON is given, the outcome is a result or a `PatchError`; values that nest too deeply raise
+  `TooDeep`, never ``RecursionError``.
+
+- JSON patch (RFC 6902): `JsonPatch` and its operations in ``steersman.patches.json_patch`` (``json_patch.add(...)``).
+- Merge patch (RFC 7386): `apply_merge_patch`, `merge_patch_between`.
+- Ownership: `FieldSet`, `PathElement`, `format_path`; `applied_set` with a `MergeSchema`.
+- Comparison: `is_subset`, `semantically_equal`, `difference`.
+"""
+
+from steersman.patches import json_patch
+from steersman.patches.applied_set import STATUS_FIELDS, STRIPPED_FIELDS, applied_set
+from steersman.patches.comparison import difference, is_subset, semantically_equal
+from steersman.patches.errors import (
+    MAX_DEPTH,
+    FieldSetError,
+    JsonPatchError,
+    JsonPatchTestFailed,
+    PatchError,
+    SchemaMismatch,
+    TooDeep,
+)
+from steersman.patches.field_set import FieldSet, Path, PathElement, format_path
+from steersman.patches.json_patch import JsonPatch, Operation, pointer
+from steersman.patches.merge_patch import apply_merge_patch, merge_patch_between
+from steersman.patches.merge_schema import MergeSchema, Resolver
+
+__all__ = [
+    "MAX_DEPTH",
+    "STATUS_FIELDS",
+    "STRIPPED_FIELDS",
+    "FieldSet",
+    "FieldSetError",
+    "JsonPatch",
+    "JsonPatchError",
+    "JsonPatchTestFailed",
+    "MergeSchema",
+    "Operation",
+    "PatchError",
+    "Path",
+    "PathElement",
+    "Resolver",
+    "SchemaMismatch",
+    "TooDeep",
+    "applied_set",
+    "apply_merge_patch",
+    "difference",
+    "format_path",
+    "is_subset",
+    "json_patch",
+    "merge_patch_between",
+    "pointer",
+    "semantically_equal",
+]

@@ -1,0 +1,139 @@
+"""Applied sets: the fields that server-side apply records for an applied object.
+
+Guarantees:
+
+- `applied_set` equals the fieldsV1 that kube-apiserver records for the manager that applied the object, given the schema the
+  server has: list items by map key (defaults of keys included) or by value, atomic lists and maps as one field, every key of a
+  free-form map, nothing for what every object has (`STRIPPED_FIELDS`).
+- An object that the server would refuse for its shape raises `SchemaMismatch` naming the place.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from steersman.patches.errors import MAX_DEPTH, SchemaMismatch, TooDeep
+from steersman.patches.field_set import EMPTY, FieldSet, PathElement, key_text, make_field_set, value_text
+from steersman.patches.merge_schema import MergeSchema
+
+__all__ = ["STATUS_FIELDS", "STRIPPED_FIELDS", "applied_set", "item_text"]
+
+_METADATA: Final = PathElement.field("metadata")
+
+STRIPPED_FIELDS: Final = FieldSet(
+    [
+        (PathElement.field("apiVersion"),),
+        (PathElement.field("kind"),),
+        (_METADATA,),
+        *(
+            (_METADATA, PathElement.field(name))
+            for name in (
+                "name",
+                "namespace",
+                "creationTimestamp",
+                "selfLink",
+                "uid",
+                "clusterName",
+                "generation",
+                "managedFields",
+                "resourceVersion",
+            )
+        ),
+    ]
+)
+"""Fields that Kubernetes never records for any manager."""
+
+STATUS_FIELDS: Final = FieldSet([(PathElement.field("status"),)])
+"""What the main endpoint of a kind with a status subresource ignores."""
+
+
+def applied_set(applied: Mapping[str, Any], schema: MergeSchema, *, ignored: FieldSet = EMPTY) -> FieldSet:
+    """Compute the field set that an apply of this object records.
+
+    ``ignored`` are fields that the endpoint resets, with everything below them: `STATUS_FIELDS` on the main endpoint of a kind with
+    a status subresource, the rest of the object on ``/status``.
+    """
+    found = _map_fields(applied, schema, 0)
+    return found.without(ignored) - STRIPPED_FIELDS
+
+
+def _fields_below(value: Any, schema: MergeSchema, depth: int) -> tuple[bool, FieldSet]:
+    """Find what a value contributes: whether it is owned as a whole, and what is owned inside it."""
+    if depth > MAX_DEPTH:
+        raise TooDeep
+    if isinstance(value, dict):
+        if not schema.allows_map:
+            raise SchemaMismatch("", f"expected {_expected(schema)}, found an object")
+        if schema.is_atomic_map:
+            return True, EMPTY
+        return False, _map_fields(cast("dict[str, Any]", value), schema, depth)
+    if isinstance(value, list):
+        if not schema.allows_list:
+            raise SchemaMismatch("", f"expected {_expected(schema)}, found a list")
+        if schema.list_type == "atomic":
+            return True, EMPTY
+        return False, _item_fields(cast("list[Any]", value), schema, depth)
+    if value is not None and not schema.allows_scalar:
+        raise SchemaMismatch("", f"expected {_expected(schema)}, found {value!r}")
+    return True, EMPTY
+
+
+def _map_fields(value: Mapping[str, Any], schema: MergeSchema, depth: int) -> FieldSet:
+    nodes: dict[str, tuple[bool, FieldSet]] = {}
+    for name, inner in value.items():
+        place = schema.field(name)
+        if place is None:
+            raise SchemaMismatch(f".{name}", "the schema knows no such field")
+        try:
+            whole, below = _fields_below(inner, place, depth + 1)
+        except SchemaMismatch as mismatch:
+            raise mismatch.below(f".{name}") from None
+        # A key of a free-form map is owned beside what it holds; so is an empty object, to be kept.
+        nodes[f"f:{name}"] = (whole or inner == {} or not schema.declares(name), below)
+    return make_field_set(nodes)
+
+
+def _item_fields(value: list[Any], schema: MergeSchema, depth: int) -> FieldSet:
+    nodes: dict[str, tuple[bool, FieldSet]] = {}
+    for index, item in enumerate(value):
+        text = item_text(item, schema)
+        if text is None:
+            wanted = (
+                f"an object with {' and '.join(schema.map_keys)}"
+                if schema.list_type == "map"
+                else "a text, number or boolean"
+            )
+            raise SchemaMismatch(f"[{index}]", f"an item of this list is {wanted}")
+        if text in nodes:
+            raise SchemaMismatch(str(PathElement(text)), "the item occurs twice")
+        try:
+            _, below = _fields_below(item, schema.items, depth + 1)
+        except SchemaMismatch as mismatch:
+            raise mismatch.below(str(PathElement(text))) from None
+        nodes[text] = (True, below)
+    return make_field_set(nodes)
+
+
+def item_text(item: Any, schema: MergeSchema) -> str | None:
+    """Name an item of a set or map list by its path element; None if the item cannot be in such a list."""
+    if schema.list_type == "set":
+        return None if item is None or isinstance(item, (dict, list)) else value_text(item)
+    if not isinstance(item, dict):
+        return None
+    keys: dict[str, Any] = {}
+    for name in schema.map_keys:
+        found = cast("dict[str, Any]", item).get(name, _MISSING)
+        if found is _MISSING:
+            found = schema.items.default_of(name)
+            if found is None:
+                # An item without the key is another item than any that has it.
+                continue
+        keys[name] = found
+    return key_text(keys) if keys else None
+
+
+_MISSING: Final = object()
+
+
+def _expected(schema: MergeSchema) -> str:
+    allowed = {"an object": schema.allows_map, "a list": schema.allows_list, "a scalar": schema.allows_scalar}
+    return " or ".join(name for name, allows in allowed.items() if allows)

@@ -1,0 +1,52 @@
+"""Errors of the room: every one is a `PatchError`, names the place it is about, and is raised before anything is changed."""
+
+from typing import Final
+
+__all__ = [
+    "MAX_DEPTH",
+    "FieldSetError",
+    "JsonPatchError",
+    "JsonPatchTestFailed",
+    "PatchError",
+    "SchemaMismatch",
+    "TooDeep",
+]
+
+MAX_DEPTH: Final = 200
+"""How deeply JSON may nest. No object of Kubernetes comes near it; the recursion of this room stays far within Python's limit."""
+
+
+class PatchError(ValueError):
+    """What was asked cannot be done with these values."""
+
+
+class TooDeep(PatchError):
+    """A value nests deeper than `MAX_DEPTH`."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the value nests more than {MAX_DEPTH} levels deep; nothing that Kubernetes takes does")
+
+
+class JsonPatchError(PatchError):
+    """A JSON patch is malformed, or one of its operations cannot be applied."""
+
+
+class JsonPatchTestFailed(JsonPatchError):
+    """A ``test`` operation found another value: the patch was meant for another state of the object."""
+
+
+class FieldSetError(PatchError):
+    """A text is not a field set (fieldsV1)."""
+
+
+class SchemaMismatch(PatchError):
+    """A value does not have the shape its schema demands, so that an API server would refuse it."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        self.problem = problem
+        super().__init__(f"{path or 'the object'}: {problem}")
+
+    def below(self, element: str) -> "SchemaMismatch":
+        """Say the same, seen from one level further up."""
+        return SchemaMismatch(element + self.path, self.problem)

@@ -1,0 +1,312 @@
+"""JSON patches (RFC 6902): read, build, print and apply them as kube-apiserver does.
+
+Guarantees:
+
+- `JsonPatch.apply` changes neither the document nor the patch; a patch that fails part-way changes nothing.
+- Kubernetes' own reading where it differs from the RFC: ``replace`` may set a field that does not exist yet, ``test`` takes an
+  absent field for null, and ``-1`` counts from the end of a list.
+  One exception: an operation that lacks its value is refused, where Kubernetes would take it for null.
+- What a server refuses is refused here: more than `MAX_OPERATIONS` operations, or copies of more than `MAX_COPIED_BYTES` in all.
+- Every failure is a `JsonPatchError` that names the operation and the place.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NoReturn, Self, TypeAlias, cast
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from steersman.patches.errors import MAX_DEPTH, JsonPatchError, JsonPatchTestFailed, TooDeep
+from steersman.patches.trees import check_depth, json_equal
+
+__all__ = [
+    "MAX_COPIED_BYTES",
+    "MAX_OPERATIONS",
+    "JsonPatch",
+    "Operation",
+    "add",
+    "copy",
+    "move",
+    "pointer",
+    "remove",
+    "replace",
+    "test",
+]
+
+MAX_OPERATIONS: Final = 10_000
+MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
+
+Pointer: TypeAlias = str | Sequence[str | int]
+"""A JSON pointer (``/spec/ports/0``), or its unescaped parts (``["metadata", "annotations", "example.com/owner"]``)."""
+
+OperationName: TypeAlias = Literal["add", "remove", "replace", "move", "copy", "test"]
+
+_Container: TypeAlias = dict[str, Any] | list[Any]
+
+_INDEX: Final = re.compile(r"[+-]?[0-9]{1,9}")
+_NAMES: Final = ("add", "remove", "replace", "move", "copy", "test")
+
+
+def pointer(*parts: str | int) -> str:
+    """Make a JSON pointer from unescaped parts: ``pointer("metadata", "labels", "a/b")`` is ``/metadata/labels/a~1b``."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def _parts(path: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One operation of a JSON patch; make it with `add`, `remove`, `replace`, `move`, `copy` or `test`."""
+
+    op: OperationName
+    path: str
+    from_: str | UnsetType = msgspec.field(default=UNSET, name="from")
+    value: Any = UNSET
+
+    def __post_init__(self) -> None:
+        """Refuse what no server would read."""
+        if self.op not in _NAMES:
+            raise JsonPatchError(f"unknown operation {self.op!r}; the operations are {', '.join(_NAMES)}")
+        for place in (self.path, self.from_):
+            if place and not place.startswith("/"):
+                raise JsonPatchError(f"{self.op}: not a JSON pointer: {_shown(place)}; it begins with '/'")
+        if self.op in {"add", "replace", "test"} and self.value is UNSET:
+            raise JsonPatchError(f"{self}: a value is needed")
+        if self.op in {"move", "copy"} and self.from_ is UNSET:
+            raise JsonPatchError(f"{self}: a place to {self.op} from is needed")
+
+    def __str__(self) -> str:
+        return (
+            f"{self.op} {_shown(self.path)}"
+            if self.from_ is UNSET
+            else f"{self.op} {_shown(self.from_)} to {_shown(self.path)}"
+        )
+
+
+def _place(path: Pointer) -> str:
+    return path if isinstance(path, str) else pointer(*path)
+
+
+def add(path: Pointer, value: Any) -> Operation:
+    """Set a field, or insert into a list before an index; the part ``-`` appends."""
+    return Operation(op="add", path=_place(path), value=value)
+
+
+def remove(path: Pointer) -> Operation:
+    """Remove a field or an item, which must exist."""
+    return Operation(op="remove", path=_place(path))
+
+
+def replace(path: Pointer, value: Any) -> Operation:
+    """Replace a field or an item."""
+    return Operation(op="replace", path=_place(path), value=value)
+
+
+def move(from_: Pointer, path: Pointer) -> Operation:
+    """Remove a value from one place and add it at another."""
+    return Operation(op="move", path=_place(path), from_=_place(from_))
+
+
+def copy(from_: Pointer, path: Pointer) -> Operation:
+    """Add a copy of a value at another place."""
+    return Operation(op="copy", path=_place(path), from_=_place(from_))
+
+
+def test(path: Pointer, value: Any) -> Operation:
+    """Let the whole patch fail unless the place has this value."""
+    return Operation(op="test", path=_place(path), value=value)
+
+
+# Its name must not make pytest take it for a test where it is imported.
+test.__test__ = False  # pyright: ignore[reportFunctionMemberAccess]
+
+
+class JsonPatch(msgspec.Struct, frozen=True):
+    """A JSON patch: operations that are applied in order, all or none."""
+
+    operations: tuple[Operation, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Hold to the server's limit."""
+        if len(self.operations) > MAX_OPERATIONS:
+            raise JsonPatchError(
+                f"the patch has {len(self.operations)} operations; a server takes at most {MAX_OPERATIONS}"
+            )
+
+    @classmethod
+    def of(cls, *operations: Operation) -> Self:
+        """Collect operations into a patch."""
+        return cls(operations)
+
+    @classmethod
+    def parse(cls, document: bytes | str | list[Any]) -> Self:
+        """Read a patch, as JSON text or already decoded."""
+        try:
+            if isinstance(document, list):
+                return cls(msgspec.convert(document, tuple[Operation, ...]))
+            return cls(msgspec.json.decode(document, type=tuple[Operation, ...]))
+        except RecursionError:
+            raise TooDeep from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise JsonPatchError(f"not a JSON patch: {error}") from None
+
+    def encode(self) -> bytes:
+        """Print the patch as JSON."""
+        return msgspec.json.encode(self.operations)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Give the patch as a JSON tree."""
+        return [msgspec.to_builtins(operation) for operation in self.operations]
+
+    def apply(self, document: Any) -> Any:
+        """Apply the patch to a document and return the new one."""
+        editor = _Editor(document)
+        for number, operation in enumerate(self.operations, start=1):
+            editor.begin(number, operation)
+            editor.perform(operation)
+        if self.operations:
+            check_depth(editor.document)
+        return editor.document
+
+
+class _Editor:
+    """Edits a document without touching the original: a container is copied the first time it is changed."""
+
+    document: Any
+
+    def __init__(self, document: Any) -> None:
+        self.document = document
+        self._own: dict[int, _Container] = {}
+        self._copied = 0
+        self._at = ""
+
+    def begin(self, number: int, operation: Operation) -> None:
+        self._at = f"JSON patch operation {number} ({operation})"
+        for place in (operation.path, operation.from_):
+            if place and place.count("/") > MAX_DEPTH:
+                raise TooDeep
+
+    def perform(self, operation: Operation) -> None:
+        path, source = operation.path, operation.from_ or ""
+        match operation.op:
+            case "add":
+                self._add(path, operation.value)
+            case "remove":
+                self._remove(path)
+            case "replace":
+                self._replace(path, operation.value)
+            case "move":
+                self._add(path, self._remove(source))
+            case "copy":
+                self._add(path, self._duplicate(self._find(source)))
+            case "test":
+                if not json_equal(self._find(path), operation.value):
+                    raise JsonPatchTestFailed(f"{self._at}: the value there is another one")
+
+    def _add(self, path: str, value: Any) -> None:
+        container, key = self._container(path)
+        if isinstance(container, dict):
+            container[key] = value
+        elif key == "-":
+            container.append(value)
+        else:
+            container.insert(self._index(key, len(container) + 1), value)
+
+    def _remove(self, path: str) -> Any:
+        container, key = self._container(path)
+        if isinstance(container, list):
+            return container.pop(self._index(key, len(container)))
+        if key not in container:
+            self._fail(f"the object has no field {_shown(key)}")
+        return container.pop(key)
+
+    def _replace(self, path: str, value: Any) -> None:
+        if not path:
+            if not isinstance(value, (dict, list)):
+                self._fail("a whole document is an object or a list")
+            self.document = cast("Any", value)
+            return
+        container, key = self._container(path)
+        if isinstance(container, dict):
+            container[key] = value
+        else:
+            container[self._index(key, len(container))] = value
+
+    def _find(self, path: str) -> Any:
+        """Read a place; an absent field of an existing object reads as null."""
+        found = self.document
+        parts = _parts(path)
+        for position, part in enumerate(parts):
+            if isinstance(found, dict):
+                found = cast("dict[str, Any]", found).get(part)
+            elif isinstance(found, list):
+                items = cast("list[Any]", found)
+                found = items[self._index(part, len(items))]
+            else:
+                self._missing(parts[:position])
+        return found
+
+    def _container(self, path: str) -> tuple[_Container, str]:
+        """Find the object or list that holds a place, as a copy of our own all the way down to it."""
+        parts = _parts(path)
+        if not parts:
+            self._fail("a whole document can only be replaced or tested")
+        container = self._owned(self.document)
+        self.document = cast("Any", container)
+        for position, part in enumerate(parts[:-1]):
+            key: Any = part if isinstance(container, dict) else self._index(part, len(container))
+            inner: Any = container.get(key) if isinstance(container, dict) else container[key]
+            if not isinstance(inner, (dict, list)):
+                self._missing(parts[: position + 1])
+            mine = self._owned(cast("Any", inner))
+            container[key] = mine
+            container = mine
+        return container, parts[-1]
+
+    def _owned(self, container: Any) -> _Container:
+        if id(container) in self._own:
+            return cast("_Container", container)
+        if not isinstance(container, (dict, list)):
+            self._fail("the document is neither an object nor a list")
+        mine = (
+            dict(cast("dict[str, Any]", container))
+            if isinstance(container, dict)
+            else list(cast("list[Any]", container))
+        )
+        self._own[id(mine)] = mine
+        return mine
+
+    def _duplicate(self, value: Any, depth: int = 0) -> Any:
+        """Copy deeply, within the server's limit: a short patch must not blow up a document."""
+        if depth > MAX_DEPTH:
+            raise TooDeep
+        self._copied += len(value) + 2 if isinstance(value, str) else 2
+        if self._copied > MAX_COPIED_BYTES:
+            self._fail(f"the patch copies more than {MAX_COPIED_BYTES} bytes")
+        if isinstance(value, dict):
+            self._copied += sum(len(name) + 4 for name in cast("dict[str, Any]", value))
+            return {name: self._duplicate(inner, depth + 1) for name, inner in cast("dict[str, Any]", value).items()}
+        if isinstance(value, list):
+            return [self._duplicate(inner, depth + 1) for inner in cast("list[Any]", value)]
+        return value
+
+    def _index(self, part: str, length: int) -> int:
+        index = int(part) if _INDEX.fullmatch(part) else None
+        if index is None:
+            self._fail(f"{_shown(part)} is not an index of a list")
+        if not -length <= index < length:
+            self._fail(f"the list has no index {index}")
+        return index + length if index < 0 else index
+
+    def _missing(self, parts: list[str]) -> NoReturn:
+        self._fail(f"there is no object or list at {_shown(pointer(*parts))}")
+
+    def _fail(self, problem: str) -> NoReturn:
+        raise JsonPatchError(f"{self._at}: {problem}")
+
+
+def _shown(text: str | UnsetType) -> str:
+    text = text or ""
+    return repr(text if len(text) <= 80 else f"{text[:80]}...")

@@ -1,0 +1,63 @@
+"""Merge patches (RFC 7386): apply one, or compute the one that leads from one object to another.
+
+Guarantees:
+
+- `apply_merge_patch` changes neither of its arguments; the result may share parts with them.
+- ``apply_merge_patch(before, merge_patch_between(before, after))`` is ``after``. A merge patch cannot store a null in an
+  object, so there a null in ``after`` means that the field is absent, and is how a caller asks to remove it; inside
+  lists, which are replaced whole, nulls are kept.
+- Equal objects give the empty patch ``{}``.
+"""
+
+from typing import Any, cast
+
+from steersman.patches.errors import MAX_DEPTH, TooDeep
+from steersman.patches.trees import check_depth, json_equal
+
+__all__ = ["apply_merge_patch", "merge_patch_between"]
+
+
+def apply_merge_patch(target: Any, patch: Any) -> Any:
+    """Apply a merge patch: objects merge, null removes a field, everything else replaces what was there."""
+    return _applied(target, patch, 0)
+
+
+def _applied(target: Any, patch: Any, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise TooDeep
+    if not isinstance(patch, dict):
+        check_depth(patch)
+        return patch
+    merged: dict[str, Any] = dict(cast("dict[str, Any]", target)) if isinstance(target, dict) else {}
+    for name, inner in cast("dict[str, Any]", patch).items():
+        if inner is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _applied(merged.get(name), inner, depth + 1)
+    return merged
+
+
+def merge_patch_between(before: Any, after: Any) -> Any:
+    """Compute the merge patch from one value to another; ``{}`` if they are equal objects."""
+    return _between(before, after, 0)
+
+
+def _between(before: Any, after: Any, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise TooDeep
+    if not isinstance(after, dict):
+        check_depth(after)
+        return after
+    old = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
+    new = cast("dict[str, Any]", after)
+    patch: dict[str, Any] = {name: None for name in old if name not in new}
+    for name, inner in new.items():
+        if isinstance(inner, dict):
+            found = old.get(name)
+            below = _between(found, cast("dict[str, Any]", inner), depth + 1)
+            if below or not isinstance(found, dict):
+                patch[name] = below
+        elif name not in old or not json_equal(old[name], inner, depth):
+            check_depth(inner)
+            patch[name] = inner
+    return patch

@@ -1,0 +1,193 @@
+"""Mail addresses and URIs as kube-apiserver's formats ``email`` and ``uri`` take them.
+
+Both follow Go's parsers, which differ from Python's: a mail address may have a display name and comments, a URI must be
+absolute or a rooted path.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from contextlib import suppress
+from typing import Final
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
+_PORT: Final = re.compile(r"(?::[0-9]*)?")
+_USER: Final = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
+# ASCII that may stand in a host as it is; an escape there must be of a byte beyond ASCII, or of the percent sign.
+_HOST: Final = re.compile(r"""(?:[^\x00-\x7f]|[A-Za-z0-9._~!$&'()*+,;=:\[\]<>"-]|%25|%[89a-fA-F][0-9a-fA-F])*""")
+_ZONE: Final = re.compile(r"""(?:[^\x00-\x7f]|[A-Za-z0-9._~!$&'()*+,;=:\[\]<>"-]|%[0-9a-fA-F]{2})*""")
+
+
+def is_uri(text: str) -> bool:
+    """Whether a text is an absolute URI or a rooted path."""
+    if not text or _CONTROL.search(text):
+        return False
+    if text == "*":
+        return True
+    scheme, rest = _scheme_of(text)
+    if scheme is None:
+        return False
+    rest = rest.partition("?")[0]
+    if not rest.startswith("/"):
+        return scheme != ""
+    if scheme and rest.startswith("//"):
+        authority, slash, path = rest[2:].partition("/")
+        if not _is_authority(scheme.lower(), authority):
+            return False
+        rest = slash + path
+    return not _BAD_ESCAPE.search(rest)
+
+
+def _scheme_of(text: str) -> tuple[str | None, str]:
+    """Split off the scheme; None if there is a colon without one."""
+    if text.startswith(":"):
+        return None, text
+    found = _SCHEME.match(text)
+    if found is None or text[found.end() : found.end() + 1] != ":":
+        return "", text
+    return found[0], text[found.end() + 1 :]
+
+
+def _is_authority(scheme: str, authority: str) -> bool:
+    user, at, host = authority.rpartition("@")
+    if at and (not _USER.fullmatch(user) or _BAD_ESCAPE.search(user)):
+        return False
+    return _is_host(scheme, host)
+
+
+def _is_host(scheme: str, host: str) -> bool:
+    if host.rfind("[") > 0:
+        return False
+    if host.startswith("["):
+        address, bracket, port = host[1:].rpartition("]")
+        return bracket == "]" and _PORT.fullmatch(port) is not None and _is_ip_literal(address)
+    first, last = host.find(":"), host.rfind(":")
+    if first >= 0:
+        port = host[first:] if scheme in {"http", "https"} else host[last:]
+        if not _PORT.fullmatch(port):
+            return False
+    return _HOST.fullmatch(host) is not None
+
+
+def _is_ip_literal(address: str) -> bool:
+    host, percent, zone = address.partition("%25")
+    if percent and (not zone or not _ZONE.fullmatch(zone)):
+        return False
+    with suppress(ValueError):
+        return "%" not in host and ipaddress.ip_address(host).version == 6
+    return False
+
+
+# Any character beyond ASCII counts as visible.
+_ATEXT: Final = r"""[^\x00-\x20\x7f()<>\[\]:;@\\,"]"""
+_ATOM: Final = re.compile(rf"{_ATEXT}+")
+_QUOTED: Final = re.compile(r'"((?:[^\x00-\x08\x0a-\x1f\x7f"\\]|\\[^\x00-\x08\x0a-\x1f\x7f])*)"')
+_LITERAL: Final = re.compile(r"\[([^\x00-\x20\x7f\[\]\\]*)\]")
+_SPACE: Final = re.compile(r"[ \t]*")
+
+
+class _Mail:
+    """A reader of one mail address; a method that returns False leaves the position anywhere."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def skip(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        found = pattern.match(self.text, self.at)
+        if found is not None:
+            self.at = found.end()
+        return found
+
+    def take(self, sign: str) -> bool:
+        taken = self.text.startswith(sign, self.at)
+        self.at += len(sign) * taken
+        return taken
+
+    def single(self) -> bool:
+        """Read an address, then comments, then nothing."""
+        if not self.address(group=True):
+            return False
+        return self.comments() and self.at == len(self.text)
+
+    def address(self, *, group: bool) -> bool:
+        """Read ``a@b``, ``Name <a@b>`` or ``Name: a@b;``."""
+        self.skip(_SPACE)
+        start = self.at
+        if self.specification():
+            self.skip(_SPACE)
+            return not self.text.startswith("(", self.at) or (self.take("(") and self.comment())
+        self.at = start
+        if not self.text.startswith("<", self.at) and not self.phrase():
+            return False
+        self.skip(_SPACE)
+        if group and self.take(":"):
+            return self.address(group=False) and self.comments() and self.take(";") and self.comments()
+        return self.take("<") and self.specification() and self.take(">")
+
+    def specification(self) -> bool:
+        """Read ``local@domain``."""
+        self.skip(_SPACE)
+        if self.text.startswith('"', self.at):
+            found = self.skip(_QUOTED)
+            if found is None or not found[1]:
+                return False
+        elif not self.dotted():
+            return False
+        if not self.take("@"):
+            return False
+        self.skip(_SPACE)
+        if self.text.startswith("[", self.at):
+            found = self.skip(_LITERAL)
+            return found is not None and _is_address(found[1])
+        return self.dotted()
+
+    def dotted(self) -> bool:
+        found = self.skip(_ATOM)
+        return found is not None and not (found[0].startswith(".") or found[0].endswith(".") or ".." in found[0])
+
+    def phrase(self) -> bool:
+        """Read a display name: one word or more."""
+        words = 0
+        while True:
+            if words and not self.comments():
+                return False
+            self.skip(_SPACE)
+            if self.skip(_QUOTED if self.text.startswith('"', self.at) else _ATOM) is None:
+                return words > 0 or self.at == len(self.text)
+            words += 1
+
+    def comments(self) -> bool:
+        self.skip(_SPACE)
+        while self.take("("):
+            if not self.comment():
+                return False
+            self.skip(_SPACE)
+        return True
+
+    def comment(self) -> bool:
+        """Read to the end of a comment that has begun."""
+        depth = 1
+        while self.at < len(self.text) and depth:
+            sign = self.text[self.at]
+            if sign == "\\" and self.at + 1 < len(self.text):
+                self.at += 1
+            else:
+                depth += (sign == "(") - (sign == ")")
+            self.at += 1
+        return depth == 0
+
+
+def _is_address(text: str) -> bool:
+    with suppress(ValueError):
+        ipaddress.ip_address(text)
+        return "%" not in text
+    return False
+
+
+def is_email(text: str) -> bool:
+    """Whether a text is one mail address, with or without a display name."""
+    return _Mail(text).single()

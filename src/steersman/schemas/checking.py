@@ -1,0 +1,66 @@
+"""`validate()` and `problems()`: an object against what its own class declares."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, cast
+
+from steersman.objects.difference import to_json
+from steersman.objects.options import ResourceOptions, Scale
+from steersman.objects.resource import Object
+from steersman.objects.struct import Struct
+from steersman.schemas.admission import admitted
+from steersman.schemas.field_problems import FieldProblem, invalid, problem
+from steersman.schemas.quick import Check, quick_check
+from steersman.schemas.structural import readable_schema
+from steersman.schemas.validation import validate_tree
+
+_INT32_MAX = 2**31 - 1
+
+
+def problems(struct: Struct) -> list[FieldProblem]:
+    """Why a server would refuse this object, by its class alone; empty if it would not.
+
+    CEL rules, names and labels are left to the server, as is everything that only it knows.
+    """
+    cls, tree = type(struct), to_json(struct)
+    options: ResourceOptions | None = getattr(cls, "__resource__", None)
+    scale = options.scale if options is not None else None
+    found: list[FieldProblem] = []
+    if not _quick_check(cls)(tree):
+        schema = readable_schema(cls)
+        tree = admitted(schema, tree, root=isinstance(struct, Object))
+        found = validate_tree(schema, tree)
+    return found + _scale_problems(scale, tree) if scale is not None else found
+
+
+@cache
+def _quick_check(cls: type[Struct]) -> Check:
+    return quick_check(readable_schema(cls))
+
+
+def validate(struct: Struct) -> None:
+    """Raise `Invalid` if a server would refuse this object; nothing is sent."""
+    found = problems(struct)
+    if not found:
+        return
+    kind, group, name = type(struct).__name__, "", ""
+    if isinstance(struct, Object):
+        name = struct.metadata.name or struct.metadata.generate_name or ""
+        if (options := getattr(type(struct), "__resource__", None)) is not None:
+            kind, group = options.kind, options.group
+    raise invalid(found, group=group, kind=kind, name=name, tried=f"validate {kind} {name}".rstrip())
+
+
+def _scale_problems(scale: Scale, tree: Any) -> list[FieldProblem]:
+    """A kind with a scale subresource has a sound number of replicas, whatever its schema says."""
+    found: list[FieldProblem] = []
+    for path in (scale.spec_replicas_path, scale.status_replicas_path):
+        value: Any = tree
+        for name in path.lstrip(".").split("."):
+            value = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
+        if isinstance(value, int) and value < 0:
+            found.append(problem(path, "FieldValueInvalid", value, "should be a non-negative integer"))
+        elif isinstance(value, int) and value > _INT32_MAX:
+            found.append(problem(path, "FieldValueInvalid", value, f"should be less than or equal to {_INT32_MAX}"))
+    return found

@@ -1,0 +1,202 @@
+"""Resource classes -> CustomResourceDefinition, as a JSON tree or as YAML.
+
+Guarantees
+- What the server would refuse is refused here first, in Python's words: two storage versions, a column or a scale path that
+  leads nowhere, versions that disagree about names or scope.
+- The result depends on the classes alone, so that a generated file changes only when they do.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from steersman.objects.options import ResourceOptions, Scale
+from steersman.objects.resource import Object
+from steersman.schemas.constraints import Schema, Where
+from steersman.schemas.structural import schema_for
+
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)+")
+_LABEL: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
+_SELECTABLE: Final = frozenset({"string", "boolean", "integer"})
+_SELECTABLE_MAX: Final = 8
+_WARNING_MAX: Final = 256
+
+
+def crd_for(
+    *classes: type[Object], labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The CustomResourceDefinition of a kind, from one class for each of its versions. The caller owns it."""
+    if not classes:
+        raise TypeError("crd_for() needs the class of a resource, one for each version of the kind")
+    first = _options(classes[0])
+    for cls in classes:
+        _check_version(cls, classes[0])
+    stored = [cls.__qualname__ for cls in classes if _options(cls).storage]
+    if len(stored) != 1:
+        said = f"{', '.join(stored)} all are" if stored else "none is"
+        raise TypeError(
+            f"{first.kind}.{first.group}: one version is the storage version, and {said}; pass storage=False to all but one class"
+        )
+    metadata: dict[str, Any] = {"name": f"{first.plural}.{first.group}"}
+    if labels:
+        metadata["labels"] = dict(labels)
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": metadata,
+        "spec": {
+            "group": first.group,
+            "names": _names(next(_options(cls) for cls in classes if _options(cls).storage)),
+            "scope": first.scope,
+            "versions": [_version(cls) for cls in classes],
+        },
+    }
+
+
+def crd_yaml(
+    *classes: type[Object], labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None
+) -> str:
+    """The same as YAML, a document of its own, for a file or for ``kubectl apply``."""
+    import yaml  # noqa: PLC0415 - only those who print YAML pay for it
+
+    tree = crd_for(*classes, labels=labels, annotations=annotations)
+    return yaml.dump(tree, sort_keys=False, allow_unicode=True, width=120, explicit_start=True, Dumper=yaml.SafeDumper)
+
+
+def _options(cls: type[Object]) -> ResourceOptions:
+    options: ResourceOptions | None = getattr(cls, "__resource__", None)
+    if options is None:
+        raise TypeError(
+            f'{cls.__qualname__} declares no kind; write class {cls.__name__}(Resource[...], group="example.com", version="v1")'
+        )
+    return options
+
+
+def _check_version(cls: type[Object], first: type[Object]) -> None:
+    options, expected, where = _options(cls), _options(first), Where(cls.__qualname__)
+    if not _SUBDOMAIN.fullmatch(options.group):
+        raise where.refuse(
+            f'group="{options.group}" is no domain with a dot, such as "web.example.com", and a CRD needs one'
+        )
+    for what, name in (("version", options.version), ("plural", options.plural), ("kind", options.kind.lower())):
+        if len(name) > 63 or not _LABEL.fullmatch(name):
+            raise where.refuse(
+                f'{what} "{name}" is no name for an API: lower case letters, digits and -, beginning with a letter'
+            )
+    for option in ("group", "kind", "plural", "singular", "scope"):
+        if getattr(options, option) != getattr(expected, option):
+            raise where.refuse(
+                f"its {option} is {getattr(options, option)!r}, and that of {first.__qualname__} {getattr(expected, option)!r}; "
+                "the classes of one CRD differ in their version"
+            )
+    if cls is not first and options.version == expected.version:
+        raise where.refuse(f"{first.__qualname__} is version {options.version!r} too")
+
+
+def _names(options: ResourceOptions) -> Schema:
+    names: Schema = {
+        "plural": options.plural,
+        "singular": options.singular,
+        "kind": options.kind,
+        "listKind": f"{options.kind}List",
+    }
+    if options.short_names:
+        names["shortNames"] = list(options.short_names)
+    if options.categories:
+        names["categories"] = list(options.categories)
+    return names
+
+
+def _version(cls: type[Object]) -> Schema:
+    options, where = _options(cls), Where(cls.__qualname__)
+    schema = schema_for(cls)
+    version: Schema = {"name": options.version, "served": options.served, "storage": options.storage}
+    if options.deprecated:
+        version["deprecated"] = True
+        if isinstance(options.deprecated, str):
+            if len(options.deprecated) > _WARNING_MAX or not options.deprecated.isprintable():
+                raise where.refuse(f"the warning in deprecated= is one line of at most {_WARNING_MAX} characters")
+            version["deprecationWarning"] = options.deprecated
+    version["schema"] = {"openAPIV3Schema": schema}
+    has_status = "status" in schema.get("properties", {})
+    subresources: Schema = {}
+    if has_status if options.status_subresource is None else options.status_subresource:
+        subresources["status"] = {}
+    if options.scale is not None:
+        subresources["scale"] = _scale(schema, options.scale, where)
+    if subresources:
+        version["subresources"] = subresources
+    if options.columns:
+        version["additionalPrinterColumns"] = [_column(schema, column, where) for column in options.columns]
+    if options.selectable_fields:
+        version["selectableFields"] = _selectable(schema, options.selectable_fields, where)
+    return version
+
+
+def _scale(schema: Schema, scale: Scale, where: Where) -> Schema:
+    paths = {
+        "specReplicasPath": (scale.spec_replicas_path, "integer", ".spec."),
+        "statusReplicasPath": (scale.status_replicas_path, "integer", ".status."),
+    }
+    if scale.label_selector_path is not None:
+        paths["labelSelectorPath"] = (scale.label_selector_path, "string", ".")
+    for path, kind, prefix in paths.values():
+        found = _at(schema, path, where)
+        if not path.startswith(prefix) or found.get("type") != kind:
+            raise where.refuse(f"the scale path {path!r} must lead to a field of type {kind} under {prefix}")
+    return {name: path for name, (path, _, _) in paths.items()}
+
+
+def _column(schema: Schema, column: Any, where: Where) -> Schema:
+    if re.fullmatch(
+        r"[.A-Za-z0-9_]*", column.json_path
+    ):  # anything else is a real JSONPath, which only the server reads
+        _at(schema, column.json_path, where)
+    elif not column.json_path.startswith("."):
+        raise where.refuse(f"the path {column.json_path!r} of column {column.name!r} must begin with a dot")
+    entries = {
+        "name": column.name,
+        "type": column.type,
+        "jsonPath": column.json_path,
+        "description": column.description,
+        "format": column.format,
+        "priority": column.priority,
+    }
+    return {name: value for name, value in entries.items() if value not in {"", 0}}
+
+
+def _selectable(schema: Schema, paths: tuple[str, ...], where: Where) -> list[Schema]:
+    if len(set(paths)) < len(paths) or len(paths) > _SELECTABLE_MAX:
+        raise where.refuse(f"selectable_fields= takes at most {_SELECTABLE_MAX} different paths")
+    for path in paths:
+        if _at(schema, path, where).get("type") not in _SELECTABLE or path.startswith(".metadata"):
+            raise where.refuse(
+                f"the selectable field {path!r} must be a string, a boolean or an integer outside metadata"
+            )
+    return [{"jsonPath": path} for path in paths]
+
+
+def _at(schema: Schema, path: str, where: Where) -> Schema:
+    """Follow a simple path through a schema."""
+    if not path.startswith("."):
+        raise where.refuse(f"the path {path!r} must begin with a dot: .spec.replicas")
+    at = schema
+    for name in path[1:].split("."):
+        known: Schema = at.get("properties", {})
+        if name in known:
+            at = known[name]
+        elif isinstance(at.get("additionalProperties"), dict):
+            at = at["additionalProperties"]
+        elif at.get("x-kubernetes-preserve-unknown-fields") or path.startswith(".metadata."):
+            return {}
+        else:
+            near = difflib.get_close_matches(name.replace("_", "").lower(), [k.lower() for k in known], n=1)
+            meant = next((k for k in known if [k.lower()] == near), "")
+            hint = f"; did you mean {meant!r}?" if meant else f"; there are {', '.join(known) or 'no fields'}"
+            raise where.refuse(f"the path {path!r} leads nowhere: {name!r} is not there{hint} (wire names)")
+    return at

@@ -1,0 +1,147 @@
+"""What is wrong with a value, worded as kube-apiserver words it.
+
+Guarantees
+- A `FieldProblem` has the path, the reason and the message that a server's Status would have as a cause.
+- `invalid` makes of problems the same error that a server's 422 answer becomes, so that one `except` catches both.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Literal, cast
+
+import msgspec
+
+from steersman.objects.errors import Invalid
+from steersman.objects.status import Status, StatusCause, StatusDetails
+
+Reason = Literal[
+    "FieldValueDuplicate",
+    "FieldValueForbidden",
+    "FieldValueInvalid",
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+]
+
+_WORDS: dict[str, str] = {
+    "FieldValueDuplicate": "Duplicate value",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueInvalid": "Invalid value",
+    "FieldValueNotSupported": "Unsupported value",
+    "FieldValueRequired": "Required value",
+    "FieldValueTooLong": "Too long",
+    "FieldValueTooMany": "Too many",
+    "FieldValueTypeInvalid": "Invalid value",
+}
+#: Reasons whose message does not repeat the value.
+_WITHOUT_VALUE = frozenset({"FieldValueForbidden", "FieldValueRequired", "FieldValueTooLong"})
+_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
+_FOR_HTML = re.compile(r"[<>&\u2028\u2029]")
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+#: A value longer than this is cut in a message; the server prints it whole.
+_SHOWN_MAX = 1024
+
+
+class FieldProblem(msgspec.Struct, frozen=True, order=True):
+    """One reason why a value is refused: ``spec.ports[0].name``, a sentence, and Kubernetes' reason."""
+
+    path: str
+    message: str
+    reason: Reason = "FieldValueInvalid"
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+def problem(path: str, reason: Reason, value: Any = "", detail: str = "") -> FieldProblem:
+    """Word a problem as the server does: what kind, which value, what is expected."""
+    said = _WORDS[reason]
+    if reason not in _WITHOUT_VALUE:
+        said = f"{said}: {shown(value)}"
+    return FieldProblem(path, f"{said}: {detail}" if detail else said, reason)
+
+
+def invalid(problems: Sequence[FieldProblem], *, group: str, kind: str, name: str, tried: str) -> Invalid:
+    """Make the error that a server's refusal of the same object would be."""
+    printed = [str(found) for found in problems]
+    subject = f'{f"{kind}.{group}" if group else kind} "{name}" is invalid: '
+    status = Status(
+        status="Failure",
+        message=subject + (printed[0] if len(printed) == 1 else f"[{', '.join(printed)}]"),
+        reason="Invalid",
+        details=StatusDetails(
+            name=name,
+            group=group,
+            kind=kind,
+            causes=tuple(StatusCause(reason=p.reason, message=p.message, field=p.path) for p in problems),
+        ),
+        code=422,
+    )
+    return Invalid(status, tried=tried)
+
+
+def shown(value: Any) -> str:
+    """Print a JSON value in a message."""
+    match value:
+        case str():
+            return quoted(value)
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return number(value)
+        case _:
+            printed = msgspec.json.encode(_plain(value), order="deterministic").decode()
+            return _cut(_FOR_HTML.sub(lambda sign: f"\\u{ord(sign[0]):04x}", printed))
+
+
+def quoted(text: str) -> str:
+    """Quote a text as Go's ``%q`` does."""
+    return '"' + "".join(map(_escaped, _cut(text))) + '"'
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if code in _ESCAPES:
+        return _ESCAPES[code]
+    if character.isprintable():
+        return character
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def number(value: float) -> str:
+    """Print a number as Go's ``%v`` does: an integer in full, a float in the fewest digits that keep it."""
+    if isinstance(value, int) and _INT64_MIN <= value <= _INT64_MAX:
+        return str(value)
+    if not math.isfinite(value):
+        return f"{value:+}"
+    exact = Decimal(repr(float(value))).normalize()
+    sign, digits, _ = exact.as_tuple()
+    power = exact.adjusted()
+    if -4 <= power < 6:
+        return f"{exact:f}"
+    mantissa = "".join(map(str, digits))
+    point = "." if len(mantissa) > 1 else ""
+    return f"{'-' * sign}{mantissa[0]}{point}{mantissa[1:]}e{power:+03d}"
+
+
+def _plain(value: Any) -> Any:
+    """A JSON value whose numbers print as Go prints them: whole floats without a fraction."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in cast("list[Any]", value)]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return int(value)
+    return value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."

@@ -1,0 +1,333 @@
+"""Python models from a description: one module for each group-version, as text.
+
+Guarantees
+- The same description gives the same text, whatever the order it was read in, formatted as ``ruff format`` leaves it.
+- A generated type never sends what its user did not set: a default that the server fills in is named in the field's
+  documentation and is not a Python default, because whoever sends a default with server-side apply owns the field from
+  then on. (``as_owner``: the models of one's own CRD keep its defaults, so that the CRD can be written from them again.)
+- What a field is called on the wire is spelt out wherever camel case alone would not give it.
+- Types of ``steersman.objects`` and of an earlier generation (``library``) are imported, never generated twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from steersman.objects.markers import Nullable
+from steersman.objects.struct import wire_name
+from steersman.schemas.models_description import (
+    NOTHING,
+    Catalog,
+    Choice,
+    Either,
+    ListOf,
+    MapOf,
+    Marked,
+    Model,
+    Nested,
+    Plain,
+    Property,
+    Reference,
+    Type,
+    inner_types,
+    references_in,
+)
+from steersman.schemas.models_layout import (
+    Alternatives,
+    Expression,
+    Keyword,
+    assignment,
+    call,
+    class_line,
+    docstring,
+    flat,
+    import_line,
+    literal,
+    name_list,
+    subscript,
+)
+from steersman.schemas.models_names import class_name, field_names, module_name, pascal_case
+from steersman.schemas.models_values import (
+    Unsayable,
+    class_arguments,
+    default_expression,
+    marker_expression,
+    needs_factory,
+)
+
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
+#: What every room already has in ``steersman.objects``.
+OWN_TYPES: Final = ("Condition", "ListMeta", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference")
+_TYPING: Final = frozenset({"Annotated", "Any", "Literal"})
+#: Fields whose values must not be shown, by definition.
+_SENSITIVE: Final = {
+    "io.k8s.api.core.v1.Secret": frozenset({"data", "stringData"}),
+    "io.k8s.api.authentication.v1.TokenRequestStatus": frozenset({"token"}),
+    "io.k8s.api.authentication.v1.TokenReviewSpec": frozenset({"token"}),
+}
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """Where generated models go and what they may lean on."""
+
+    #: The package that the modules will lie in; None: they import each other relatively.
+    package: str | None = None
+    #: Definitions that have a class elsewhere: definition -> (module, class).
+    library: dict[str, tuple[str, str]] = {}
+    #: What the models were read from, for the module's docstring: ``Kubernetes v1.36.3``.
+    source: str = ""
+    as_owner: bool = False
+
+
+def write_models(description: Catalog, target: Target) -> dict[str, str]:
+    """The text of each module, by module name (``apps_v1``)."""
+    plan = _Plan(description, target)
+    return {name: _Module(name, models, plan).text() for name, models in plan.modules.items()}
+
+
+class _Plan:
+    """Which model goes into which module under which name, decided before any text is written."""
+
+    def __init__(self, description: Catalog, target: Target) -> None:
+        self.target = target
+        self.library = {f"{_META}.{name}": ("steersman.objects", name) for name in OWN_TYPES} | target.library
+        own = {name: model for name, model in description.models.items() if name not in self.library}
+        self.models = own
+        names = self._module_names(description)
+        homes = {name: names.get(model.package) for name, model in own.items()}
+        self.modules: dict[str, list[Model]] = {}
+        for name, home in homes.items():
+            if home is not None:
+                self.modules.setdefault(home, []).append(own[name])
+        for models in self.modules.values():
+            models.extend(self._homeless(models, homes))
+            models.sort(key=lambda model: model.definition.rpartition(".")[2])
+        self.modules = dict(sorted(self.modules.items()))
+        self.homes = homes
+        self.classes = {home: _named(models) for home, models in self.modules.items()}
+
+    @staticmethod
+    def _module_names(description: Catalog) -> dict[str, str]:
+        """Package -> module; two group-versions never share one."""
+        names: dict[str, str] = {}
+        taken: dict[str, Any] = {}
+        for package, group_version in sorted(description.packages.items(), key=lambda entry: (entry[1], entry[0])):
+            name = plain = module_name(group_version.group, group_version.version)
+            number = 2
+            while taken.setdefault(name, group_version) != group_version:
+                name = f"{plain}_{number}"
+                number += 1
+            names[package] = name
+        return names
+
+    def _homeless(self, models: list[Model], homes: Mapping[str, str | None]) -> list[Model]:
+        """Definitions of packages without any kind: each module that needs them has them for itself."""
+        found: dict[str, Model] = {}
+        waiting = list(models)
+        while waiting:
+            for name in references_in(waiting.pop()):
+                if name not in found and name in homes and homes[name] is None:
+                    found[name] = self.models[name]
+                    waiting.append(self.models[name])
+        return list(found.values())
+
+
+def _with_nested(model: Model) -> Iterator[Model]:
+    """A model after all models nested in it, so that a default can construct them."""
+    waiting: list[Type] = [prop.type for prop in reversed(model.properties)]
+    while waiting:
+        kind = waiting.pop()
+        if isinstance(kind, Nested):
+            yield from _with_nested(kind.model)
+        waiting.extend(inner_types(kind))
+    yield model
+
+
+def _named(models: list[Model]) -> dict[str, str]:
+    """Definition -> class name for a module; models with a name of their own choose first."""
+    names: dict[str, str] = {}
+    for model in models:
+        names[model.definition] = class_name(model.suggested_name, names.values())
+    for model in models:
+        for nested in _with_nested(model):
+            if nested.definition not in names:
+                names[nested.definition] = class_name(nested.suggested_name, names.values())
+    return names
+
+
+class _Module:
+    """Writes one module."""
+
+    def __init__(self, name: str, models: list[Model], plan: _Plan) -> None:
+        self.name = name
+        self.models = models
+        self.plan = plan
+        self.classes = plan.classes[name]
+        self.imports: dict[str, dict[str, str]] = {}
+
+    def text(self) -> str:
+        body: list[str] = []
+        for model in self.models:
+            for each in _with_nested(model):
+                body += ["", "", *self._class(each)]
+        exported = sorted(self.classes.values())
+        if self.name == "meta_v1":
+            exported = sorted([*exported, *(self.use(name) for name in OWN_TYPES)])
+        lines = [*self._heading(), "# ruff: noqa", "", "from __future__ import annotations", "", *self._import_lines()]
+        return "\n".join([*lines, "", *name_list(exported), *body]) + "\n"
+
+    def use(self, name: str, module: str = "steersman.objects") -> str:
+        """Import a name; say how to spell it here."""
+        spelt = name
+        if name in self.classes.values():
+            spelt = f"_{name}" if module == "steersman.objects" else pascal_case(module.rpartition(".")[2]) + name
+        self.imports.setdefault(module, {})[name] = spelt
+        return spelt
+
+    def _heading(self) -> list[str]:
+        kinds = sorted(model.kind.kind for model in self.models if model.kind is not None)
+        versions = sorted({model.kind.api_version for model in self.models if model.kind is not None})
+        title = f"Kinds of {', '.join(versions)}: {', '.join(kinds)}." if kinds else "Types that kinds have in common."
+        source = f" from {self.plan.target.source}" if self.plan.target.source else ""
+        policy = (
+            "Written by ``steersman generate models --own``. From here on these types are the source: edit them, and let "
+            "``steersman generate crds`` write the CRD."
+            if self.plan.target.as_owner
+            else f"Generated by ``steersman generate models``{source}: do not edit, generate again. A field that the "
+            "server fills in is ``None`` here, and unset, until the server has done so."
+        )
+        return docstring(f"{title}\n\n{policy}", indent=0)
+
+    def _import_lines(self) -> list[str]:
+        standard = {name for name in self.imports if name in {"typing", "datetime"}}
+        others = sorted(self.imports.keys() - standard)
+        lines: list[str] = []
+        for module in sorted(standard):
+            lines += import_line(module, sorted(self.imports[module], key=str.lower))
+        if standard and others:
+            lines.append("")
+        for module in others:
+            names = self.imports[module]
+            spelt = [name if names[name] == name else f"{name} as {names[name]}" for name in sorted(names)]
+            lines += import_line(module, spelt)
+        return lines
+
+    def _class(self, model: Model) -> list[str]:
+        name = self.classes[model.definition]
+        lines = class_line(name, class_arguments(model, name, self.use, as_owner=self.plan.target.as_owner))
+        text = _paragraphs([self._class_text(model), *model.notes])
+        lines += docstring(text)
+        of_kind = model.kind is not None
+        properties = model.properties
+        names = field_names((prop.wire for prop in properties), of_kind=of_kind)
+        hidden = {prop.wire for prop in properties if prop.sensitive} | _SENSITIVE.get(model.definition, frozenset())
+        if hidden:
+            shown = ", ".join(sorted(literal(names[wire]) for wire in hidden))
+            lines += [*([""] if text else []), f"    __sensitive__ = frozenset({{{shown}}})"]
+        for number, prop in enumerate(properties):
+            opening = [""] if number or text or hidden else []
+            lines += [*opening, *self._field(names[prop.wire], prop)]
+        return lines if properties or text or hidden else [*lines, "    pass"]
+
+    def _class_text(self, model: Model) -> str:
+        if model.description or self.plan.target.as_owner:
+            return model.description  # an owner's docstrings become the CRD's descriptions: none is made up
+        if model.kind is not None:
+            return f"{model.kind.kind} of {model.kind.api_version}."
+        kind, _, path = model.definition.partition(".")
+        return f"``{path}`` of {kind}."
+
+    def _field(self, name: str, prop: Property) -> list[str]:
+        annotation = self._type(prop.type)
+        texts = [prop.description, *prop.notes]
+        value: Expression | None = None
+        factory: Expression | None = None
+        is_open = prop.required
+        if prop.default is not NOTHING:
+            value = self._default(prop)
+            if value is None:
+                texts.append(f"Default: ``{_json(prop.default)}``, filled in by the server.")
+            elif needs_factory(prop.default):
+                factory = f"lambda: {flat(value)}"
+        if value is None and not is_open:
+            value = "None"
+        if (value == "None" or _holds_null(prop.type)) and annotation != "Any":
+            members = annotation.members if isinstance(annotation, Alternatives) else (annotation,)
+            annotation = Alternatives((*members, "None"))
+        wire = prop.wire if wire_name(name) != prop.wire else None
+        return [*assignment(name, annotation, self._value(value, factory, wire)), *docstring(_paragraphs(texts))]
+
+    def _value(self, value: Expression | None, factory: Expression | None, wire: str | None) -> Expression | None:
+        if wire is None and factory is None:
+            return value
+        items: list[Expression] = []
+        if factory is not None:
+            items.append(Keyword("default_factory", factory))
+        elif value is not None:
+            items.append(Keyword("default", value))
+        if wire is not None:
+            items.append(Keyword("name", literal(wire)))
+        return call(self.use("field"), *items)
+
+    def _default(self, prop: Property) -> Expression | None:
+        if not self.plan.target.as_owner or prop.default is None:
+            return None
+        try:
+            return default_expression(prop.type, prop.default, self.use, lambda model: self.classes[model.definition])
+        except Unsayable:
+            return None
+
+    def _type(self, kind: Type) -> Expression:
+        spelt: Expression
+        match kind:
+            case Plain(name):
+                spelt = self._plain(name)
+            case Choice(values):
+                spelt = subscript(self.use("Literal", "typing"), *map(literal, values))
+            case Reference(definition):
+                spelt = self._class_of(definition)
+            case Nested(model):
+                spelt = self.classes[model.definition]
+            case ListOf(item):
+                spelt = subscript("list", self._type(item))
+            case MapOf(value):
+                spelt = subscript("dict", "str", self._type(value))
+            case Either(members):
+                spelt = Alternatives(tuple(self._type(member) for member in members))
+            case Marked(inner, markers):
+                markers_spelt = [marker_expression(marker, self.use) for marker in markers]
+                spelt = subscript(self.use("Annotated", "typing"), self._type(inner), *markers_spelt)
+        return spelt
+
+    def _plain(self, name: str) -> str:
+        if name in _TYPING:
+            return self.use(name, "typing")
+        if name == "datetime":
+            return self.use(name, "datetime")
+        return self.use(name) if name[0].isupper() else name
+
+    def _class_of(self, definition: str) -> str:
+        if definition in self.plan.library:
+            module, name = self.plan.library[definition]
+            return self.use(name, module)
+        home = self.plan.homes.get(definition)
+        if home is None or home == self.name:
+            return self.classes[definition]
+        package = self.plan.target.package
+        module = f".{home}" if package is None else f"{package}.{home}"
+        return self.use(self.plan.classes[home][definition], module)
+
+
+def _holds_null(kind: Type) -> bool:
+    return isinstance(kind, Marked) and Nullable() in kind.markers
+
+
+def _paragraphs(texts: list[str]) -> str:
+    return "\n\n".join(text.strip() for text in texts if text.strip())
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,154 @@
+"""What a generated model says, before it is Python text.
+
+OpenAPI documents and CRDs are both read into this description (``openapi``); ``models`` writes it as Python. It holds no
+Python names of fields or classes: naming is the writer's work, because only the writer knows the whole module.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from steersman.objects.identity import GroupVersion
+from steersman.objects.markers import Marker
+from steersman.objects.options import ResourceOptions
+
+PlainName: TypeAlias = Literal[
+    "Any", "IntOrString", "MicroTime", "Quantity", "bool", "bytes", "datetime", "float", "int", "str"
+]
+
+
+class _Nothing:
+    """The type of `NOTHING`."""
+
+    def __repr__(self) -> str:
+        return "NOTHING"
+
+
+#: Where a value could be but none is given; None itself is a value (null).
+NOTHING: Final = _Nothing()
+
+
+class Plain(msgspec.Struct, frozen=True):
+    """A type without parts."""
+
+    name: PlainName
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One of a closed set of values."""
+
+    values: tuple[str | int | bool, ...]
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """A model known by the name of its definition."""
+
+    definition: str
+
+
+class Nested(msgspec.Struct, frozen=True):
+    """A model that stands where it is used and has no name of its own."""
+
+    model: Model
+
+
+class ListOf(msgspec.Struct, frozen=True):
+    """A list."""
+
+    item: Type
+
+
+class MapOf(msgspec.Struct, frozen=True):
+    """A map with text keys."""
+
+    value: Type
+
+
+class Either(msgspec.Struct, frozen=True):
+    """One of several types."""
+
+    members: tuple[Type, ...]
+
+
+class Marked(msgspec.Struct, frozen=True):
+    """A type with promises beyond it."""
+
+    type: Type
+    markers: tuple[Marker, ...]
+
+
+Type: TypeAlias = Plain | Choice | Reference | Nested | ListOf | MapOf | Either | Marked
+
+
+class Property(msgspec.Struct, frozen=True):
+    """One field of a model."""
+
+    wire: str
+    type: Type
+    required: bool = False
+    description: str = ""
+    #: What the server fills in, where that is part of the API (a CRD's default, not a zero value of Go).
+    default: Any = NOTHING
+    #: Its value must not be shown.
+    sensitive: bool = False
+    #: What could not be said in Python, in words.
+    notes: tuple[str, ...] = ()
+
+
+class Model(msgspec.Struct, frozen=True):
+    """A JSON object with known fields."""
+
+    #: The name in the document, such as ``io.k8s.api.apps.v1.Deployment``; a path below it for a nested model.
+    definition: str
+    properties: tuple[Property, ...]
+    description: str = ""
+    #: What to call the class; names are made unique later.
+    suggested_name: str = ""
+    #: Set if objects of this model stand alone, with apiVersion, kind and metadata.
+    kind: ResourceOptions | None = None
+    #: Rules over the whole object.
+    rules: tuple[Marker, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def package(self) -> str:
+        """The definition's name without its last part."""
+        return self.definition.rpartition(".")[0]
+
+
+class Catalog(msgspec.Struct, frozen=True):
+    """Models by definition name, and which group-version each package of definitions belongs to."""
+
+    models: dict[str, Model] = {}
+    packages: dict[str, GroupVersion] = {}
+
+
+def inner_types(kind: Type) -> list[Type]:
+    """The types directly inside a type."""
+    match kind:
+        case ListOf(item):
+            return [item]
+        case MapOf(value):
+            return [value]
+        case Either(members):
+            return list(members)
+        case Marked(inner, _):
+            return [inner]
+        case _:
+            return []
+
+
+def references_in(model: Model) -> set[str]:
+    """The definitions that a model names, at any depth."""
+    found: set[str] = set()
+    waiting: list[Type] = [prop.type for prop in model.properties]
+    while waiting:
+        kind = waiting.pop()
+        if isinstance(kind, Reference):
+            found.add(kind.definition)
+        elif isinstance(kind, Nested):
+            waiting.extend(prop.type for prop in kind.model.properties)
+        waiting.extend(inner_types(kind))
+    return found

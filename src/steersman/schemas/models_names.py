@@ -1,0 +1,138 @@
+"""Python names for what APIs call things.
+
+Guarantees
+- A field's Python name is a legal identifier, never a keyword, and never hides a name that the generated class needs.
+- The same API name always gets the same Python name, whatever else the class holds, except where two API names of one
+  class would meet; then the one that spells itself keeps the name and the other gets a number.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable
+
+#: Names that annotations and field values in a generated class use; a field of that name would hide them.
+_USED_IN_BODIES = frozenset({"bool", "bytes", "datetime", "dict", "field", "float", "frozenset", "int", "list", "str"})
+#: Names that the constructor's own parameters take.
+_USED_BY_CALLS = frozenset({"cls", "self"})
+#: What `steersman.objects.Object` gives to every kind.
+_USED_BY_OBJECTS = frozenset({"gvk", "gvr", "key", "api_version", "kind", "metadata"})
+#: Names from other modules that generated classes cannot do without; a class of that name gets an underscore.
+RESERVED_CLASSES = frozenset({"Annotated", "Any", "ClassVar", "Literal", "None", "True", "False"})
+
+_NOT_A_WORD = re.compile(r"[^A-Za-z0-9]+")
+#: ``IPs``, ``CIDRs``, ``URLs``: the plural s belongs to the capitals before it.
+_PLURAL_CAPITALS = re.compile(r"([A-Z]{2,})s(?=[A-Z]|$)")
+#: ``APIV3``: a version is a word.
+_CAPITALS_THEN_VERSION = re.compile(r"([A-Z])(V[0-9])")
+_CAPITALS_THEN_WORD = re.compile(r"([A-Z]+)([A-Z][a-z])")
+_WORD_THEN_CAPITAL = re.compile(r"([a-z0-9])([A-Z])")
+
+
+def snake_case(wire: str) -> str:
+    """Spell a wire name in snake case: ``podIP`` -> ``pod_ip``, ``clusterIPs`` -> ``cluster_ips``, ``$ref`` -> ``ref``."""
+    text = _NOT_A_WORD.sub("_", wire).strip("_")
+    text = _PLURAL_CAPITALS.sub(lambda found: found[1].capitalize() + "s", text)
+    text = _CAPITALS_THEN_VERSION.sub(r"\1_\2", text)
+    text = _CAPITALS_THEN_WORD.sub(r"\1_\2", text)
+    return re.sub("_+", "_", _WORD_THEN_CAPITAL.sub(r"\1_\2", text)).lower()
+
+
+def field_name(wire: str, *, of_kind: bool = False) -> str:
+    """The Python name of a field; ``of_kind`` for the fields of a whole object."""
+    name = snake_case(wire)
+    if not name or name[0].isdigit():
+        name = f"field_{name}".rstrip("_")
+    taken = name in _USED_IN_BODIES or name in _USED_BY_CALLS or (of_kind and name in _USED_BY_OBJECTS)
+    return f"{name}_" if taken or keyword.iskeyword(name) else name
+
+
+def field_names(wires: Iterable[str], *, of_kind: bool = False) -> dict[str, str]:
+    """Wire name -> Python name for all fields of one class, no two alike."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    # A wire name that is its own Python name comes first: `ref` keeps its name beside `$ref`.
+    for wire in sorted(wires, key=lambda wire: (field_name(wire, of_kind=of_kind) != wire, wire)):
+        name = plain = field_name(wire, of_kind=of_kind)
+        number = 2
+        while name in taken:
+            name = f"{plain.rstrip('_')}_{number}"
+            number += 1
+        taken.add(name)
+        names[wire] = name
+    return names
+
+
+def pascal_case(wire: str) -> str:
+    """Spell a wire name as a part of a class name: ``issuerRef`` -> ``IssuerRef``."""
+    return "".join(part[:1].upper() + part[1:] for part in _NOT_A_WORD.split(wire))
+
+
+def singular(name: str) -> str:
+    """Name one item of a list: ``Ports`` -> ``Port``, ``Policies`` -> ``Policy``, ``Data`` -> ``DataItem``."""
+    if name.endswith("ies") and len(name) > 4:
+        return f"{name[:-3]}y"
+    if name.endswith(("sses", "xes", "ches", "shes")):
+        return name[:-2]
+    if name.endswith("s") and not name.endswith(("ss", "us", "is")) and len(name) > 2:
+        return name[:-1]
+    return f"{name}Item"
+
+
+def class_name(wanted: str, taken: Iterable[str]) -> str:
+    """A class name near ``wanted`` that is legal and not in ``taken``."""
+    name = pascal_case(wanted) or "Model"
+    if name[0].isdigit():
+        name = f"Model{name}"
+    if name in RESERVED_CLASSES or keyword.iskeyword(name):
+        name = f"{name}_"
+    occupied = set(taken)
+    plain, number = name, 2
+    while name in occupied:
+        name = f"{plain.rstrip('_')}{number}"
+        number += 1
+    return name
+
+
+def module_name(group: str, version: str) -> str:
+    """The module of a group-version: ``core_v1``, ``apps_v1``, ``rbac_v1``; ``cert_manager_io_v1`` for others' groups.
+
+    Groups of Kubernetes itself are known by their first label alone; any other group keeps its whole name, because two
+    owners may well choose the same first label.
+    """
+    if not group:
+        short = "core"
+    elif "." not in group or group in _KUBERNETES_GROUPS:
+        short = group.partition(".")[0]
+    else:
+        short = group
+    name = _NOT_A_WORD.sub("_", f"{short}_{version}").strip("_").lower()
+    return f"group_{name}" if name[0].isdigit() else name
+
+
+#: Groups with dots that kube-apiserver itself serves, in any version.
+_KUBERNETES_GROUPS = frozenset(
+    f"{name}.k8s.io"
+    for name in (
+        "admissionregistration",
+        "apiextensions",
+        "apiregistration",
+        "authentication",
+        "authorization",
+        "certificates",
+        "coordination",
+        "discovery",
+        "events",
+        "flowcontrol.apiserver",
+        "internal.apiserver",
+        "meta",
+        "networking",
+        "node",
+        "rbac.authorization",
+        "resource",
+        "scheduling",
+        "storage",
+        "storagemigration",
+    )
+)

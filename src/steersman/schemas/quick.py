@@ -1,0 +1,205 @@
+"""A quick yes: most objects are valid, and saying so must cost little before every write.
+
+Guarantees
+- If `quick_check(schema)(tree)` is true, then `validate_tree(schema, admitted(schema, tree))` finds nothing.
+- False means nothing: whatever is rare or intricate is left to the full validation.
+
+A schema becomes a tree of closures, made once for a class. They look at the tree as it is written, so that valid objects
+need neither pruning nor defaulting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from steersman.objects.patterns import compile_pattern
+from steersman.schemas.formats import enforced_format, matches_format
+
+Schema = Mapping[str, Any]
+Check = Callable[[Any], bool]
+
+_INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
+_LISTED = ("anyOf", "allOf", "oneOf", "not", "x-kubernetes-embedded-resource")
+_DOCUMENTATION = frozenset({"description", "title", "example", "externalDocs", "x-kubernetes-validations"})
+_BITS = {"int32": 31}
+
+
+def quick_check(schema: Schema) -> Check:
+    """Compile a schema into a function that says yes, or that it does not know."""
+    check = _unknown if any(schema.get(name) for name in _LISTED) and not _is_int_or_string(schema) else _typed(schema)
+    if schema.get("nullable") and not schema.get("enum"):
+        return lambda value: value is None or check(value)
+    return check
+
+
+def _unknown(_: Any) -> bool:
+    return False
+
+
+def _is_int_or_string(schema: Schema) -> bool:
+    return bool(schema.get("x-kubernetes-int-or-string")) and schema.get("anyOf", _INT_OR_STRING) == _INT_OR_STRING
+
+
+def _typed(schema: Schema) -> Check:
+    if schema.get("enum"):
+        return _one_of(schema)
+    if _is_int_or_string(schema):
+        text, whole = _text(schema, ("integer", "string")), _integer(schema)
+        return lambda value: text(value) or whole(value)
+    if schema.keys() - _DOCUMENTATION == {"x-kubernetes-preserve-unknown-fields"}:
+        return lambda value: value is not None
+    return _MAKERS.get(schema.get("type", ""), _never)(schema)
+
+
+def _never(_: Schema) -> Check:
+    return _unknown
+
+
+def _boolean(_: Schema) -> Check:
+    return lambda value: value is True or value is False
+
+
+def _one_of(schema: Schema) -> Check:
+    kind = {"string": str, "integer": int}.get(schema.get("type", ""))
+    allowed = frozenset(value for value in schema["enum"] if type(value) is kind)
+    if kind is None or schema.keys() - _DOCUMENTATION - {"type", "enum", "default", "format"}:
+        return _unknown
+    return lambda value: type(value) is kind and value in allowed
+
+
+def _text(schema: Schema, types: tuple[str, ...] = ("string",)) -> Check:
+    shortest, longest = schema.get("minLength", 0), schema.get("maxLength")
+    format_ = enforced_format(types, schema.get("format", ""))
+    pattern = schema.get("pattern")
+    try:
+        matches = compile_pattern(pattern).search if pattern else None
+    except ValueError:
+        return _unknown
+    if longest is None and not shortest and not format_ and matches is None:
+        return lambda value: type(value) is str
+
+    def check(value: Any) -> bool:
+        return (
+            type(value) is str
+            and shortest <= len(value)
+            and (longest is None or len(value) <= longest)
+            and (matches is None or matches(value) is not None)
+            and (not format_ or matches_format(format_, value))
+        )
+
+    return check
+
+
+def _integer(schema: Schema) -> Check:
+    bits = _BITS.get(schema.get("format", ""), 63)
+    least, most = -(2**bits), 2**bits - 1
+    factor = schema.get("multipleOf", 1)
+    bounds = (schema.get("minimum", least), schema.get("maximum", most), factor)
+    if any(
+        isinstance(bound, float) or not -(2**53) <= bound <= 2**53 for bound in bounds if bound not in {least, most}
+    ):
+        return _unknown  # the server holds bounds as floats
+    least = max(least, bounds[0] + bool(schema.get("exclusiveMinimum")))
+    most = min(most, bounds[1] - bool(schema.get("exclusiveMaximum")))
+    if factor == 1:
+        return lambda value: type(value) is int and least <= value <= most
+    return lambda value: type(value) is int and least <= value <= most and value % factor == 0
+
+
+def _number(schema: Schema) -> Check:
+    if schema.get("format") == "float" or any(
+        schema.get(name) is not None for name in ("minimum", "maximum", "multipleOf")
+    ):
+        return _unknown
+    return lambda value: type(value) is float or (type(value) is int and -(2**63) <= value < 2**63)
+
+
+def _array(schema: Schema) -> Check:
+    items: Schema | None = schema.get("items")
+    item = quick_check(items) if items is not None else _unknown
+    fewest, most = schema.get("minItems", 0), schema.get("maxItems")
+    distinct: Check | None = None
+    match schema.get("x-kubernetes-list-type"):
+        case "set":
+            plain = items is not None and items.get("type") in {"string", "boolean"}
+            distinct = (lambda value: len(set(value)) == len(value)) if plain else _unknown
+        case "map":
+            distinct = _distinct_keys(schema["x-kubernetes-list-map-keys"], items or {})
+        case _:
+            pass
+
+    def check(value: Any) -> bool:
+        if type(value) is not list or len(cast("list[Any]", value)) < fewest:
+            return False
+        if most is not None and len(cast("list[Any]", value)) > most:
+            return False
+        for inner in cast("list[Any]", value):
+            if not item(inner):
+                return False
+        return distinct is None or distinct(value)
+
+    return check
+
+
+def _distinct_keys(keys: list[str], items: Schema) -> Check:
+    properties: Schema = items.get("properties") or {}
+    if any(properties.get(key, {}).get("type") not in {"string", "boolean", "integer"} for key in keys):
+        return _unknown
+    defaults = [(key, properties[key].get("default")) for key in keys]
+
+    def check(value: Any) -> bool:
+        if len(value) < 2:
+            return True
+        seen = {tuple(item.get(key, default) for key, default in defaults) for item in value}
+        return len(seen) == len(value)
+
+    return check
+
+
+def _object(schema: Schema) -> Check:
+    if schema.get("minProperties") or schema.get("maxProperties") is not None:
+        return _counted(schema)
+    additional = schema.get("additionalProperties")
+    if isinstance(additional, Mapping):
+        entry = quick_check(cast("Schema", additional))
+        return lambda value: type(value) is dict and all(map(entry, cast("dict[str, Any]", value).values()))
+    if additional is False:
+        return _unknown
+    properties: Schema = schema.get("properties") or {}
+    checks = {name: quick_check(inner) for name, inner in properties.items()}
+    required = [name for name in schema.get("required") or () if "default" not in properties.get(name, {})]
+
+    def check(value: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        entries = cast("dict[str, Any]", value)
+        for name in required:
+            if name not in entries:
+                return False
+        for name, inner in entries.items():
+            test = checks.get(name)
+            if test is not None and not test(inner):
+                return False
+        return True
+
+    return check
+
+
+def _counted(schema: Schema) -> Check:
+    """A map with a number of entries; in a struct, what counts is only known after pruning and defaulting."""
+    if not isinstance(schema.get("additionalProperties"), Mapping):
+        return _unknown
+    fewest, most = schema.get("minProperties", 0), schema.get("maxProperties")
+    entries = _object({**schema, "minProperties": None, "maxProperties": None})
+    return lambda value: entries(value) and fewest <= len(value) and (most is None or len(value) <= most)
+
+
+_MAKERS: dict[str, Callable[[Schema], Check]] = {
+    "string": _text,
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "array": _array,
+    "object": _object,
+}

@@ -1,0 +1,252 @@
+"""Check a JSON tree against a structural schema, as kube-apiserver checks a custom resource. CEL rules aside.
+
+Guarantees
+- `validate_tree` finds what the server would find, in the server's words: types, required fields, enums, bounds, lengths
+  in Unicode characters, patterns, formats, unique items of sets and keys of maps, embedded objects.
+- It judges the tree as it is: pruning and defaulting come before it, see `schemas.admission`.
+- It is pure, and bounded: a schema nested too deep raises `SchemaTooDeep`, and no more than `PROBLEMS_MAX` problems are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from steersman.objects.patterns import compile_pattern
+from steersman.schemas.embedded import embedded_problems
+from steersman.schemas.field_problems import FieldProblem, Reason, problem, quoted, shown
+from steersman.schemas.formats import enforced_format, matches_format
+from steersman.schemas.listtypes import list_type_problems
+from steersman.schemas.numbers import as_read, is_whole, number_problems
+
+Schema = Mapping[str, Any]
+DEPTH_MAX = 128
+PROBLEMS_MAX = 1000
+
+_JSON_KINDS: dict[type, str] = {str: "string", list: "array", dict: "object", int: "integer", float: "number"}
+
+
+class SchemaTooDeep(ValueError):
+    """A schema nests deeper than any real one does."""
+
+    def __init__(self, path: str) -> None:
+        shown_path = path if len(path) <= 80 else f"{path[:80]}..."
+        super().__init__(
+            f"the schema at {shown_path} nests more than {DEPTH_MAX} levels deep; "
+            "end it with x-kubernetes-preserve-unknown-fields"
+        )
+
+
+def validate_tree(schema: Schema, tree: Any, *, path: str = "") -> list[FieldProblem]:
+    """Everything that is wrong with a tree; empty if nothing is."""
+    found = _Check()
+    found.value(schema, tree, path, 0)
+    found.add(*embedded_problems(schema, tree, path))
+    found.add(*list_type_problems(schema, tree, path))
+    if len(found.problems) > PROBLEMS_MAX:
+        del found.problems[PROBLEMS_MAX:]
+        found.problems.append(
+            FieldProblem(path, f"there are more than {PROBLEMS_MAX} problems; the first of them are listed")
+        )
+    return found.problems
+
+
+def json_kind(value: Any) -> str:
+    """The JSON type of a value, integers apart from other numbers."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    kind = _JSON_KINDS.get(value.__class__)
+    if kind is None:
+        raise TypeError(f"{type(value).__name__} is not JSON; validate what `to_json` gives")
+    return kind
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str) -> re.Pattern[str] | None:
+    """The pattern, None if Python cannot have it (then only the server decides)."""
+    try:
+        return compile_pattern(expression)
+    except ValueError:
+        return None
+
+
+def _types_of(schema: Schema) -> tuple[str, ...]:
+    if schema.get("x-kubernetes-int-or-string"):
+        return ("integer", "string")
+    kind = schema.get("type")
+    return (kind,) if kind else ()
+
+
+class _Check:
+    """Collects the problems of one tree."""
+
+    def __init__(self) -> None:
+        self.problems: list[FieldProblem] = []
+        self._seen: set[FieldProblem] = set()
+
+    def add(self, *problems: FieldProblem) -> None:
+        """Note problems, each once."""
+        for found in problems:
+            if found not in self._seen and len(self.problems) <= PROBLEMS_MAX:
+                self._seen.add(found)
+                self.problems.append(found)
+
+    def report(self, path: str, reason: Reason, value: Any, detail: str) -> None:
+        """Note a problem about ``path``, worded with it."""
+        self.add(problem(path, reason, value, f"{path} in body {detail}"))
+
+    def value(self, schema: Schema, value: Any, path: str, depth: int) -> None:
+        """Check one value and everything inside it."""
+        if depth > DEPTH_MAX:
+            raise SchemaTooDeep(path)
+        if len(self.problems) > PROBLEMS_MAX:
+            return
+        value = as_read(value)
+        kind = json_kind(value)
+        types = _types_of(schema)
+        format_ = enforced_format(types, schema.get("format", ""))
+        self._type(schema, types, format_, kind, value, path)
+        if kind != "null":
+            self._junctors(schema, value, path, depth)
+            if kind == "string":
+                self._string(schema, format_, value, path)
+            elif kind in {"integer", "number"}:
+                self.add(*number_problems(schema, types, format_, value, path))
+            elif kind == "array":
+                self._array(schema, value, path, depth)
+        if schema.get("enum"):
+            self._enum(schema["enum"], value, path)
+        if kind == "object":
+            self._object(schema, value, path, depth)
+
+    def _type(self, schema: Schema, types: tuple[str, ...], format_: str, kind: str, value: Any, path: str) -> None:
+        if not types and not format_:
+            return
+        if kind == "null":
+            if types and not schema.get("nullable"):
+                self._wrong_type(path, ",".join(types), "null")
+            return
+        fits = (
+            kind in types
+            or (kind == "integer" and "number" in types)
+            or (kind == "number" and "integer" in types and is_whole(value))
+        )
+        textual = kind in {"string", "array"}
+        if format_ and not textual and not fits:
+            self._wrong_type(path, format_, {"integer": "int64", "number": "float64"}.get(kind, ""))
+        elif format_ and textual and "integer" not in types and "number" not in types:
+            return  # the format decides; where it says nothing (about a list), the server takes the value
+        elif not fits:
+            self._wrong_type(path, ",".join(types), kind)
+
+    def _wrong_type(self, path: str, expected: str, actual: str) -> None:
+        self.report(path, "FieldValueTypeInvalid", actual, f"must be of type {expected}: {quoted(actual)}")
+
+    def _string(self, schema: Schema, format_: str, value: str, path: str) -> None:
+        longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
+        if longest is not None and len(value) > longest:
+            unit = "byte" if longest == 1 else "bytes"  # the server counts characters and says bytes
+            self.add(problem(path, "FieldValueTooLong", value, f"may not be more than {longest} {unit}"))
+        elif shortest is not None and len(value) < shortest:
+            self.report(path, "FieldValueInvalid", value, f"should be at least {shortest} chars long")
+        elif pattern and (compiled := _compiled(pattern)) is not None and not compiled.search(value):
+            self.report(path, "FieldValueInvalid", value, f"should match '{pattern}'")
+        if format_ and not matches_format(format_, value):
+            self.report(path, "FieldValueTypeInvalid", value, f"must be of type {format_}: {quoted(value)}")
+
+    def _array(self, schema: Schema, value: list[Any], path: str, depth: int) -> None:
+        items = schema.get("items")
+        if items is not None:
+            for index, item in enumerate(value):
+                self.value(items, item, f"{path}[{index}]", depth + 1)
+        fewest, most = schema.get("minItems"), schema.get("maxItems")
+        if fewest is not None and len(value) < fewest:
+            self.report(path, "FieldValueInvalid", len(value), f"should have at least {fewest} items")
+        if most is not None and len(value) > most:
+            self._too_many(path, len(value), most)
+
+    def _too_many(self, path: str, count: int, most: int) -> None:
+        unit = "item" if most == 1 else "items"
+        self.add(problem(path, "FieldValueTooMany", count, f"must have at most {most} {unit}"))
+
+    def _object(self, schema: Schema, value: dict[str, Any], path: str, depth: int) -> None:
+        fewest, most = schema.get("minProperties"), schema.get("maxProperties")
+        if fewest is not None and len(value) < fewest:
+            self.report(path, "FieldValueInvalid", len(value), f"should have at least {fewest} properties")
+        if most is not None and len(value) > most:
+            self._too_many(path, len(value), most)
+        self._additional(schema, value, path, depth)
+        properties: Schema = schema.get("properties") or {}
+        for name, inner in properties.items():
+            if name in value:
+                self.value(inner, value[name], f"{path}.{name}" if path else name, depth + 1)
+        for name in schema.get("required") or ():
+            if name not in value:
+                self.add(problem(f"{path}.{name}" if path else name, "FieldValueRequired"))
+
+    def _additional(self, schema: Schema, value: dict[str, Any], path: str, depth: int) -> None:
+        """Check the entries of a map."""
+        additional = schema.get("additionalProperties")
+        if additional is None or additional is True:
+            return
+        for name in [name for name in value if name not in (schema.get("properties") or {})]:
+            if additional is False:
+                self.add(problem(path, "FieldValueInvalid", name, f"{path}.{name} in body is a forbidden property"))
+            else:
+                self.value(additional, value[name], f"{path}.{name}", depth + 1)
+
+    def _enum(self, allowed: Iterable[Any], value: Any, path: str) -> None:
+        allowed = list(allowed)
+        if not any(_same(choice, value) for choice in allowed):
+            choices = ", ".join(quoted(choice if isinstance(choice, str) else shown(choice)) for choice in allowed)
+            self.add(problem(path, "FieldValueNotSupported", value, f"supported values: {choices}"))
+
+    def _junctors(self, schema: Schema, value: Any, path: str, depth: int) -> None:
+        any_of, one_of = schema.get("anyOf"), schema.get("oneOf")
+        if any_of:
+            failures = [self._alone(choice, value, path, depth) for choice in any_of]
+            if all(failures):
+                self._mismatch(path, "must validate at least one schema (anyOf)", failures)
+        if one_of:
+            failures = [self._alone(choice, value, path, depth) for choice in one_of]
+            valid = failures.count([])
+            if valid != 1:
+                said = "Found none valid" if valid == 0 else f"Found {valid} valid alternatives"
+                self._mismatch(
+                    path, f"must validate one and only one schema (oneOf). {said}", [] if valid else failures
+                )
+        if schema.get("allOf"):
+            failures = [self._alone(choice, value, path, depth) for choice in schema["allOf"]]
+            for failure in failures:
+                self.add(*failure)
+            if any(failures):
+                none = ". None validated" if all(failures) else ""
+                self._mismatch(path, f"must validate all the schemas (allOf){none}", [])
+        negated = schema.get("not")
+        if negated is not None and not self._alone(negated, value, path, depth):
+            self._mismatch(path, "must not validate the schema (not)", [])
+
+    def _alone(self, schema: Schema, value: Any, path: str, depth: int) -> list[FieldProblem]:
+        """The problems that a value has with one alternative."""
+        alternative = _Check()
+        alternative.value(schema, value, path, depth + 1)
+        return alternative.problems
+
+    def _mismatch(self, path: str, said: str, failures: list[list[FieldProblem]]) -> None:
+        """Say that no alternative fits, and what is wrong with the first."""
+        self.add(problem(path, "FieldValueInvalid", "", f"{quoted(path)} {said}"))
+        if failures:
+            self.add(*failures[0])
+
+
+def _same(choice: Any, value: Any) -> bool:
+    """Whether a value is one of an enum; null never is."""
+    if choice is None or value is None or isinstance(choice, bool) or isinstance(value, bool):
+        return choice is value and value is not None
+    if isinstance(choice, int) and isinstance(value, float):
+        return is_whole(value) and int(value) == choice
+    return type(choice) is type(value) and choice == value

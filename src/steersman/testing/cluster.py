@@ -1,0 +1,152 @@
+"""The running control plane of an engine, as one thing: its parts, and the few requests that the fixtures make.
+
+Guarantees: parts start in the order etcd, API servers, controller manager, each when the former are ready; a request of
+the fixtures goes to an API server that serves, whatever a test did to the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from steersman.testing.certificates import KeyPair
+from steersman.testing.errors import EngineError
+from steersman.testing.parts import ApiServer, ControllerManager, EtcdMember, Part, Surroundings
+
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """How the administrator is known to the API servers, and they to it."""
+
+    ca_file: Path
+    admin: KeyPair
+    token: str
+
+
+class Cluster:
+    """The running parts, and the few requests that the fixtures make."""
+
+    def __init__(self, credentials: Credentials, around: Surroundings) -> None:
+        self.credentials = credentials
+        self._around = around
+        self.etcd: tuple[EtcdMember, ...] = ()
+        self.api_servers: tuple[ApiServer, ...] = ()
+        self.controller_manager: ControllerManager | None = None
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A kubeconfig for the first API server."""
+        return self.api_servers[0].kubeconfig
+
+    @property
+    def url(self) -> str:
+        """The address of the first API server."""
+        return self.api_servers[0].url
+
+    @property
+    def logs(self) -> Path:
+        """The folder with one log for each part."""
+        return self._around.logs
+
+    def parts(self) -> list[Part]:
+        """Every part, in the order of their start."""
+        last = [] if self.controller_manager is None else [self.controller_manager]
+        return [*self.etcd, *self.api_servers, *last]
+
+    async def start(self) -> None:
+        """Start every part and wait until all are ready."""
+        await self._start_together(self.etcd)
+        await self._start_together(self.api_servers)
+        if self.controller_manager is not None:
+            await self._start_together([self.controller_manager])
+
+    async def _start_together(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            await part.launch()
+        # One after the other: the wait for the slowest covers the wait for the others.
+        for part in parts:
+            await part.become_ready()
+
+    async def wait_ready(self) -> None:
+        """Wait until every API server that runs and is not paused is ready, if etcd has a quorum for it."""
+        serving = sum(member.running and not member.paused for member in self.etcd)
+        if serving * 2 <= len(self.etcd):
+            return
+        for server in self.api_servers:
+            if server.running and not server.paused:
+                await server.become_ready()
+
+    async def keep_logs(self) -> Path:
+        """Spare the logs when the folder is removed."""
+        await self._around.processes.keep(self.logs)
+        return self.logs
+
+    async def compact(self, revision: int | None) -> int:
+        """Compact etcd up to `revision`, or up to now, and return that revision."""
+        if revision is None:
+            answer = await self._ask_etcd("/v3/kv/range", {"key": "AA==", "limit": 1})
+            revision = int(answer["header"]["revision"])
+        await self._ask_etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
+        return revision
+
+    async def _ask_etcd(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        member = next((member for member in self.etcd if member.running and not member.paused), None)
+        if member is None:
+            raise EngineError(f"cannot ask etcd for {path}: no member runs; start one first")
+        async with self._around.http.post(member.url + path, json=body) as response:
+            answer = await response.json(content_type=None)
+        if response.status != 200:
+            raise EngineError(f"etcd refused {path} with {body}: {answer.get('message', answer)}")
+        return answer
+
+    async def create_namespace(self, name: str) -> None:
+        """Create a namespace."""
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await self._request("POST", "/api/v1/namespaces", body=body, also_fine=409)
+
+    async def delete_namespace(self, name: str) -> None:
+        """Delete a namespace; what is in it goes when a controller manager runs."""
+        await self._request("DELETE", f"/api/v1/namespaces/{name}", also_fine=404)
+
+    async def delete_crds(self, group: str) -> None:
+        """Delete every custom resource definition of an API group."""
+        listing = await self._request("GET", _CRDS, accept=_METADATA_ONLY)
+        for item in listing["items"]:
+            name = item["metadata"]["name"]
+            if name.endswith(f".{group}"):
+                await self._request("DELETE", f"{_CRDS}/{name}", also_fine=404)
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        accept: str = "application/json",
+        also_fine: int = 200,
+    ) -> dict[str, Any]:
+        """Ask a serving API server as its administrator; asked again once, should a restart have cut the connection."""
+        server = next((part for part in self.api_servers if part.running and not part.paused), self.api_servers[0])
+        attempts = 2
+        for attempt in range(1, attempts + 1):
+            try:
+                async with self._around.http.request(
+                    method, server.url + path, json=body, headers={"Accept": accept}
+                ) as response:
+                    answer = await response.read()
+                if response.status < 300 or response.status == also_fine:
+                    return json.loads(answer)
+                text = answer.decode(errors="replace")
+                raise EngineError(f"{method} {server.url}{path} was answered {response.status}: {text}")
+            except (aiohttp.ClientError, TimeoutError) as error:
+                if attempt == attempts:
+                    raise EngineError(f"{method} {server.url}{path} failed: {error!r}; {server.log_hint()}") from error
+        raise AssertionError("every attempt returns or raises")

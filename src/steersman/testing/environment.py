@@ -1,0 +1,93 @@
+"""What the environment says about engines: the names that envtest made known, then our own cache.
+
+Guarantees: the programs of one engine come from one place, unless a `TEST_ASSET_*` variable names one by itself; when
+they are not found, one sentence says what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from steersman.testing.errors import EngineError
+
+_ASSETS = {
+    "kube-apiserver": "TEST_ASSET_KUBE_APISERVER",
+    "etcd": "TEST_ASSET_ETCD",
+    "kubectl": "TEST_ASSET_KUBECTL",
+    "kube-controller-manager": "TEST_ASSET_KUBE_CONTROLLER_MANAGER",
+}
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>ns|us|µs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_START_SECONDS = 60.0
+_STOP_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The settings that the environment gives an engine."""
+
+    variables: Mapping[str, str]
+    use_existing_cluster: bool
+    attach_output: bool
+    start_timeout: float
+    stop_timeout: float
+
+    @classmethod
+    def read(cls, variables: Mapping[str, str] | None = None) -> Environment:
+        """Read the settings, from this process's environment unless others are given."""
+        given = dict(os.environ if variables is None else variables)
+        return cls(
+            variables=given,
+            use_existing_cluster=_is_true(given, "USE_EXISTING_CLUSTER"),
+            attach_output=_is_true(given, "KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT"),
+            start_timeout=_seconds(given, "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT", _START_SECONDS),
+            stop_timeout=_seconds(given, "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT", _STOP_SECONDS),
+        )
+
+    def program(self, name: str) -> Path:
+        """Return where the program `name` lies; raise `EngineError` with what to do if it is nowhere."""
+        by_itself = self.variables.get(_ASSETS[name])
+        if by_itself:
+            return _executable(Path(by_itself), name, f"${_ASSETS[name]}")
+        folder = self.variables.get("KUBEBUILDER_ASSETS")
+        if folder:
+            return _executable(Path(folder) / name, name, "$KUBEBUILDER_ASSETS")
+        return _executable(self._cache() / name, name, "the engine cache")
+
+    def _cache(self) -> Path:
+        chosen = self.variables.get("STEERSMAN_ENGINE_CACHE")
+        if chosen:
+            return Path(chosen) / "current"
+        home = self.variables.get("XDG_CACHE_HOME")
+        return (Path(home) if home else Path.home() / ".cache") / "steersman" / "engine" / "current"
+
+
+def _executable(path: Path, name: str, source: str) -> Path:
+    if not os.access(path, os.X_OK) or path.is_dir():
+        raise EngineError(
+            f"there is no program {name} at {path} ({source}): set KUBEBUILDER_ASSETS to a folder with kube-apiserver, "
+            "etcd and kubectl (and kube-controller-manager where a test needs it), or build them once with "
+            "tools/engine/build of a Steersman checkout"
+        )
+    return path.absolute()
+
+
+def _is_true(variables: Mapping[str, str], name: str) -> bool:
+    return variables.get(name, "").lower() == "true"
+
+
+def _seconds(variables: Mapping[str, str], name: str, default: float) -> float:
+    text = variables.get(name, "")
+    if not text:
+        return default
+    total, rest = 0.0, text
+    while found := _DURATION.match(rest):
+        total += float(found["number"]) * _SECONDS[found["unit"]]
+        rest = rest[found.end() :]
+    if rest or total <= 0:
+        raise EngineError(f"{name} is {text!r}, which is no duration such as 30s or 2m30s: correct it or unset it")
+    return total

@@ -1,0 +1,150 @@
+"""The command lines of an engine's programs.
+
+Guarantee: a flag that a test gives replaces ours of the same name, and is passed as it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager")
+
+# Enough for what people test: cascading deletion, namespaces that go, workloads that become Pods. Each controller costs
+# memory and requests; `flags={"kube-controller-manager": ["--controllers=*"]}` runs them all.
+_CONTROLLERS = (
+    "garbage-collector-controller",
+    "namespace-controller",
+    "clusterrole-aggregation-controller",
+    "cronjob-controller",
+    "daemonset-controller",
+    "deployment-controller",
+    "disruption-controller",
+    "endpointslice-controller",
+    "job-controller",
+    "replicaset-controller",
+    "replicationcontroller-controller",
+    "resourcequota-controller",
+    "serviceaccount-controller",
+    "statefulset-controller",
+    "ttl-after-finished-controller",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """What an engine consists of, and the flags that its programs get beside ours."""
+
+    api_servers: int = 1
+    etcd_members: int = 1
+    controller_manager: bool = False
+    flags: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+
+    def __post_init__(self) -> None:
+        if self.api_servers < 1:
+            raise ValueError(f"an engine has at least one API server, not {self.api_servers}")
+        if self.etcd_members not in {1, 3}:
+            raise ValueError(f"an engine has one etcd member or three, not {self.etcd_members}")
+        unknown = sorted(set(self.flags) - set(PROGRAMS))
+        if unknown:
+            raise ValueError(f"flags are given by program ({', '.join(PROGRAMS)}), not for {', '.join(unknown)}")
+
+    def programs(self) -> tuple[str, ...]:
+        """The programs that have to be there."""
+        return PROGRAMS if self.controller_manager else PROGRAMS[:2]
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdAddress:
+    """Where one etcd member is found."""
+
+    name: str
+    client_url: str
+    peer_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """The files that tell the programs who is who."""
+
+    ca_file: Path
+    server_cert_file: Path
+    server_key_file: Path
+    signing_key_file: Path
+    token_file: Path
+
+
+def etcd_flags(member: EtcdAddress, members: Sequence[EtcdAddress], *, data: Path, token: str) -> list[str]:
+    """The flags of one etcd member among `members`."""
+    # A single member has nobody to lose an election to: let it elect itself at once instead of after a second.
+    heartbeat, election = (10, 100) if len(members) == 1 else (50, 500)
+    return [
+        f"--name={member.name}",
+        f"--data-dir={data}",
+        f"--listen-client-urls={member.client_url}",
+        f"--advertise-client-urls={member.client_url}",
+        f"--listen-peer-urls={member.peer_url}",
+        f"--initial-advertise-peer-urls={member.peer_url}",
+        f"--initial-cluster={','.join(f'{other.name}={other.peer_url}' for other in members)}",
+        f"--initial-cluster-token={token}",
+        f"--heartbeat-interval={heartbeat}",
+        f"--election-timeout={election}",
+        "--socket-reuse-port=true",
+        # A killed process loses nothing by this; only a power cut would.
+        "--unsafe-no-fsync=true",
+    ]
+
+
+def api_server_flags(*, port: int, etcd: Sequence[EtcdAddress], secrets: Secrets, cert_dir: Path) -> list[str]:
+    """The flags of one API server."""
+    return [
+        f"--etcd-servers={','.join(member.client_url for member in etcd)}",
+        f"--cert-dir={cert_dir}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        "--permit-port-sharing=true",
+        # Without these a machine that has no default route cannot run an API server.
+        "--advertise-address=127.0.0.1",
+        "--endpoint-reconciler-type=none",
+        f"--tls-cert-file={secrets.server_cert_file}",
+        f"--tls-private-key-file={secrets.server_key_file}",
+        f"--client-ca-file={secrets.ca_file}",
+        f"--token-auth-file={secrets.token_file}",
+        "--authorization-mode=RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={secrets.signing_key_file}",
+        f"--service-account-signing-key-file={secrets.signing_key_file}",
+        # Pods may be created before anyone made their service account.
+        "--disable-admission-plugins=ServiceAccount",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--allow-privileged=true",
+    ]
+
+
+def controller_manager_flags(*, port: int, kubeconfig: Path, secrets: Secrets, cert_dir: Path) -> list[str]:
+    """The flags of the controller manager."""
+    return [
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        f"--cert-dir={cert_dir}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        "--permit-port-sharing=true",
+        f"--tls-cert-file={secrets.server_cert_file}",
+        f"--tls-private-key-file={secrets.server_key_file}",
+        "--leader-elect=false",
+        f"--controllers={','.join(_CONTROLLERS)}",
+        f"--service-account-private-key-file={secrets.signing_key_file}",
+        "--use-service-account-credentials=false",
+        # The defaults spare a real cluster; a test would wait for them.
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
+    ]
+
+
+def merged(ours: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
+    """Our flags, without those that the test gives itself, then the test's."""
+    replaced = {flag.partition("=")[0] for flag in given}
+    return (*(flag for flag in ours if flag.partition("=")[0] not in replaced), *given)

@@ -1,0 +1,37 @@
+"""Ports on loopback that stay ours.
+
+Guarantee: a reserved port is given to nobody else until it is released, also while the program that listens on it is
+being restarted. It is bound, but not listened on, with SO_REUSEPORT; the programs are told to share (a socket that does
+not listen receives no connections).
+"""
+
+from __future__ import annotations
+
+import socket
+from types import TracebackType
+from typing import Self
+
+
+class Ports:
+    """The ports of one engine, held until the block ends."""
+
+    def __init__(self) -> None:
+        self._held: list[socket.socket] = []
+
+    def reserve(self) -> int:
+        """Reserve a free port on 127.0.0.1."""
+        held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._held.append(held)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind(("127.0.0.1", 0))
+        _, port = held.getsockname()
+        return port
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for held in self._held:
+            held.close()

@@ -1,0 +1,91 @@
+"""Proxies: which one stands before a server, as the environment says it.
+
+Guarantees
+- The environment is read as kubectl reads it: HTTPS_PROXY or HTTP_PROXY by the server's scheme, upper case first,
+  NO_PROXY with names, suffixes, addresses, networks and ports; the own machine is never reached through a proxy.
+- The password of a proxy is sent to the proxy alone and never shown.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from steersman.objects.errors import ConfigError
+
+
+def proxy_from_environment(server: str, environment: Mapping[str, str]) -> str | None:
+    """Return the address of the proxy for a server; None if it is to be reached directly."""
+    address = urlsplit(server)
+    host = (address.hostname or "").rstrip(".")
+    port = address.port or (443 if address.scheme == "https" else 80)
+    name = "HTTPS_PROXY" if address.scheme == "https" else "HTTP_PROXY"
+    proxy = environment.get(name) or environment.get(name.lower())
+    if not proxy or not host or _is_own_machine(host):
+        return None
+    exceptions = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
+    if any(_matches(entry.strip().lower(), host, port) for entry in exceptions.split(",")):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _is_own_machine(host: str) -> bool:
+    if host == "localhost":
+        return True
+    address = _address(host)
+    return address is not None and address.is_loopback
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text.strip("[]"))
+    except ValueError:
+        return None
+
+
+def _matches(entry: str, host: str, port: int) -> bool:
+    """Whether an entry of NO_PROXY names the server."""
+    if entry in {"", "*"}:
+        return entry == "*"
+    address = _address(host)
+    if "/" in entry:
+        return address is not None and _in_network(address, entry)
+    if _address(entry) is None and ":" in entry:
+        entry, _, wanted = entry.rpartition(":")
+        if wanted != str(port):
+            return False
+    if (plain := _address(entry)) is not None:
+        return address == plain
+    # "example.com" and ".example.com" both mean what lies below; only the first means the name itself
+    suffix = entry.removeprefix("*")
+    return host.endswith(suffix if suffix.startswith(".") else f".{suffix}") or host == suffix
+
+
+def _in_network(address: ipaddress.IPv4Address | ipaddress.IPv6Address, network: str) -> bool:
+    try:
+        return address in ipaddress.ip_network(network, strict=False)
+    except ValueError:
+        return False
+
+
+def split_proxy(proxy: str) -> tuple[str, dict[str, str]]:
+    """Split the address of a proxy into one without credentials and the headers that carry them."""
+    try:
+        parts = urlsplit(proxy)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port, parts = None, None, urlsplit("")
+    if parts.scheme != "http" or not host:
+        # not shown: a proxy's address may hold a password
+        raise ConfigError(
+            "the address of the proxy cannot be used: write http://HOST:PORT;"
+            " the connection to the server inside it is TLS all the same"
+        )
+    shown = f"[{host}]" if ":" in host else host
+    address = urlunsplit(("http", f"{shown}:{port or 80}", "", "", ""))
+    if parts.username is None:
+        return address, {}
+    secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return address, {"Proxy-Authorization": "Basic " + base64.b64encode(secret.encode()).decode("ascii")}

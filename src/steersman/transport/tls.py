@@ -1,0 +1,166 @@
+"""TLS material: what a server is checked against, and what we show it.
+
+Guarantees
+- Files are looked at again (time, size, inode) whenever a context is asked for: a renewed certificate or CA is used by
+  the next request, on a new connection, without a restart.
+- A half-written renewal does not break a working client: the last material that could be loaded stays in use.
+- Private keys given as data never touch a disk where the system allows it, and are never shown; an encrypted key is a
+  ConfigError, never a prompt on the terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import ssl
+import tempfile
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from steersman.objects.errors import ConfigError
+
+#: What makes a file another file: modification time, size and inode.
+_Version = tuple[int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsMaterial:
+    """Certificates of one server and one client, each as a file or as data; data wins where both are given.
+
+    `server_name` is checked instead of the host in the address. Without a CA the system's own are trusted.
+    """
+
+    ca_file: str | None = None
+    ca_data: bytes | None = field(default=None, repr=False)
+    certificate_file: str | None = None
+    certificate_data: bytes | None = field(default=None, repr=False)
+    key_file: str | None = None
+    key_data: bytes | None = field(default=None, repr=False)
+    server_name: str | None = None
+    insecure_skip_verify: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that are in use; those beside data are not."""
+        pairs = (
+            (self.ca_file, self.ca_data),
+            (self.certificate_file, self.certificate_data),
+            (self.key_file, self.key_data),
+        )
+        return tuple(file for file, data in pairs if file and data is None)
+
+
+class TlsContexts:
+    """Makes one `ssl.SSLContext` for each version of the material."""
+
+    def __init__(self, material: TlsMaterial) -> None:
+        self._material = material
+        self._files = material.files
+        self._versions: tuple[_Version, ...] | None = None
+        self._context: ssl.SSLContext | None = None
+
+    def current(self) -> ssl.SSLContext:
+        """Return the context of the material as it is now; the same object as long as nothing changed."""
+        if self._context is not None and not self._files:
+            return self._context
+        versions = tuple([_version(file) for file in self._files])
+        if self._context is None or versions != self._versions:
+            try:
+                self._context = make_context(self._material)
+            except ConfigError:
+                # certificate and key are two files: between the two writes they do not match
+                if self._context is None:
+                    raise
+            self._versions = versions
+        return self._context
+
+
+def _version(file: str) -> _Version:
+    try:
+        status = os.stat(file)  # noqa: PTH116 - asked for every request, and a Path would double the cost
+    except OSError:
+        return None
+    return (status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def make_context(material: TlsMaterial) -> ssl.SSLContext:
+    """Load the material into a new context for a client; raise ConfigError where it cannot be used."""
+    # not ssl.create_default_context: since Python 3.13 it refuses CAs without key identifiers, which clusters have
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_alpn_protocols(["http/1.1"])
+    if material.insecure_skip_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif material.ca_data is not None or material.ca_file:
+        _load_ca(context, material)
+    else:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    if material.certificate_data is not None or material.certificate_file:
+        _load_certificate(context, material)
+    return context
+
+
+def _load_ca(context: ssl.SSLContext, material: TlsMaterial) -> None:
+    try:
+        if material.ca_data is not None:
+            context.load_verify_locations(cadata=material.ca_data.decode("ascii"))
+        else:
+            context.load_verify_locations(cafile=material.ca_file)
+    except (OSError, ValueError) as error:
+        place = "given as data" if material.ca_data is not None else material.ca_file
+        raise ConfigError(
+            f"the certificate authority {place} cannot be loaded: {_reason(error)}; it must be PEM certificates"
+        ) from None
+
+
+def _load_certificate(context: ssl.SSLContext, material: TlsMaterial) -> None:
+    certificate = material.certificate_file if material.certificate_data is None else "given as data"
+    if material.key_data is None and not material.key_file:
+        raise ConfigError(f"the client certificate {certificate} has no key beside it")
+    try:
+        with (
+            _as_file(material.certificate_data, material.certificate_file) as certificate_file,
+            _as_file(material.key_data, material.key_file) as key_file,
+        ):
+            context.load_cert_chain(certificate_file, key_file, password=_refuse_password)
+    except (OSError, ValueError) as error:
+        key = material.key_file if material.key_data is None else "given as data"
+        raise ConfigError(
+            f"the client certificate {certificate} with the key {key} cannot be loaded: {_reason(error)};"
+            " both must be PEM and belong together"
+        ) from None
+
+
+def _refuse_password() -> NoReturn:
+    raise ConfigError("the key of the client certificate is encrypted: give an unencrypted one, or an exec plugin")
+
+
+def _reason(error: Exception) -> str:
+    """Say why, without the bytes: an OpenSSL reason is a word, a decoding error would quote what it read."""
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or "not PEM").lower().replace("_", " ")
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return "not PEM"
+
+
+@contextlib.contextmanager
+def _as_file(data: bytes | None, file: str | None) -> Generator[str]:
+    """Give a path for what OpenSSL only reads from files; data stays in memory where the system can do that."""
+    if data is None:
+        assert file is not None
+        yield file
+        return
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("steersman", os.MFD_CLOEXEC)
+        try:
+            os.write(descriptor, data)
+            yield f"/proc/self/fd/{descriptor}"
+        finally:
+            os.close(descriptor)
+        return
+    with tempfile.NamedTemporaryFile() as held:
+        held.write(data)
+        held.flush()
+        yield held.name

@@ -1,0 +1,134 @@
+"""Content negotiation: media types, what a client accepts, and what a server picks.
+
+Guarantees
+- `parse_media_type` and `str()` are inverse, up to case and spaces.
+- `negotiate` picks the way kube-apiserver does: the client's order by quality; a clause that asks for another
+  representation (`as=Table`) is met by exactly that one or passed over, never ignored.
+"""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+PARTIAL_OBJECT_METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+PARTIAL_OBJECT_METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+#: Answers carry the same parameters back, or are the older documents of one group each.
+AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+APPLY_PATCH = "application/apply-patch+yaml"
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_PARAMETER = re.compile(
+    r"\s*;\s*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*(?:([!#$%&'*+.^_`|~0-9A-Za-z/:-]+)|\"((?:[^\"\\]|\\.)*)\"))?"
+)
+# commas that do not stand inside quotes
+_COMMA = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
+#: A longer header is cut: no client of the Kubernetes API sends so many clauses.
+_ACCEPT_MAX = 8192
+
+# parameters that ask for another representation of the same object
+_REPRESENTATION = ("as", "g", "v")
+
+
+class MediaType(msgspec.Struct, frozen=True):
+    """A media type such as `application/json;as=Table`; `quality` is the `q` of an Accept clause."""
+
+    name: str
+    parameters: tuple[tuple[str, str], ...] = ()
+    quality: float = 1.0
+
+    def parameter(self, name: str) -> str | None:
+        """The value of a parameter, or None."""
+        for present, value in self.parameters:
+            if present == name:
+                return value
+        return None
+
+    @property
+    def representation(self) -> tuple[str, str, str]:
+        """Which form of the object is asked for: `as`, `g` and `v`; three empty strings for the object itself."""
+        as_, group, version = (self.parameter(name) or "" for name in _REPRESENTATION)
+        return (as_, group, version) if as_ else ("", "", "")
+
+    def takes(self, offer: "MediaType") -> bool:
+        """Whether a clause of an Accept header is met by an offer."""
+        if self.representation != offer.representation:
+            return False
+        return self.name in {offer.name, "*/*", offer.name.partition("/")[0] + "/*"}
+
+    def __str__(self) -> str:
+        text = "".join(f";{name}={_print_value(value)}" for name, value in self.parameters)
+        return f"{self.name}{text}" if self.quality == 1.0 else f"{self.name}{text};q={self.quality:g}"
+
+
+def _print_value(value: str) -> str:
+    if _TOKEN.fullmatch(value):
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def parse_media_type(text: str) -> MediaType:
+    """Read a Content-Type, or one clause of an Accept header; raise ValueError if it is none."""
+    name, _, _ = text.partition(";")
+    position = len(name)
+    name = name.strip().lower()
+    kind, slash, subtype = name.partition("/")
+    if not slash or not _TOKEN.fullmatch(kind) or not _TOKEN.fullmatch(subtype):
+        raise ValueError(f"{text[:80]!r} is not a media type")
+    parameters: list[tuple[str, str]] = []
+    quality = 1.0
+    while position < len(text):
+        found = _PARAMETER.match(text, position)
+        if found is None:
+            if text[position:].isspace():
+                break
+            raise ValueError(f"{text[:80]!r} has a parameter that cannot be read")
+        position = found.end()
+        key, plain, quoted = found.groups()
+        if key is None:
+            continue
+        value = plain if plain is not None else re.sub(r"\\(.)", r"\1", quoted)
+        if key.lower() == "q":
+            quality = _parse_quality(value)
+        else:
+            parameters.append((key.lower(), value))
+    return MediaType(name, tuple(parameters), quality)
+
+
+def _parse_quality(text: str) -> float:
+    if not re.fullmatch(r"[01](?:\.[0-9]{0,3})?", text) or float(text) > 1:
+        raise ValueError(f"{text[:20]!r} is not a quality between 0 and 1")
+    return float(text)
+
+
+def parse_accept(header: str | None) -> tuple[MediaType, ...]:
+    """Read an Accept header, best first; clauses that cannot be read or have quality 0 are left out."""
+    clauses: list[MediaType] = []
+    for text in _COMMA.split((header or "*/*")[:_ACCEPT_MAX]):
+        try:
+            clause = parse_media_type(text)
+        except ValueError:
+            continue
+        if clause.quality > 0:
+            clauses.append(clause)
+    return tuple(sorted(clauses, key=lambda clause: -clause.quality))
+
+
+def negotiate(header: str | None, offers: Iterable[str]) -> MediaType | None:
+    """Pick the offer that suits an Accept header best; None means 406. The first offer is the server's own choice."""
+    choices = [parse_media_type(offer) for offer in offers]
+    for clause in parse_accept(header):
+        for choice in choices:
+            if clause.takes(choice):
+                return choice
+    return None

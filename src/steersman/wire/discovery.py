@@ -1,0 +1,408 @@
+"""Discovery: what a server serves, from any of its documents, in one form.
+
+A server tells it twice: in one aggregated document each for `/api` and `/apis` (Kubernetes 1.27 and later), and in a
+small document for each group and version. Both are read here into `ApiResource`, and printed from it.
+
+Guarantees
+- A part that is missing or stale is a failure of its own group and version; what could be read is there.
+- Versions keep the server's order: the first one of a group is the preferred one.
+- What one document says and the other cannot (the kind of a resource that only has subresources) is left empty.
+"""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+from steersman.objects.errors import ProtocolError
+from steersman.objects.identity import GroupVersion, GroupVersionKind, GroupVersionResource
+
+T = TypeVar("T")
+
+
+class ApiSubresource(msgspec.Struct, frozen=True, kw_only=True):
+    """A subresource such as `status` or `scale`; its kind may belong to another group, as that of `scale` does."""
+
+    name: str
+    kind: str
+    group: str
+    version: str
+    verbs: tuple[str, ...] = ()
+
+
+class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource as it is served: its names, its scope and what can be done with it."""
+
+    group: str
+    version: str
+    kind: str
+    resource: str
+    singular: str = ""
+    namespaced: bool = False
+    verbs: tuple[str, ...] = ()
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[ApiSubresource, ...] = ()
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The kind of its objects."""
+        return GroupVersionKind(self.group, self.version, self.kind)
+
+    @property
+    def gvr(self) -> GroupVersionResource:
+        """The name it is served under."""
+        return GroupVersionResource(self.group, self.version, self.resource)
+
+    def subresource(self, name: str) -> ApiSubresource | None:
+        """The subresource of that name, or None if it is not served."""
+        return next((found for found in self.subresources if found.name == name), None)
+
+
+class GroupList(msgspec.Struct, frozen=True, kw_only=True):
+    """Which versions a server has, best first within each group, before their resources are known."""
+
+    versions: list[GroupVersion]
+    preferred_versions: dict[str, str]
+
+
+class DiscoveryResult(msgspec.Struct, kw_only=True):
+    """Everything a server serves, as far as it could be read."""
+
+    resources: list[ApiResource] = msgspec.field(default_factory=list[ApiResource])
+    #: The preferred version of each group; the core group is the empty string.
+    preferred_versions: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    #: What could not be read, and why.
+    failures: dict[GroupVersion, str] = msgspec.field(default_factory=dict[GroupVersion, str])
+
+
+# --- documents -------------------------------------------------------------------------------------------------------
+# Go prints an empty list without omitempty as null, so every list may be null.
+
+Texts = tuple[str, ...] | None
+
+
+class _ResponseKind(msgspec.Struct):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class _Subresource(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    subresource: str
+    response_kind: _ResponseKind | None = None
+    verbs: Texts = msgspec.field(default_factory=tuple[str, ...])
+
+
+class _Resource(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    resource: str
+    response_kind: _ResponseKind | None = None
+    scope: str = ""
+    singular_resource: str = ""
+    verbs: Texts = msgspec.field(default_factory=tuple[str, ...])
+    short_names: Texts = ()
+    categories: Texts = ()
+    subresources: tuple[_Subresource, ...] | None = ()
+
+
+class _Version(msgspec.Struct, kw_only=True, omit_defaults=True):
+    version: str
+    resources: tuple[_Resource, ...] | None = ()
+    freshness: str = ""
+
+
+class _GroupName(msgspec.Struct, omit_defaults=True):
+    name: str = ""
+
+
+class _Group(msgspec.Struct, kw_only=True):
+    metadata: _GroupName
+    versions: tuple[_Version, ...] | None = ()
+
+
+def _no_metadata() -> msgspec.Raw:
+    return msgspec.Raw(b"{}")
+
+
+class _Aggregated(msgspec.Struct, kw_only=True, rename="camel"):
+    kind: str
+    api_version: str
+    metadata: msgspec.Raw = msgspec.field(default_factory=_no_metadata)
+    items: tuple[_Group, ...] | None = ()
+
+
+class _LegacyResource(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    name: str
+    singular_name: str = msgspec.field(default_factory=str)
+    namespaced: bool = msgspec.field(default_factory=bool)
+    group: str = ""
+    version: str = ""
+    kind: str = msgspec.field(default_factory=str)
+    verbs: Texts = msgspec.field(default_factory=tuple[str, ...])
+    short_names: Texts = ()
+    categories: Texts = ()
+
+
+class _LegacyResourceList(msgspec.Struct, kw_only=True, rename="camel"):
+    kind: str
+    api_version: str = "v1"
+    group_version: str
+    resources: tuple[_LegacyResource, ...] | None = ()
+
+
+class _GroupVersion(msgspec.Struct, kw_only=True, rename="camel"):
+    group_version: str
+    version: str
+
+
+class _LegacyGroup(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    name: str
+    versions: tuple[_GroupVersion, ...] | None
+    preferred_version: _GroupVersion | None = None
+
+
+class _LegacyGroupList(msgspec.Struct, kw_only=True, rename="camel"):
+    kind: str
+    api_version: str = "v1"
+    groups: tuple[_LegacyGroup, ...] | None
+
+
+class _ApiVersions(msgspec.Struct, kw_only=True, rename="camel"):
+    kind: str
+    versions: Texts
+
+
+_aggregated_decoder = msgspec.json.Decoder(_Aggregated)
+_resource_list_decoder = msgspec.json.Decoder(_LegacyResourceList)
+_group_list_decoder = msgspec.json.Decoder(_LegacyGroupList)
+_api_versions_decoder = msgspec.json.Decoder(_ApiVersions)
+_encoder = msgspec.json.Encoder()
+
+
+def _decode(decoder: "msgspec.json.Decoder[T]", body: bytes, what: str) -> T:
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"the server's answer of {len(body)} bytes is no {what}: {error}") from None
+
+
+def _expect(kind: str, expected: str) -> None:
+    if kind != expected:
+        raise ProtocolError(f"the server answered with a document of kind {kind[:60]!r} instead of {expected}")
+
+
+# --- the aggregated document -----------------------------------------------------------------------------------------
+
+
+def parse_aggregated_discovery(*bodies: bytes) -> DiscoveryResult:
+    """Read the aggregated answers of `/api` and `/apis`; raise ProtocolError if one is not aggregated."""
+    result = DiscoveryResult()
+    for body in bodies:
+        document = _decode(_aggregated_decoder, body, "aggregated discovery document")
+        _expect(document.kind, "APIGroupDiscoveryList")
+        for group in document.items or ():
+            name = group.metadata.name
+            for version in group.versions or ():
+                result.preferred_versions.setdefault(name, version.version)
+                if version.freshness == "Stale":
+                    result.failures[GroupVersion(name, version.version)] = (
+                        "the server that serves it did not answer; what is listed may be out of date"
+                    )
+                result.resources += [_from_aggregated(name, version.version, read) for read in version.resources or ()]
+    return result
+
+
+def _from_aggregated(group: str, version: str, read: _Resource) -> ApiResource:
+    return ApiResource(
+        group=group,
+        version=version,
+        kind=read.response_kind.kind if read.response_kind is not None else "",
+        resource=read.resource,
+        singular=read.singular_resource,
+        namespaced=read.scope == "Namespaced",
+        verbs=read.verbs or (),
+        short_names=read.short_names or (),
+        categories=read.categories or (),
+        subresources=tuple(
+            _subresource(group, version, sub.subresource, sub.response_kind or _ResponseKind(), sub.verbs)
+            for sub in read.subresources or ()
+        ),
+    )
+
+
+def _subresource(group: str, version: str, name: str, kind: _ResponseKind, verbs: Texts) -> ApiSubresource:
+    # an empty version means the group and version of the resource; the core group is empty with a version
+    own = not kind.version
+    return ApiSubresource(
+        name=name,
+        kind=kind.kind,
+        group=group if own else kind.group,
+        version=version if own else kind.version,
+        verbs=verbs or (),
+    )
+
+
+def print_aggregated_discovery(result: DiscoveryResult, *, core: bool) -> bytes:
+    """Print the aggregated answer of `/api` (`core=True`) or `/apis`; what failed is printed as stale."""
+    groups: dict[str, dict[str, list[ApiResource]]] = {}
+    for group, version in result.preferred_versions.items():
+        groups.setdefault(group, {})[version] = []
+    for resource in result.resources:
+        groups.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
+    for failed in result.failures:
+        groups.setdefault(failed.group, {}).setdefault(failed.version, [])
+    items = tuple(
+        _Group(
+            metadata=_GroupName(group),
+            versions=tuple(
+                _Version(
+                    version=version,
+                    resources=tuple(_to_aggregated(resource) for resource in resources),
+                    freshness="Stale" if GroupVersion(group, version) in result.failures else "Current",
+                )
+                for version, resources in versions.items()
+            ),
+        )
+        for group, versions in groups.items()
+        if (group == "") == core
+    )
+    return _encoder.encode(_Aggregated(kind="APIGroupDiscoveryList", api_version="apidiscovery.k8s.io/v2", items=items))
+
+
+def _to_aggregated(resource: ApiResource) -> _Resource:
+    return _Resource(
+        resource=resource.resource,
+        response_kind=_ResponseKind(kind=resource.kind) if resource.kind else None,
+        scope="Namespaced" if resource.namespaced else "Cluster",
+        singular_resource=resource.singular,
+        verbs=resource.verbs,
+        short_names=resource.short_names,
+        categories=resource.categories,
+        subresources=tuple(
+            _Subresource(subresource=sub.name, response_kind=_own_kind(resource, sub), verbs=sub.verbs)
+            for sub in resource.subresources
+        ),
+    )
+
+
+def _own_kind(resource: ApiResource, sub: ApiSubresource) -> _ResponseKind:
+    if (sub.group, sub.version) == (resource.group, resource.version):
+        return _ResponseKind(kind=sub.kind)
+    return _ResponseKind(sub.group, sub.version, sub.kind)
+
+
+# --- one document for each group and version -------------------------------------------------------------------------
+
+
+def parse_group_list(api: bytes, apis: bytes) -> GroupList:
+    """Read the plain answers of `/api` and `/apis`: which versions there are to ask for."""
+    core = _decode(_api_versions_decoder, api, "list of API versions")
+    _expect(core.kind, "APIVersions")
+    listed = _decode(_group_list_decoder, apis, "list of API groups")
+    _expect(listed.kind, "APIGroupList")
+    versions = [GroupVersion("", version) for version in core.versions or ()]
+    preferred = {"": versions[0].version} if versions else {}
+    for group in listed.groups or ():
+        names = [entry.version for entry in group.versions or ()]
+        best = group.preferred_version.version if group.preferred_version is not None else ""
+        # the preferred version comes first; the others keep their order
+        names.sort(key=lambda name, best=best: name != best)
+        versions += [GroupVersion(group.name, name) for name in names]
+        if names:
+            preferred[group.name] = names[0]
+    return GroupList(versions=versions, preferred_versions=preferred)
+
+
+def parse_resource_list(body: bytes) -> list[ApiResource]:
+    """Read the resources of one group and version."""
+    document = _decode(_resource_list_decoder, body, "list of API resources")
+    _expect(document.kind, "APIResourceList")
+    try:
+        served = GroupVersion.parse(document.group_version)
+    except ValueError as error:
+        raise ProtocolError(f"the server's list of API resources cannot be read: {error}") from None
+    parents: dict[str, _LegacyResource] = {}
+    subresources: dict[str, list[ApiSubresource]] = {}
+    for entry in document.resources or ():
+        name, slash, sub = entry.name.partition("/")
+        if not slash:
+            parents[name] = entry
+            continue
+        # a subresource may stand alone: its parent is served by another group, or not at all
+        parents.setdefault(name, _LegacyResource(name=name, namespaced=entry.namespaced))
+        kind = _ResponseKind(entry.group, entry.version, entry.kind)
+        subresources.setdefault(name, []).append(_subresource(served.group, served.version, sub, kind, entry.verbs))
+    return [
+        ApiResource(
+            group=served.group,
+            version=served.version,
+            kind=entry.kind,
+            resource=name,
+            singular=entry.singular_name,
+            namespaced=entry.namespaced,
+            verbs=entry.verbs or (),
+            short_names=entry.short_names or (),
+            categories=entry.categories or (),
+            subresources=tuple(subresources.get(name, ())),
+        )
+        for name, entry in parents.items()
+    ]
+
+
+def print_api_versions(versions: Iterable[str]) -> bytes:
+    """Print the plain answer of `/api`."""
+    return _encoder.encode(_ApiVersions(kind="APIVersions", versions=tuple(versions)))
+
+
+def print_group_list(groups: GroupList) -> bytes:
+    """Print the plain answer of `/apis`; the core group is not part of it."""
+    entries: dict[str, list[_GroupVersion]] = {}
+    for version in groups.versions:
+        if version.group:
+            entry = _GroupVersion(group_version=version.api_version, version=version.version)
+            entries.setdefault(version.group, []).append(entry)
+    listed = tuple(
+        _LegacyGroup(
+            name=name,
+            versions=tuple(versions),
+            preferred_version=next(
+                (entry for entry in versions if entry.version == groups.preferred_versions.get(name)), versions[0]
+            ),
+        )
+        for name, versions in entries.items()
+    )
+    return _encoder.encode(_LegacyGroupList(kind="APIGroupList", groups=listed))
+
+
+def print_resource_list(served: GroupVersion, resources: Iterable[ApiResource]) -> bytes:
+    """Print the resources of one group and version, each followed by its subresources."""
+    entries: list[_LegacyResource] = []
+    for resource in resources:
+        # a resource without a kind only holds subresources, and is no entry of its own here
+        if resource.kind:
+            entries.append(
+                _LegacyResource(
+                    name=resource.resource,
+                    singular_name=resource.singular,
+                    namespaced=resource.namespaced,
+                    kind=resource.kind,
+                    verbs=resource.verbs,
+                    short_names=resource.short_names,
+                    categories=resource.categories,
+                )
+            )
+        for sub in resource.subresources:
+            kind = _own_kind(resource, sub)
+            entries.append(
+                _LegacyResource(
+                    name=f"{resource.resource}/{sub.name}",
+                    namespaced=resource.namespaced,
+                    group=kind.group,
+                    version=kind.version,
+                    kind=kind.kind,
+                    verbs=sub.verbs,
+                )
+            )
+    return _encoder.encode(
+        _LegacyResourceList(kind="APIResourceList", group_version=served.api_version, resources=tuple(entries))
+    )

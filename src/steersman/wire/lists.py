@@ -1,0 +1,89 @@
+"""Lists: cut into the bytes of their items without decoding them, and put together again.
+
+Guarantees
+- `split_list(print_list(page)) == page`, and the items are the server's bytes, unchanged.
+- Every item is a copy: keeping one does not keep the page it came from.
+"""
+
+import msgspec
+
+from steersman.objects.errors import ProtocolError
+from steersman.objects.identity import Key
+
+
+class RawList(msgspec.Struct, frozen=True, kw_only=True):
+    """A list, or one page of it. Items of built-in kinds carry neither `kind` nor `apiVersion`: the list's tell."""
+
+    items: list[bytes]
+    resource_version: str = ""
+    continue_: str = ""
+    remaining_item_count: int | None = None
+    api_version: str = ""
+    kind: str = ""
+
+
+class _ListMeta(msgspec.Struct, rename="camel", omit_defaults=True):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int | None = None
+
+
+class _List(msgspec.Struct, rename="camel"):
+    # without a default: a document without items is no list
+    items: list[msgspec.Raw] | None
+    kind: str = ""
+    api_version: str = ""
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+
+
+class _Name(msgspec.Struct):
+    name: str | None = None
+    namespace: str | None = None
+
+
+class _Named(msgspec.Struct):
+    metadata: _Name
+
+
+_list_decoder = msgspec.json.Decoder(_List)
+_named_decoder = msgspec.json.Decoder(_Named)
+_encoder = msgspec.json.Encoder()
+
+
+def split_list(body: bytes) -> RawList:
+    """Read a list without decoding its items; raise ProtocolError for what is no list."""
+    try:
+        page = _list_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        # the body itself is not shown: it may hold Secrets
+        raise ProtocolError(f"the server's answer of {len(body)} bytes is no list: {error}") from None
+    meta = page.metadata
+    return RawList(
+        # one kept Raw would keep the whole page
+        items=[bytes(item) for item in page.items or ()],
+        resource_version=meta.resource_version,
+        continue_=meta.continue_,
+        remaining_item_count=meta.remaining_item_count,
+        api_version=page.api_version,
+        kind=page.kind,
+    )
+
+
+def print_list(page: RawList) -> bytes:
+    """Print a list as kube-apiserver does; items are put in as they are."""
+    meta = _ListMeta(page.resource_version, page.continue_, page.remaining_item_count)
+    return b'{"kind":%s,"apiVersion":%s,"metadata":%s,"items":[%s]}\n' % (
+        _encoder.encode(page.kind),
+        _encoder.encode(page.api_version),
+        _encoder.encode(meta),
+        b",".join(page.items),
+    )
+
+
+def key_of(raw: bytes) -> Key:
+    """Read the key of an object from its bytes; both parts are empty if there is none to read."""
+    try:
+        metadata = _named_decoder.decode(raw).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Key("", "")
+    return Key(metadata.namespace or "", metadata.name or "")

@@ -1,0 +1,75 @@
+"""Requests as values: built here, sent by `transport`, read by a server. Nothing is sent.
+
+Guarantees
+- `Request.target` is ready for a request line: the path as given, which is percent-encoded already, and the query
+  encoded in the order it was given. `parse_query` reads it back exactly.
+- A request shows neither header values nor its body in its `repr`: both may be secret.
+"""
+
+import re
+from collections.abc import Iterable
+from urllib.parse import quote_plus, unquote_plus
+
+import msgspec
+
+#: Names and values in order; a name may be repeated.
+Pairs = tuple[tuple[str, str], ...]
+
+# what urllib.parse.quote_plus would leave as it is: nearly every query we print, and it is slow
+_PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One HTTP request: `path` is percent-encoded, `query` is not."""
+
+    method: str
+    path: str
+    query: Pairs = ()
+    headers: Pairs = ()
+    body: bytes | None = None
+
+    @property
+    def target(self) -> str:
+        """The path and the encoded query, as they stand in the request line."""
+        return f"{self.path}?{print_query(self.query)}" if self.query else self.path
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header, whatever its case; None if it is not there."""
+        return find_header(self.headers, name)
+
+    def with_headers(self, *added: tuple[str, str]) -> "Request":
+        """The same request with headers put before its own."""
+        return Request(self.method, self.path, self.query, (*added, *self.headers), self.body)
+
+    def __repr__(self) -> str:
+        size = "no body" if self.body is None else f"{len(self.body)} bytes"
+        names = ", ".join(name for name, _ in self.headers)
+        return f"<Request {self.method} {self.target} headers=[{names}] {size}>"
+
+
+def find_header(headers: Iterable[tuple[str, str]], name: str) -> str | None:
+    """The first value of a header, whatever its case; None if it is not there."""
+    wanted = name.lower()
+    for present, value in headers:
+        if present.lower() == wanted:
+            return value
+    return None
+
+
+def print_query(query: Iterable[tuple[str, str]]) -> str:
+    """Encode names and values as application/x-www-form-urlencoded, as Go's url.Values does."""
+    return "&".join([f"{_quote(name)}={_quote(value)}" for name, value in query])
+
+
+def parse_query(text: str) -> Pairs:
+    """Read a query string; empty parts are skipped, a name without `=` has the empty value."""
+    pairs: list[tuple[str, str]] = []
+    for part in text.split("&"):
+        if part:
+            name, _, value = part.partition("=")
+            pairs.append((unquote_plus(name), unquote_plus(value)))
+    return tuple(pairs)
+
+
+def _quote(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else quote_plus(text)

@@ -1,0 +1,94 @@
+"""Tables: the representation of lists that kubectl prints, `as=Table`.
+
+Guarantees
+- A row's object stays raw bytes; cells are JSON values, in the order of the columns.
+- In a watch only the first table names its columns; `Table.columns` is then empty.
+"""
+
+from typing import Any
+
+import msgspec
+
+from steersman.objects.errors import ProtocolError
+
+
+class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
+    """A column: `priority` 0 is always shown, more only in a wide table."""
+
+    name: str
+    type: str
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+class TableRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row: its cells, and as much of the object as was asked for with `includeObject`."""
+
+    cells: tuple[Any, ...]
+    object: bytes | None = None
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """A list of objects in the columns of their kind."""
+
+    columns: tuple[TableColumn, ...]
+    rows: tuple[TableRow, ...]
+    resource_version: str = ""
+    continue_: str = ""
+    remaining_item_count: int | None = None
+
+
+class _Meta(msgspec.Struct, rename="camel", omit_defaults=True):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int | None = None
+
+
+class _Row(msgspec.Struct, omit_defaults=True):
+    cells: tuple[Any, ...]
+    object: msgspec.Raw | None = None
+
+
+class _Table(msgspec.Struct, rename="camel"):
+    kind: str
+    api_version: str = "meta.k8s.io/v1"
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    column_definitions: tuple[TableColumn, ...] | None = ()
+    rows: tuple[_Row, ...] | None = ()
+
+
+_decoder = msgspec.json.Decoder(_Table)
+_encoder = msgspec.json.Encoder()
+
+
+def parse_table(body: bytes) -> Table:
+    """Read a table; raise ProtocolError for any other document."""
+    try:
+        read = _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"the server's answer of {len(body)} bytes is no table: {error}") from None
+    if read.kind != "Table":
+        raise ProtocolError("the server answered with another document than the table it was asked for")
+    return Table(
+        columns=read.column_definitions or (),
+        rows=tuple(
+            TableRow(cells=row.cells, object=None if row.object is None else bytes(row.object))
+            for row in read.rows or ()
+        ),
+        resource_version=read.metadata.resource_version,
+        continue_=read.metadata.continue_,
+        remaining_item_count=read.metadata.remaining_item_count,
+    )
+
+
+def print_table(table: Table) -> bytes:
+    """Print a table as kube-apiserver does."""
+    return _encoder.encode(
+        _Table(
+            kind="Table",
+            metadata=_Meta(table.resource_version, table.continue_, table.remaining_item_count),
+            column_definitions=table.columns,
+            rows=tuple(_Row(row.cells, None if row.object is None else msgspec.Raw(row.object)) for row in table.rows),
+        )
+    )

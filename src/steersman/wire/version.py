@@ -1,0 +1,83 @@
+"""The version of a server, as `/version` tells it.
+
+Guarantees
+- `major` and `minor` are numbers that compare, also where a distribution writes "36+".
+"""
+
+import re
+
+import msgspec
+
+from steersman.objects.errors import ProtocolError
+
+
+class _Info(msgspec.Struct, rename="camel", omit_defaults=True):
+    git_version: str
+    major: str = ""
+    minor: str = ""
+    git_commit: str = ""
+    git_tree_state: str = ""
+    build_date: str = ""
+    go_version: str = ""
+    compiler: str = ""
+    platform: str = ""
+
+
+class ServerVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """Which Kubernetes a server says it is; the numbers are 0 where it does not say."""
+
+    major: int
+    minor: int
+    git_version: str
+    git_commit: str = ""
+    build_date: str = ""
+    platform: str = ""
+
+    def at_least(self, major: int, minor: int) -> bool:
+        """Whether the server is of this version or a later one."""
+        return (self.major, self.minor) >= (major, minor)
+
+    def __str__(self) -> str:
+        return self.git_version
+
+
+_decoder = msgspec.json.Decoder(_Info)
+_encoder = msgspec.json.Encoder()
+_GIT_VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+def parse_version(body: bytes) -> ServerVersion:
+    """Read the answer of `/version`."""
+    try:
+        info = _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"the answer of /version is not a version of Kubernetes: {error}") from None
+    numbers = _GIT_VERSION.match(info.git_version)
+    return ServerVersion(
+        major=_number(info.major, numbers and numbers[1]),
+        minor=_number(info.minor, numbers and numbers[2]),
+        git_version=info.git_version,
+        git_commit=info.git_commit,
+        build_date=info.build_date,
+        platform=info.platform,
+    )
+
+
+def _number(text: str, otherwise: str | None) -> int:
+    found = _NUMBER.match(text)
+    return int(found[0] if found else otherwise or 0)
+
+
+def print_version(version: ServerVersion) -> bytes:
+    """Print an answer of `/version`."""
+    return _encoder.encode(
+        _Info(
+            git_version=version.git_version,
+            major=str(version.major),
+            minor=str(version.minor),
+            git_commit=version.git_commit,
+            build_date=version.build_date,
+            platform=version.platform,
+        )
+    )

@@ -1,0 +1,209 @@
+"""``steersman generate``: files in, files out, and sentences where that is not possible."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from steersman._version import __version__
+from steersman.cli import main
+from steersman.testing import Engine
+
+GADGET = Path(__file__).parents[1] / "samples" / "gadget.yaml"
+MODULE = "models_test_steersman_dev_v1.py"
+SITE = '''
+from typing import Annotated
+from steersman.objects import Minimum, Resource, Spec, StatusOf
+
+class SiteSpec(Spec):
+    image: str
+    replicas: Annotated[int, Minimum(0)] = 1
+
+class SiteStatus(StatusOf):
+    ready: int = 0
+
+class Site(Resource[SiteSpec, SiteStatus], group="cli.example.com", version="v1"):
+    """A web site."""
+
+class Page(Resource[SiteSpec, None], group="cli.example.com", version="v1"):
+    """A page of it."""
+'''
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a module of resource classes in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in ("cli_sample", "cli_broken"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    (tmp_path / "cli_sample.py").write_text(SITE, encoding="utf-8")
+    return tmp_path
+
+
+def failure(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run a command that fails; it must say so in one line."""
+    assert main(arguments) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"steersman {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["generate"], ["generate", "models", "x.yaml"], ["nonsense"]])
+def test_a_command_line_that_makes_no_sense(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    assert "usage: steersman" in capsys.readouterr().err
+
+
+def test_models_of_a_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "models", str(GADGET), "-o", "models"]) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("wrote ") == 2
+    assert "class Gadget(" in (here / "models" / MODULE).read_text(encoding="utf-8")
+
+
+def test_a_second_run_writes_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["generate", "models", str(GADGET), "-o", "models"])
+    before = (here / "models" / MODULE).stat().st_mtime_ns
+    capsys.readouterr()
+    assert main(["generate", "models", str(GADGET), "-o", "models"]) == 0
+    assert (here / "models" / MODULE).stat().st_mtime_ns == before
+    assert "2 files were up to date" in capsys.readouterr().err
+
+
+def test_check_compares_and_writes_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["generate", "models", str(GADGET), "-o", "models", "--check"]
+    assert main(command) == 1
+    assert not (here / "models").exists()
+    assert "is missing" in capsys.readouterr().err
+    main(command[:-1])
+    assert main(command) == 0
+    (here / "models" / MODULE).write_text("changed", encoding="utf-8")
+    assert main(command) == 1
+    assert (here / "models" / MODULE).read_text(encoding="utf-8") == "changed"
+
+
+def test_only_one_group_version(here: Path) -> None:
+    wanted = "models.test.steersman.dev/v1beta1"
+    assert main(["generate", "models", str(GADGET), "-o", "models", "--group-version", wanted]) == 0
+    assert [path.name for path in (here / "models").iterdir()] == ["models_test_steersman_dev_v1beta1.py"]
+
+
+def test_crds_among_other_objects(here: Path) -> None:
+    """A release manifest holds many things; its CRDs are found, also inside a List."""
+    crd = yaml.safe_load(GADGET.read_text(encoding="utf-8"))
+    documents = [{"apiVersion": "v1", "kind": "Namespace"}, None, {"apiVersion": "v1", "kind": "List", "items": [crd]}]
+    (here / "release.yaml").write_text(yaml.safe_dump_all(documents), encoding="utf-8")
+    assert main(["generate", "models", "release.yaml", "-o", "models"]) == 0
+    assert (here / "models" / MODULE).exists()
+
+
+def test_the_standard_input(here: Path) -> None:
+    program = "import sys; from steersman.cli import main; sys.exit(main(['generate', 'models', '-', '-o', 'models']))"
+    subprocess.run(
+        [sys.executable, "-c", program], input=GADGET.read_bytes(), cwd=here, check=True, capture_output=True
+    )
+    assert (here / "models" / MODULE).exists()
+
+
+def test_owners_get_their_crd_back(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--own`` and ``generate crds`` are each other's inverse, over two versions."""
+    assert main(["generate", "models", str(GADGET), "--own", "-o", "."]) == 0
+    capsys.readouterr()
+    modules = [path.stem for path in sorted(here.glob("models_test_*.py"))]
+    assert main(["generate", "crds", *modules]) == 0
+    crd = yaml.safe_load(capsys.readouterr().out)
+    assert crd["metadata"]["name"] == "gadgets.models.test.steersman.dev"
+    assert [version["name"] for version in crd["spec"]["versions"]] == ["v1", "v1beta1"]
+
+
+def test_models_failures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "broken.yaml").write_text("a: [", encoding="utf-8")
+    (here / "list.yaml").write_text("- a", encoding="utf-8")
+    (here / "pod.yaml").write_text("kind: Pod", encoding="utf-8")
+    (here / "old.yaml").write_text("{kind: CustomResourceDefinition, metadata: {name: x}, apiVersion: y}", "utf-8")
+    (here / "binary").write_bytes(b"\xff\xfe")
+    output = ("-o", "models")
+    for arguments, said in [
+        ((), "either --from-server, or files"),
+        (("--from-server", "x.yaml"), "either --from-server, or files"),
+        (("missing.yaml",), "cannot read missing.yaml: No such file or directory"),
+        (("binary",), "not UTF-8"),
+        (("broken.yaml",), "broken.yaml is neither YAML nor JSON"),
+        (("list.yaml",), "holds a list where an object is expected"),
+        (("pod.yaml",), "no CRD and no OpenAPI v3 document in pod.yaml"),
+        (("old.yaml",), "convert it to apiextensions.k8s.io/v1"),
+        ((str(GADGET), "--group-version", "a/b/c"), "'a/b/c' is not an apiVersion"),
+        ((str(GADGET), "--group-version", "a/v1"), "found no kind of a/v1"),
+        (("--from-server", "--own"), "--own needs the CRD itself"),
+    ]:
+        assert said in failure(capsys, "generate", "models", *arguments, *output)
+    assert not (here / "models").exists()
+
+
+def test_crds_of_a_module(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "crds", "cli_sample"]) == 0
+    found = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert [crd["metadata"]["name"] for crd in found] == ["pages.cli.example.com", "sites.cli.example.com"]
+    assert main(["generate", "crds", "cli_sample:Site", "-o", "crds/site.yaml"]) == 0
+    (crd,) = yaml.safe_load_all((here / "crds" / "site.yaml").read_text(encoding="utf-8"))
+    assert crd["spec"]["names"]["kind"] == "Site"
+    assert main(["generate", "crds", "cli_sample:Site", "-o", "crds/site.yaml", "--check"]) == 0
+
+
+def test_crds_failures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "cli_broken.py").write_text("x = 1\nraise ValueError('oh no')\n", encoding="utf-8")
+    for arguments, said in [
+        (("cli_missing",), "No module named 'cli_missing'; run this in the directory that holds it"),
+        (("cli_broken",), "cli_broken.py, line 2"),
+        (("json",), "json defines no resource class"),
+        (("cli_sample:Nothing",), "cli_sample has no resource class Nothing; it has Page, Site"),
+        (("cli_sample", "--check"), "--check compares with a file"),
+        (("steersman.kinds.apps_v1",), "no domain with a dot"),
+    ]:
+        assert said in failure(capsys, "generate", "crds", *arguments)
+
+
+async def test_models_of_a_server(here: Path, engine: Engine, crd_group: str, capsys: Any) -> None:
+    """From a live server: what steersman.kinds does not have, or what was asked for."""
+    crd = yaml.safe_load(GADGET.read_text(encoding="utf-8"))
+    crd["metadata"]["name"], crd["spec"]["group"] = f"gadgets.{crd_group}", crd_group
+    await engine.kubectl("create", "-f", "-", stdin=json.dumps(crd))
+    await engine.kubectl("wait", "--for=condition=Established", f"crd/gadgets.{crd_group}", "--timeout=30s")
+    name = crd_group.replace(".", "_") + "_v1.py"
+    command = ["generate", "models", "--from-server", "--kubeconfig", str(engine.kubeconfig), "-o", "models"]
+    command += ["--group-version", f"{crd_group}/v1"]
+    async with asyncio.timeout(60):
+        while await asyncio.to_thread(main, command):
+            pass  # OpenAPI is published some time after the kind is served
+    assert "Kubernetes v1.36" in capsys.readouterr().err
+    assert "class GadgetSpec(Struct):" in (here / "models" / name).read_text(encoding="utf-8")
+
+
+async def test_server_failures(here: Path, engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    server = ["generate", "models", "--from-server", "-o", "models", "--kubeconfig"]
+    asked = [*server, str(engine.kubeconfig), "--group-version", "nobody.example.com/v1"]
+    assert await asyncio.to_thread(main, asked) == 1
+    assert "does not serve nobody.example.com/v1; see kubectl api-versions" in capsys.readouterr().err
+    assert await asyncio.to_thread(main, [*server, str(here / "missing")]) == 1
+    said = capsys.readouterr().err
+    assert "missing" in said
+    assert "Traceback" not in said

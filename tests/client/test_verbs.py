@@ -1,0 +1,347 @@
+"""The verbs, on the real API server."""
+
+import copy
+
+import pytest
+
+from samples.site import GROUP, Port, Route, Site, SiteStatus, ThinSite, site
+from steersman import (
+    AlreadyExists,
+    Client,
+    Conflict,
+    Invalid,
+    JsonPatch,
+    Key,
+    Kind,
+    MergePatch,
+    NotFound,
+    ObjectMeta,
+    Resource,
+    Spec,
+    StrategicPatch,
+    Unstructured,
+    retry_on_conflict,
+)
+from steersman.client import KindNotServed, NotAnIntent, PartialObject
+from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
+from steersman.kinds.authentication_v1 import TokenRequest, TokenRequestSpec
+from steersman.kinds.autoscaling_v1 import Scale
+from steersman.kinds.core_v1 import ConfigMap, Container, Pod, PodSpec, PodTemplateSpec, ServiceAccount
+from steersman.kinds.meta_v1 import LabelSelector
+from steersman.objects import to_json
+from steersman.patches import json_patch
+
+SITE = Kind(f"{GROUP}/v1", "Site")
+
+
+async def test_create_read_update_delete(client, namespace, sites):
+    made = await client.create(site("home", namespace, replicas=2))
+    assert made.metadata.uid
+    assert made.spec.replicas == 2
+    read = await client.get(Site, Key(namespace, "home"))
+    assert read == made
+    read.spec.replicas = 3
+    updated = await client.update(read)
+    assert updated.spec.replicas == 3
+    assert updated.metadata.generation == 2
+    await client.delete(updated)
+    with pytest.raises(NotFound, match=f"get Site {namespace}/home"):
+        await client.get(Site, f"{namespace}/home")
+
+
+async def test_a_kind_without_a_type(client, namespace, sites):
+    made = await client.create(
+        Unstructured(
+            {
+                "apiVersion": f"{GROUP}/v1",
+                "kind": "Site",
+                "metadata": {"name": "dynamic", "namespace": namespace},
+                "spec": {"image": "a"},
+            }
+        )
+    )
+    assert made.get("spec", "replicas") == 1  # the default of the schema
+    made["spec"]["replicas"] = 4
+    await client.update(made)
+    assert [item.get("spec", "replicas") for item in await client.list(SITE, namespace=namespace)] == [4]
+    await client.delete(made)
+
+
+async def test_an_older_program_keeps_what_it_does_not_know(client, namespace, sites):
+    ports = [Port(name="http", port=80), Port(name="admin", port=81)]
+    await client.create(site("old", namespace, replicas=7, ports=ports, routes=[Route(path="/", weight=3)]))
+    thin = await client.get(ThinSite, f"{namespace}/old")
+    thin.spec.image = "changed"
+    await client.update(thin)
+    whole = await client.get(Site, f"{namespace}/old")
+    assert whole.spec.image == "changed"
+    assert (whole.spec.replicas, whole.spec.ports, whole.spec.routes) == (7, ports, [Route(path="/", weight=3)])
+
+
+async def test_update_does_not_add_defaults(client, namespace):
+    """A Service's defaults in our types would be claimed by an update that changed something else."""
+    await client.create(ConfigMap(metadata=ObjectMeta(name="plain", namespace=namespace), data={"a": "1"}))
+    before = await client.get(ConfigMap, f"{namespace}/plain")
+    before.data["b"] = "2"
+    after = await client.update(before)
+    assert to_json(after).keys() == {"apiVersion", "kind", "metadata", "data"}
+
+
+async def test_lists_in_pages(client, namespace):
+    for number in range(7):
+        labels = {"parity": "odd" if number % 2 else "even"}
+        await client.create(ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace=namespace, labels=labels)))
+    whole = await client.list(ConfigMap, namespace=namespace, limit=3)
+    assert [item.metadata.name for item in whole] == [f"c{number}" for number in range(7)]
+    pages = [len(page) async for page in client.pages(ConfigMap, namespace=namespace, limit=3)]
+    assert pages == [3, 3, 1]
+    odd = [
+        item.metadata.name async for item in client.iterate(ConfigMap, namespace=namespace, labels={"parity": "odd"})
+    ]
+    assert odd == ["c1", "c3", "c5"]
+    named = await client.list(ConfigMap, namespace=namespace, fields={"metadata.name": "c2"})
+    assert len(named) == 1
+    at_version = await client.list(
+        ConfigMap, namespace=namespace, resource_version=whole.resource_version, match="Exact"
+    )
+    assert len(at_version) == 7
+
+
+async def test_an_undecodable_object_spoils_nothing_but_itself(client, namespace, sites):
+    class OtherSpec(Spec):
+        image: int  # the server holds a string
+
+    class OtherSite(Resource[OtherSpec, None], group=GROUP, version="v1", kind="Site", plural="sites"):
+        pass
+
+    globals()["OtherSpec"] = OtherSpec
+    await client.create(site("text", namespace))
+    listed = await client.list(OtherSite, namespace=namespace)
+    assert listed.items == []
+    (failure,) = listed.undecodable
+    assert failure.key == Key(namespace, "text")
+    assert "spec.image" in str(failure.error)
+
+
+async def test_four_patches(client, namespace, sites):
+    key = Key(namespace, "patched")
+    await client.create(site("patched", namespace, replicas=2))
+    merged = await client.patch(Site, key, MergePatch({"metadata": {"labels": {"a": "1", "b": "2"}}}))
+    assert merged.metadata.labels == {"a": "1", "b": "2"}
+    removed = await client.patch(Site, key, MergePatch({"metadata": {"labels": {"a": None}}}))
+    assert removed.metadata.labels == {"b": "2"}
+    tested = await client.patch(
+        Site, key, JsonPatch.of(json_patch.test("/spec/replicas", 2), json_patch.replace("/spec/replicas", 5))
+    )
+    assert tested.spec.replicas == 5
+    config = ConfigMap(metadata=ObjectMeta(name="strategic", namespace=namespace), data={"a": "1"})
+    await client.create(config)
+    strategic = await client.patch(ConfigMap, config.key, StrategicPatch({"data": {"b": "2"}}))
+    assert strategic.data == {"a": "1", "b": "2"}
+
+
+async def test_a_merge_patch_from_before_and_after(client, namespace, sites):
+    made = await client.create(site("diff", namespace, replicas=2))
+    before = copy.deepcopy(made)
+    made.spec.replicas = 9
+    made.metadata.labels = {"new": "yes"}
+    after = await client.patch_from(before, made)
+    assert (after.spec.replicas, after.metadata.labels) == (9, {"new": "yes"})
+    unchanged = await client.patch_from(after, copy.deepcopy(after))
+    assert unchanged.metadata.resource_version == after.metadata.resource_version
+    stale = copy.deepcopy(before)
+    stale.spec.replicas = 4
+    with pytest.raises(Conflict):
+        await client.patch_from(before, stale, lock=True)
+
+
+async def test_apply_by_two_managers(client, namespace, sites):
+    await client.apply(site("shared", namespace, replicas=2))
+    with pytest.raises(Conflict) as refused:
+        await client.apply(site("shared", namespace, replicas=5), field_manager="other")
+    text = str(refused.value)
+    assert text.startswith(f"apply Site {namespace}/shared: ")
+    assert '.spec.replicas is owned by "tests"' in text
+    assert "force=True" in text
+    taken = await client.apply(site("shared", namespace, replicas=5), field_manager="other", force=True)
+    assert taken.spec.replicas == 5
+
+
+async def test_apply_takes_an_intent_not_a_state(client, namespace, sites):
+    made = await client.apply(site("intent", namespace))
+    with pytest.raises(NotAnIntent, match="read from the server"):
+        await client.apply(made)
+
+
+async def test_apply_needs_a_manager(engine, namespace, sites):
+    async with Client.connect(kubeconfig=engine.kubeconfig) as nobody:
+        with pytest.raises(ValueError, match="field_manager"):
+            await nobody.apply(site("nobody", namespace))
+
+
+async def test_apply_with_an_owner(client, namespace, sites):
+    owner = await client.create(site("owner", namespace))
+    child = ConfigMap(metadata=ObjectMeta(name="child", namespace=namespace), data={"a": "b"})
+    applied = await client.apply(child, owner=owner)
+    (reference,) = applied.metadata.owner_references
+    assert (reference.uid, reference.kind, reference.controller) == (owner.metadata.uid, "Site", True)
+    assert child.metadata.owner_references is None
+
+
+async def test_what_was_read_in_part_is_not_updated(client, namespace, sites):
+    await client.create(site("part", namespace, replicas=3))
+    listed = await client.metadata.list(Site, namespace=namespace, labels=None)
+    (partial,) = [item for item in listed if item.metadata.name == "part"]
+    assert partial.metadata.uid
+    with pytest.raises(PartialObject, match="use patch or apply"):
+        await client.update(partial)
+
+
+async def test_create_or_update_says_what_it_did(client, namespace):
+    def set_value(value):
+        def mutate(config):
+            config.data = {"value": value}
+
+        return mutate
+
+    config = ConfigMap(metadata=ObjectMeta(name="either", namespace=namespace))
+    assert (await client.create_or_update(config, set_value("1"))).operation == "created"
+    again = await client.create_or_update(config, set_value("1"))
+    assert again.operation == "unchanged"
+    updated = await client.create_or_update(config, set_value("2"))
+    assert (updated.operation, updated.object.data) == ("updated", {"value": "2"})
+    patched = await client.create_or_patch(config, set_value("3"))
+    assert (patched.operation, patched.object.data) == ("updated", {"value": "3"})
+    assert (await client.create_or_patch(config, set_value("3"))).operation == "unchanged"
+
+
+async def test_save_writes_object_and_status_without_losing_either(client, namespace, sites):
+    made = await client.create(site("saved", namespace))
+    made.spec.replicas = 6
+    made.status = SiteStatus(ready_replicas=4)
+    saved = await client.save(made)
+    assert saved.operation == "updated"
+    read = await client.get(Site, f"{namespace}/saved")
+    assert (read.spec.replicas, read.status.ready_replicas) == (6, 4)
+    assert saved.object == read
+    nothing = await client.save(read)
+    assert nothing.operation == "unchanged"
+    read.status.ready_replicas = 5
+    only_status = await client.save(read)
+    assert only_status.object.metadata.generation == read.metadata.generation
+    assert (await client.get(Site, f"{namespace}/saved")).status.ready_replicas == 5
+
+
+async def test_conflicts_are_retried_from_the_start(client, namespace, sites):
+    await client.create(site("busy", namespace, replicas=0))
+    attempts = 0
+
+    async def raise_by_one():
+        nonlocal attempts
+        attempts += 1
+        current = await client.get(Site, f"{namespace}/busy")
+        if attempts == 1:
+            other = copy.deepcopy(current)
+            other.spec.replicas += 10
+            await client.update(other)
+        current.spec.replicas += 1
+        return await client.update(current)
+
+    final = await retry_on_conflict(raise_by_one)
+    assert (final.spec.replicas, attempts) == (11, 2)
+
+
+async def test_deleting_this_object_spares_its_successor(client, namespace, sites):
+    first = await client.create(site("phoenix", namespace))
+    await client.delete(Site, f"{namespace}/phoenix")
+    second = await client.create(site("phoenix", namespace))
+    with pytest.raises(Conflict):
+        await client.delete(first)
+    assert (await client.get(Site, f"{namespace}/phoenix")).metadata.uid == second.metadata.uid
+
+
+async def test_delete_collection_by_label(client, namespace):
+    for name, colour in (("a", "red"), ("b", "blue"), ("c", "red")):
+        await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, labels={"colour": colour})))
+    await client.delete_collection(ConfigMap, namespace=namespace, labels={"colour": "red"})
+    assert [item.metadata.name for item in await client.list(ConfigMap, namespace=namespace)] == ["b"]
+
+
+async def test_dry_run_persists_nothing(client, namespace, sites):
+    tried = await client.create(site("ghost", namespace), dry_run=True)
+    assert tried.metadata.uid
+    with pytest.raises(NotFound):
+        await client.get(Site, f"{namespace}/ghost")
+
+
+async def test_subresources(client, namespace, sites):
+    labels = {"app": "web"}
+    template = PodTemplateSpec(
+        metadata=ObjectMeta(labels=labels), spec=PodSpec(containers=[Container(name="web", image="nginx")])
+    )
+    spec = DeploymentSpec(replicas=1, selector=LabelSelector(match_labels=labels), template=template)
+    await client.create(Deployment(metadata=ObjectMeta(name="web", namespace=namespace), spec=spec))
+    key = Key(namespace, "web")
+    scale = await client.get_subresource(Deployment, key, "scale", returns=Scale)
+    assert scale.spec.replicas == 1
+    scale.spec.replicas = 2
+    assert (await client.update_subresource(Deployment, key, "scale", scale)).spec.replicas == 2
+    patch = MergePatch({"spec": {"replicas": 3}})
+    assert (await client.patch_subresource(Deployment, key, "scale", patch, returns=Scale)).spec.replicas == 3
+    assert (await client.get(Deployment, key)).spec.replicas == 3
+    account = await client.create(ServiceAccount(metadata=ObjectMeta(name="robot", namespace=namespace)))
+    request = TokenRequest(metadata=ObjectMeta(), spec=TokenRequestSpec(audiences=["here"]))
+    token = await client.create_subresource(ServiceAccount, account.key, "token", request, returns=TokenRequest)
+    assert token.status.token
+    assert token.status.token not in repr(token)
+
+
+async def test_the_servers_warnings_are_surfaced(engine, namespace, sites):
+    seen = []
+    async with Client.connect(kubeconfig=engine.kubeconfig, on_warning=seen.append) as warned:
+        obj = Unstructured(
+            {
+                "apiVersion": f"{GROUP}/v1",
+                "kind": "Site",
+                "metadata": {"name": "odd", "namespace": namespace},
+                "spec": {"image": "a", "colour": "red"},
+            }
+        )
+        await warned.create(obj, field_validation="Warn")
+        assert 'unknown field "spec.colour"' in str(seen[0])
+        obj["metadata"]["name"] = "strict"
+        with pytest.raises(Exception, match="colour"):
+            await warned.create(obj, field_validation="Strict")
+
+
+async def test_our_own_constraints_are_checked_before_sending(client, namespace, sites):
+    with pytest.raises(Invalid, match=r"spec\.replicas"):
+        await client.create(site("many", namespace, replicas=51))
+
+
+async def test_errors_read_well(client, namespace, sites):
+    await client.create(site("twice", namespace))
+    with pytest.raises(AlreadyExists, match=f"create Site {namespace}/twice"):
+        await client.create(site("twice", namespace))
+    with pytest.raises(KindNotServed, match="steersman generate crds"):
+        await client.get(Kind("nowhere.example.com/v1", "Thing"), "x")
+
+
+class Unserved(Resource[Spec, None], group="nowhere.example.com", version="v1"):
+    """Never installed."""
+
+
+async def test_a_missing_definition_says_what_to_do(client):
+    with pytest.raises(KindNotServed, match=r"kind Unserved .* is not served by https://"):
+        await client.list(Unserved)
+
+
+async def test_metadata_only(client, namespace):
+    pod = Pod(
+        metadata=ObjectMeta(name="p", namespace=namespace, labels={"a": "b"}),
+        spec=PodSpec(containers=[Container(name="c", image="i")]),
+    )
+    await client.create(pod)
+    read = await client.metadata.get(Pod, pod.key)
+    assert read.metadata.labels == {"a": "b"}
+    assert (await client.metadata.list(Pod, namespace=namespace)).items[0].metadata.name == "p"

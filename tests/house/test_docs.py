@@ -1,0 +1,131 @@
+"""The code in the documents is code: every Python block compiles, and those marked ``run`` or ``test`` do what they say."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steersman.testing import Engine
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "designs").rglob("*.md")])
+
+tool = runpy.run_path(str(ROOT / "tools" / "run-page"), run_name="run_page")
+
+
+def marked(mark: str) -> list[Path]:
+    return [page for page in PAGES if tool["program"](page.read_text(encoding="utf-8"), mark)]
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_python_blocks_compile(page: Path) -> None:
+    tool["check"](page)
+
+
+def test_the_readme_is_a_program() -> None:
+    """What a visitor reads first is what the continuous integration runs on the installed wheel."""
+    assert ROOT / "README.md" in marked("run")
+
+
+def test_the_readme_and_the_example_are_one_program() -> None:
+    """The example has a docstring more; what is typed strictly there is what the README shows."""
+    example = (ROOT / "examples" / "site_client.py").read_text(encoding="utf-8")
+    readme = tool["program"]((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert example.partition('"""\n\n')[2] == readme.lstrip("\n")
+
+
+@pytest.mark.parametrize("page", marked("run"), ids=name)
+def test_marked_blocks_run(page: Path, tmp_path: Path, engine: Engine) -> None:
+    """Each page in a process of its own, far from the checkout; ``Client.connect()`` finds the engine of the run."""
+    answer = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "tools" / "run-page"), str(page)],
+        cwd=tmp_path,
+        env=os.environ | {"KUBECONFIG": str(engine.kubeconfig)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    shown = [block.text for block in tool["blocks"](page.read_text(encoding="utf-8")) if block.mark == "output"]
+    if shown:
+        assert answer.stdout == "".join(shown)
+
+
+@pytest.mark.parametrize("page", marked("test"), ids=name)
+def test_marked_tests_pass(page: Path, tmp_path: Path) -> None:
+    """A page about testing holds a test file, and it passes as a reader would run it."""
+    tests = tmp_path / "test_page.py"
+    tests.write_text(tool["program"](page.read_text(encoding="utf-8"), "test"), encoding="utf-8")
+    answer = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-o",
+            "asyncio_mode=auto",
+            "-o",
+            "asyncio_default_fixture_loop_scope=function",
+            "--rootdir=.",
+            tests,
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+PAGE = """\
+# Title
+
+<!-- run -->
+```python
+import asyncio
+
+word = "steady"
+```
+
+```python
+await something_that_is_not_run(...)
+```
+
+<!-- run -->
+```python
+await asyncio.sleep(0)
+raise ValueError(word)
+```
+"""
+
+
+def test_a_failing_page_points_at_its_own_line(tmp_path: Path) -> None:
+    """Blocks share names, may await at the top level, and a traceback leads to the line of the page."""
+    page = tmp_path / "page.md"
+    page.write_text(PAGE, encoding="utf-8")
+    answer = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "run-page"), str(page)], capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 1
+    assert f'"{page}", line 17' in answer.stderr
+    assert answer.stderr.endswith("ValueError: steady\n")
+
+
+def test_a_block_that_does_not_compile_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nsite = = 1\n```\n", encoding="utf-8")
+    with pytest.raises(SyntaxError):
+        tool["check"](page)

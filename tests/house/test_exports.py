@@ -1,0 +1,115 @@
+"""Every public name exists, is seen by type checkers with a real type, and costs nothing until it is used."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import steersman
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "steersman"
+
+
+def surfaces() -> Iterator[ModuleType]:
+    """The package itself and every room that is built."""
+    yield steersman
+    for init in sorted(PACKAGE.glob("*/__init__.py")):
+        room = importlib.import_module(f"steersman.{init.parent.name}")
+        if "not built yet" not in (room.__doc__ or "").lower():
+            yield room
+
+
+def public_names() -> list[tuple[str, str]]:
+    return [(surface.__name__, name) for surface in surfaces() for name in surface.__all__]
+
+
+def test_every_built_room_says_what_is_public() -> None:
+    """Without ``__all__`` a type checker treats what a room imports as private."""
+    assert [surface.__name__ for surface in surfaces() if not getattr(surface, "__all__", None)] == []
+
+
+def test_every_public_name_exists() -> None:
+    missing = [f"{module}.{name}" for module, name in public_names() if not hasattr(sys.modules[module], name)]
+    assert missing == []
+
+
+def test_no_public_name_is_listed_twice() -> None:
+    names = public_names()
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
+def test_type_checkers_see_every_public_name(tmp_path: Path) -> None:
+    """A lazy name that only exists at run time, or one without a type, leaves an editor blind."""
+    names = public_names()
+    lines = ["from typing import reveal_type"]
+    for number, (module, name) in enumerate(names):
+        lines += [f"from {module} import {name} as public_{number}", f"reveal_type(public_{number})"]
+    (tmp_path / "names.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    environment = Path(sys.prefix)
+    settings = {
+        "typeCheckingMode": "strict",
+        "pythonVersion": "3.11",
+        "venvPath": str(environment.parent),
+        "venv": environment.name,
+        "extraPaths": [str(ROOT / "src")],
+    }
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    answer = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "--project", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    findings = json.loads(answer.stdout)["generalDiagnostics"]
+    assert [finding["message"] for finding in findings if finding["severity"] in {"error", "warning"}] == []
+
+    seen = {}
+    for finding in findings:
+        if revealed := re.fullmatch(r'Type of "public_(\d+)" is "(.*)"', finding["message"], re.DOTALL):
+            seen[names[int(revealed[1])]] = revealed[2]
+    assert [name for name in names if name not in seen] == []
+    assert [name for name, kind in seen.items() if kind in {"Any", "Unknown", "object"}] == []
+
+
+def modules_after(statement: str) -> set[str]:
+    """Modules that a fresh interpreter has loaded after a statement."""
+    program = f"import sys\n{statement}\nprint(*sys.modules)"
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(answer.stdout.split())
+
+
+def test_importing_the_package_imports_no_room() -> None:
+    """Nobody pays for what they do not use: HTTP, YAML and the rooms load with the first name that needs them."""
+    loaded = modules_after("import steersman")
+    rooms = {name for name in loaded if name.startswith("steersman.") and name != "steersman._version"}
+    assert rooms == set()
+    assert loaded.isdisjoint({"aiohttp", "msgspec", "yaml", "asyncio", "ssl"})
+
+
+def test_the_pure_rooms_import_neither_http_nor_asyncio() -> None:
+    """The types of a resource can be used where there is no event loop."""
+    loaded = modules_after("import steersman.objects, steersman.wire, steersman.schemas, steersman.patches")
+    assert loaded.isdisjoint({"aiohttp", "asyncio", "ssl"})
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    """Laziness must not turn a typing mistake into something else."""
+    assert not hasattr(steersman, "Sight")
+
+
+def test_the_package_lists_its_lazy_names() -> None:
+    """``dir`` is what an interactive session completes from."""
+    assert set(steersman.__all__) <= set(dir(steersman))

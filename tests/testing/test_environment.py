@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steersman.testing import EngineError
+from steersman.testing.environment import Environment
+
+
+def _program(path: Path) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o755)
+    return str(path)
+
+
+def test_a_program_named_by_itself_comes_first_then_the_folder_then_the_cache(tmp_path) -> None:
+    """The order is envtest's, with our own cache last."""
+    variables = {"XDG_CACHE_HOME": str(tmp_path / "xdg")}
+    cached = _program(tmp_path / "xdg" / "steersman" / "engine" / "current" / "etcd")
+    assert str(Environment.read(variables).program("etcd")) == cached
+    chosen = _program(tmp_path / "chosen" / "current" / "etcd")
+    variables["STEERSMAN_ENGINE_CACHE"] = str(tmp_path / "chosen")
+    assert str(Environment.read(variables).program("etcd")) == chosen
+    asset = _program(tmp_path / "assets" / "etcd")
+    variables["KUBEBUILDER_ASSETS"] = str(tmp_path / "assets")
+    assert str(Environment.read(variables).program("etcd")) == asset
+    alone = _program(tmp_path / "alone" / "my-etcd")
+    variables["TEST_ASSET_ETCD"] = alone
+    assert str(Environment.read(variables).program("etcd")) == alone
+
+
+@pytest.mark.parametrize("name", ["kube-apiserver", "etcd", "kubectl", "kube-controller-manager"])
+def test_every_program_can_be_named(tmp_path, name) -> None:
+    """There is one variable a program."""
+    path = _program(tmp_path / "it")
+    variable = f"TEST_ASSET_{name.upper().replace('-', '_')}"
+    assert str(Environment.read({variable: path}).program(name)) == path
+
+
+def test_programs_of_two_places_are_not_mixed(tmp_path) -> None:
+    """A folder that lacks a program is an error, even if the cache has it: versions would differ."""
+    _program(tmp_path / "cache" / "current" / "etcd")
+    (tmp_path / "assets").mkdir()
+    environment = Environment.read(
+        {"STEERSMAN_ENGINE_CACHE": str(tmp_path / "cache"), "KUBEBUILDER_ASSETS": str(tmp_path / "assets")}
+    )
+    with pytest.raises(EngineError, match=r"no program etcd at .*/assets/etcd \(\$KUBEBUILDER_ASSETS\)"):
+        environment.program("etcd")
+
+
+def test_a_file_that_cannot_be_run_is_no_program(tmp_path) -> None:
+    """Neither a plain file nor a folder will do."""
+    (tmp_path / "etcd").touch(mode=0o644)
+    (tmp_path / "kubectl").mkdir()
+    environment = Environment.read({"KUBEBUILDER_ASSETS": str(tmp_path)})
+    for name in ("etcd", "kubectl"):
+        with pytest.raises(EngineError, match="there is no program"):
+            environment.program(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("", 60), ("30s", 30), ("2m30s", 150), ("1.5h", 5400), ("250ms", 0.25), ("1m0.5s", 60.5)]
+)
+def test_time_outs_are_written_as_go_writes_them(text, seconds) -> None:
+    """What people already have in their CI is understood."""
+    variables = {"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT": text}
+    assert Environment.read(variables).start_timeout == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["30", "soon", "-5s", "0s", "5s later"])
+def test_a_time_out_that_is_none_is_refused(text) -> None:
+    """A mistyped time-out is told, not ignored."""
+    with pytest.raises(EngineError, match=r"KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT is '.*', which is no duration"):
+        Environment.read({"KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT": text})
