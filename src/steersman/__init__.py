@@ -13,238 +13,94 @@ from steersman._version import __version__
 
 if TYPE_CHECKING:
     from steersman.client import (
-        Added as Added,
-    )
-    from steersman.client import (
-        Bookmark as Bookmark,
-    )
-    from steersman.client import (
-        Client as Client,
-    )
-    from steersman.client import (
-        Config as Config,
-    )
-    from steersman.client import (
-        Deleted as Deleted,
-    )
-    from steersman.client import (
-        ListOf as ListOf,
-    )
-    from steersman.client import (
-        MergePatch as MergePatch,
-    )
-    from steersman.client import (
-        Modified as Modified,
-    )
-    from steersman.client import (
-        Outcome as Outcome,
-    )
-    from steersman.client import (
-        RateLimit as RateLimit,
-    )
-    from steersman.client import (
-        RetryPolicy as RetryPolicy,
-    )
-    from steersman.client import (
-        StrategicPatch as StrategicPatch,
-    )
-    from steersman.client import (
-        Undecodable as Undecodable,
-    )
-    from steersman.client import (
-        WatchEvent as WatchEvent,
-    )
-    from steersman.client import (
-        retry_on_conflict as retry_on_conflict,
+        Added,
+        Bookmark,
+        Client,
+        Config,
+        Deleted,
+        ListOf,
+        MergePatch,
+        Modified,
+        Outcome,
+        RateLimit,
+        RetryPolicy,
+        StrategicPatch,
+        Undecodable,
+        WatchEvent,
+        retry_on_conflict,
     )
     from steersman.objects import (
-        AmbiguousItem as AmbiguousItem,
-    )
-    from steersman.objects import (
-        AtLeastOneOf as AtLeastOneOf,
-    )
-    from steersman.objects import (
-        AtMostOneOf as AtMostOneOf,
-    )
-    from steersman.objects import (
-        Condition as Condition,
-    )
-    from steersman.objects import (
-        Description as Description,
-    )
-    from steersman.objects import (
-        EmbeddedResource as EmbeddedResource,
-    )
-    from steersman.objects import (
-        ExactlyOneOf as ExactlyOneOf,
-    )
-    from steersman.objects import (
-        Example as Example,
-    )
-    from steersman.objects import (
-        Format as Format,
-    )
-    from steersman.objects import (
-        GroupKind as GroupKind,
-    )
-    from steersman.objects import (
-        GroupVersionKind as GroupVersionKind,
-    )
-    from steersman.objects import (
-        GroupVersionResource as GroupVersionResource,
-    )
-    from steersman.objects import (
-        Immutable as Immutable,
-    )
-    from steersman.objects import (
-        IntOrString as IntOrString,
-    )
-    from steersman.objects import (
-        Key as Key,
-    )
-    from steersman.objects import (
-        Kind as Kind,
-    )
-    from steersman.objects import (
-        ListAtomic as ListAtomic,
-    )
-    from steersman.objects import (
-        ListMap as ListMap,
-    )
-    from steersman.objects import (
-        ListSet as ListSet,
-    )
-    from steersman.objects import (
-        MapAtomic as MapAtomic,
-    )
-    from steersman.objects import (
-        Maximum as Maximum,
-    )
-    from steersman.objects import (
-        MaxItems as MaxItems,
-    )
-    from steersman.objects import (
-        MaxLength as MaxLength,
-    )
-    from steersman.objects import (
-        MaxProperties as MaxProperties,
-    )
-    from steersman.objects import (
-        MicroTime as MicroTime,
-    )
-    from steersman.objects import (
-        Minimum as Minimum,
-    )
-    from steersman.objects import (
-        MinItems as MinItems,
-    )
-    from steersman.objects import (
-        MinLength as MinLength,
-    )
-    from steersman.objects import (
-        MinProperties as MinProperties,
-    )
-    from steersman.objects import (
-        MultipleOf as MultipleOf,
-    )
-    from steersman.objects import (
-        Nullable as Nullable,
-    )
-    from steersman.objects import (
-        Object as Object,
-    )
-    from steersman.objects import (
-        ObjectMeta as ObjectMeta,
-    )
-    from steersman.objects import (
-        OwnerReference as OwnerReference,
-    )
-    from steersman.objects import (
-        PartialObjectMetadata as PartialObjectMetadata,
-    )
-    from steersman.objects import (
-        Pattern as Pattern,
-    )
-    from steersman.objects import (
-        PreserveUnknownFields as PreserveUnknownFields,
-    )
-    from steersman.objects import (
-        PrinterColumn as PrinterColumn,
-    )
-    from steersman.objects import (
-        Quantity as Quantity,
-    )
-    from steersman.objects import (
-        Resource as Resource,
-    )
-    from steersman.objects import (
-        Rule as Rule,
-    )
-    from steersman.objects import (
-        Scale as Scale,
-    )
-    from steersman.objects import (
-        Scheme as Scheme,
-    )
-    from steersman.objects import (
-        Spec as Spec,
-    )
-    from steersman.objects import (
-        StatusOf as StatusOf,
-    )
-    from steersman.objects import (
-        Struct as Struct,
-    )
-    from steersman.objects import (
-        Title as Title,
-    )
-    from steersman.objects import (
-        Unstructured as Unstructured,
-    )
-    from steersman.objects import (
-        field as field,
-    )
-    from steersman.objects import (
-        replace as replace,
+        AmbiguousItem,
+        AtLeastOneOf,
+        AtMostOneOf,
+        Condition,
+        Description,
+        EmbeddedResource,
+        ExactlyOneOf,
+        Example,
+        FieldSelector,
+        Format,
+        GroupKind,
+        GroupVersionKind,
+        GroupVersionResource,
+        Immutable,
+        IntOrString,
+        Key,
+        Kind,
+        ListAtomic,
+        ListMap,
+        ListSet,
+        MapAtomic,
+        Maximum,
+        MaxItems,
+        MaxLength,
+        MaxProperties,
+        MicroTime,
+        Minimum,
+        MinItems,
+        MinLength,
+        MinProperties,
+        MultipleOf,
+        Nullable,
+        Object,
+        ObjectMeta,
+        OwnerReference,
+        PartialObjectMetadata,
+        Pattern,
+        PreserveUnknownFields,
+        PrinterColumn,
+        Quantity,
+        Resource,
+        Rule,
+        Scale,
+        Scheme,
+        Selector,
+        Spec,
+        StatusOf,
+        Struct,
+        Title,
+        Unstructured,
+        field,
+        replace,
     )
     from steersman.objects.errors import (
-        AlreadyExists as AlreadyExists,
-    )
-    from steersman.objects.errors import (
-        ApiError as ApiError,
-    )
-    from steersman.objects.errors import (
-        Conflict as Conflict,
-    )
-    from steersman.objects.errors import (
-        Expired as Expired,
-    )
-    from steersman.objects.errors import (
-        Forbidden as Forbidden,
-    )
-    from steersman.objects.errors import (
-        Invalid as Invalid,
-    )
-    from steersman.objects.errors import (
-        NotFound as NotFound,
-    )
-    from steersman.objects.errors import (
-        OutcomeUnknown as OutcomeUnknown,
-    )
-    from steersman.objects.errors import (
-        StatusError as StatusError,
+        AlreadyExists,
+        ApiError,
+        Conflict,
+        Expired,
+        Forbidden,
+        Invalid,
+        NotFound,
+        OutcomeUnknown,
+        StatusError,
     )
     from steersman.patches import (
-        JsonPatch as JsonPatch,
+        JsonPatch,
     )
     from steersman.schemas import (
-        crd_for as crd_for,
-    )
-    from steersman.schemas import (
-        crd_yaml as crd_yaml,
-    )
-    from steersman.schemas import (
-        validate as validate,
+        crd_for,
+        crd_yaml,
+        validate,
     )
 
 #: Where each public name lives.
@@ -268,6 +124,8 @@ _ROOM_OF = {
     "Expired": "objects.errors",
     "Forbidden": "objects.errors",
     "Format": "objects",
+    "FieldSelector": "objects",
+    "Selector": "objects",
     "GroupKind": "objects",
     "GroupVersionKind": "objects",
     "GroupVersionResource": "objects",
@@ -347,6 +205,7 @@ __all__ = [
     "ExactlyOneOf",
     "Example",
     "Expired",
+    "FieldSelector",
     "Forbidden",
     "Format",
     "GroupKind",
@@ -393,6 +252,7 @@ __all__ = [
     "Rule",
     "Scale",
     "Scheme",
+    "Selector",
     "Spec",
     "StatusError",
     "StatusOf",

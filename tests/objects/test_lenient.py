@@ -140,7 +140,10 @@ def test_a_whole_number_is_read_as_a_float():
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        (b'{"metadata":{"name":"b","namespace":"n"},"spec":{"replicas":"three"}}', r"cannot decode Box n/b: .*spec.replicas"),
+        (
+            b'{"metadata":{"name":"b","namespace":"n"},"spec":{"replicas":"three"}}',
+            r"cannot decode Box n/b: .*spec.replicas",
+        ),
         (b'{"metadata":{"name":"b"},"spec":[]}', r"cannot decode Box b: .*\$\.spec.*may be newer than the type"),
         (b"[]", "cannot decode Box: "),
         (b"{", "cannot decode Box from 1 bytes"),

@@ -98,7 +98,7 @@ def test_a_name_that_only_exists_inside_a_function_is_explained():
     class Outer(Struct):
         inner: Inner | None = None
 
-    with pytest.raises(TypeError, match="names 'Inner', which .* does not define; define it in the module"):
+    with pytest.raises(TypeError, match=r"names 'Inner', which .* does not define; define it in the module"):
         declared_hints(Outer)
 
 
@@ -167,7 +167,8 @@ def test_a_pattern_that_go_and_python_read_differently_is_refused_where_it_is_wr
 
 
 @pytest.mark.parametrize(
-    "expression", [r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "[*+]+", r"\++", "[[:alpha:]]", r"^\d{1,3}%?$", "(?i)^x(?:y|z)$", "[]]"]
+    "expression",
+    [r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "[*+]+", r"\++", "[[:alpha:]]", r"^\d{1,3}%?$", "(?i)^x(?:y|z)$", "[]]"],
 )
 def test_ordinary_patterns_are_accepted(expression):
     Pattern(expression)

@@ -30,8 +30,8 @@ class AppSpec(Spec):
     image: str
     replicas: int = 0
     prefix: str = ""
-    args: list[str] = []
-    labels: dict[str, str] = {}
+    args: list[str] = []  # noqa: RUF012 - copied for every object, as a test below shows
+    labels: dict[str, str] = {}  # noqa: RUF012
     enabled: bool = False
     cpu: Quantity = Quantity("500m")
     probe: Probe = Probe()

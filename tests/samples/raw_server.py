@@ -149,11 +149,16 @@ def config_map(name: str = "a", **fields: object) -> dict[str, object]:
 
 def list_of(*items: object, **metadata: object) -> dict[str, object]:
     """A list of ConfigMaps as a server sends it."""
-    return {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"} | metadata, "items": items}
+    return {
+        "kind": "ConfigMapList",
+        "apiVersion": "v1",
+        "metadata": {"resourceVersion": "9"} | metadata,
+        "items": items,
+    }
 
 
-def always(*pieces: bytes) -> Script:
-    """Answer every request of every connection with the same bytes and close."""
+def cut(*pieces: bytes) -> Script:
+    """Answer every request with these bytes, and hang up."""
 
     async def script(talk: Talk) -> None:
         await talk.request()
@@ -162,7 +167,7 @@ def always(*pieces: bytes) -> Script:
     return script
 
 
-def in_turn(*answers: bytes) -> Script:
+def always(*answers: bytes) -> Script:
     """Answer the first request with the first answer, and so on; the last one stays. Connections are kept."""
 
     async def script(talk: Talk) -> None:

@@ -20,6 +20,7 @@ class Server:
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self.session = session
+        self.installed: list[str] = []
 
     async def request(self, method: str, path: str, body: Any = None, **query: str) -> tuple[int, dict[str, Any]]:
         """Send JSON, receive code and JSON."""
@@ -38,10 +39,12 @@ class Server:
         """Create a CRD and wait until its kind is served."""
         code, answer = await self.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
         assert code == 201, answer["message"]
+        self.installed.append(crd["metadata"]["name"])
         for version in crd["spec"]["versions"]:
             path = collection(crd, version["name"])
             async with asyncio.timeout(20):
-                while version["served"] and (await self.request("GET", path))[0] != 200:
+                # no one is told when a server begins to serve a kind
+                while version["served"] and (await self.request("GET", path))[0] != 200:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
 
     async def verdict(self, crd: dict[str, Any], tree: dict[str, Any]) -> list[dict[str, str]]:
@@ -68,7 +71,10 @@ async def server(engine: Engine) -> AsyncIterator[Server]:
         headers={"Authorization": f"Bearer {engine.admin_token}"},
         connector=aiohttp.TCPConnector(limit=1, ssl=ssl.create_default_context(cafile=engine.ca_file)),
     ) as session:
-        yield Server(session)
+        server = Server(session)
+        yield server
+        for name in server.installed:  # matters where the cluster is not ours
+            await server.request("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
 
 
 @pytest.fixture

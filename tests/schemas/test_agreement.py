@@ -55,7 +55,12 @@ SEED = int(os.environ.get("STEERSMAN_AGREEMENT_SEED", "1"))
 
 PATTERNS = ("^[a-z]+$", "^(a|b)*$", r"\d{2}", r"^[^\s]*$", "^[[:alpha:]_-]{1,4}$", "x$", r"^\w+\.\w+$", "^.?$")
 FORMATS = {
-    "date-time": ("2024-02-29T12:00:00Z", "2024-02-29t23:59:59.5+01:00", "2023-02-29T00:00:00Z", "2024-01-01T24:00:00Z"),
+    "date-time": (
+        "2024-02-29T12:00:00Z",
+        "2024-02-29t23:59:59.5+01:00",
+        "2023-02-29T00:00:00Z",
+        "2024-01-01T24:00:00Z",
+    ),
     "date": ("2024-02-29", "2023-02-29", "2024-1-1", "0000-01-01"),
     "byte": ("", "YQ==", "YQ=", "YWJj", "_-==", "YWJjZA==\n"),
     "ipv4": ("10.0.0.1", "010.0.0.01", "256.1.1.1", "1.2.3", "::ffff:1.2.3.4", "1.2.3.4 "),
@@ -65,7 +70,17 @@ FORMATS = {
     "uuid": ("123e4567-e89b-12d3-a456-426614174000", "123e4567e89b12d3a456426614174000", "123E4567", "{}"),
     "uuid4": ("123e4567-e89b-42d3-a456-426614174000", "123e4567-e89b-12d3-a456-426614174000"),
     "email": ("a@b.c", "Bob <bob@x.y>", "a@b@c", "@b", "a..b@c", '"a b"@c', "a@[1.2.3.4]", "a@b (c)", "a", ""),
-    "uri": ("http://a.b/c?d#e", "/rooted", "rel/ative", "mailto:x@y", "http://[::1]:80", "http://a:b", "ht tp:", "*", ":"),
+    "uri": (
+        "http://a.b/c?d#e",
+        "/rooted",
+        "rel/ative",
+        "mailto:x@y",
+        "http://[::1]:80",
+        "http://a:b",
+        "ht tp:",
+        "*",
+        ":",
+    ),
     "hostname": ("example.com", "foo-bar", "a-b.example.com", "-a.com", "a", "ünï.example.org", "a.b1", "x" * 64),
     "duration": ("1h30m", "5 min", "3 weeks", "1.5h", "-2s", "x", "", "99999999999999999999s", "2d", "1 fortnight"),
     "password": ("", "secret"),
@@ -109,7 +124,9 @@ def numbers(draw: st.DrawFn) -> Any:
     """A type of numbers."""
     kind = draw(st.sampled_from([int, Int32, float, marked(float, Format("float"))]))
     whole = kind in {int, Int32}
-    bound = st.integers(-5, 5) if whole else st.one_of(st.integers(-5, 5), st.sampled_from([-0.5, 0.1, 0.25, 1.5, 2.75]))
+    bound = (
+        st.integers(-5, 5) if whole else st.one_of(st.integers(-5, 5), st.sampled_from([-0.5, 0.1, 0.25, 1.5, 2.75]))
+    )
     markers: list[Any] = []
     if draw(st.booleans()):
         markers.append(Minimum(draw(bound), exclusive=draw(st.booleans())))
@@ -161,7 +178,7 @@ def keyed_lists(draw: st.DrawFn) -> Any:
 
 
 @st.composite
-def hints(draw: st.DrawFn, depth: int) -> Any:
+def hints(draw: st.DrawFn, depth: int) -> Any:  # noqa: PLR0911 - one return for each shape
     """Any type that a field may have."""
     if depth <= 0:
         return draw(scalars())
@@ -189,10 +206,31 @@ def hints(draw: st.DrawFn, depth: int) -> Any:
 
 # --- random values ----------------------------------------------------------------------------------------------------
 
-WORDS = ("", "a", "b", "ab", "xx", "12", "é", "éé", "a.b", "a b", "x\n", "abcd_", "1Gi", "500m", "1e3", "-1.5", "٣", "A b")
+WORDS = (
+    "",
+    "a",
+    "b",
+    "ab",
+    "xx",
+    "12",
+    "é",
+    "éé",
+    "a.b",
+    "a b",
+    "x\n",
+    "abcd_",
+    "1Gi",
+    "500m",
+    "1e3",
+    "-1.5",
+    "٣",
+    "A b",
+)
 # Letters that have long been in Unicode: what is printable differs between its versions.
 LETTERS = st.text(st.characters(max_codepoint=0x24F), max_size=6)
-JUNK = st.sampled_from([None, True, 0, 1, -1, 2**31, 2**63, 2**64, 1.0, 1.5, -0.25, 1e300, "x", "", [], [1], ["a"], {}, {"a": 1}])
+JUNK = st.sampled_from(
+    [None, True, 0, 1, -1, 2**31, 2**63, 2**64, 1.0, 1.5, -0.25, 1e300, "x", "", [], [1], ["a"], {}, {"a": 1}]
+)
 
 
 def strings(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
@@ -217,10 +255,14 @@ def quantities(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 
 def objects(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     if isinstance(schema.get("additionalProperties"), dict):
-        return st.dictionaries(st.sampled_from(["a", "b", "k.v", "é"]), values(schema["additionalProperties"]), max_size=3)
+        return st.dictionaries(
+            st.sampled_from(["a", "b", "k.v", "é"]), values(schema["additionalProperties"]), max_size=3
+        )
     known = {name: values(inner) for name, inner in schema.get("properties", {}).items()}
     required = {name: known[name] for name in schema.get("required", ())}
-    usual = st.fixed_dictionaries(required, optional={name: inner for name, inner in known.items() if name not in required})
+    usual = st.fixed_dictionaries(
+        required, optional={name: inner for name, inner in known.items() if name not in required}
+    )
     careless = st.fixed_dictionaries({}, optional=known | {"unknown": JUNK})
     return st.one_of(usual, usual, usual, careless)
 
@@ -243,6 +285,17 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
         case _:
             fitting = JUNK
     return st.integers(0, 24).flatmap(lambda chance: JUNK if chance == 0 else st.none() if chance == 1 else fitting)
+
+
+def repaired(schema: dict[str, Any], spec: Any) -> Any:
+    """The value without the optional fields that are wrong: most random values have one somewhere."""
+    if isinstance(spec, dict):
+        wrong = {
+            problem.path.partition(".")[0].partition("[")[0]
+            for problem in validate_tree(schema, admitted(schema, spec))
+        }
+        return {name: value for name, value in spec.items() if name not in wrong or name in schema.get("required", ())}
+    return spec
 
 
 # --- the property -----------------------------------------------------------------------------------------------------
@@ -282,7 +335,9 @@ async def kinds(server) -> list[Kind]:
     for index in range(KINDS):
         spec = type(Struct)("RandomSpec", (Spec, random_spec(SEED * 1000 + index)), {"__module__": __name__})
         options = {"group": f"seed{SEED}.agreement.example.com", "version": "v1", "scope": "Cluster"}
-        cls = types.new_class(f"Random{index}", (Resource[spec, None],), options, lambda ns: ns.update(__module__=__name__))
+        cls = types.new_class(
+            f"Random{index}", (Resource[spec, None],), options, lambda ns: ns.update(__module__=__name__)
+        )
         installed.append(Kind(cls))
         await server.install(installed[-1].crd)
     return installed
@@ -296,6 +351,8 @@ async def test_validation_and_the_server_agree(server, kinds: list[Kind], index:
     """A value has problems if and only if the server refuses it, and then both name the same fields."""
     kind = kinds[index]
     spec = data.draw(values(kind.schema["properties"]["spec"]))
+    if data.draw(st.booleans()):
+        spec = repaired(kind.schema["properties"]["spec"], spec)
     tree = {"apiVersion": kind.cls.gvk().api_version, "kind": kind.crd["spec"]["names"]["kind"]}
     tree |= {"metadata": {"name": "x"}, "spec": spec}
     found = validate_tree(kind.schema, admitted(kind.schema, tree, root=True))

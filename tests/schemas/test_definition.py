@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pytest
 import yaml
@@ -108,6 +108,20 @@ def test_yaml_is_the_same_tree():
     assert yaml.safe_load(text) == crd_for(Site, SiteV1Beta1)
 
 
+class AnswerSpec(Spec):
+    answer: Literal["y", "n"] = "y"
+
+
+class Answer(Resource[AnswerSpec, None], group="web.example.com", version="v1"):
+    """Kubernetes reads a bare y as true."""
+
+
+def test_yaml_quotes_what_kubernetes_would_read_as_a_boolean():
+    text = crd_yaml(Answer)
+    assert "default: 'y'" in text
+    assert "- 'n'" in text
+
+
 def test_a_status_subresource_can_be_had_or_left():
     assert crd_for(site(storage=True, status_subresource=False))["spec"]["versions"][0].get("subresources") is None
 
@@ -125,7 +139,10 @@ REFUSED = [
     ((site(storage=True, version="V1"),), 'version "V1" is no name for an API'),
     ((site(storage=True, kind="Si_te"),), 'plural "si_tes" is no name'),
     ((site(storage=True, deprecated="two\nlines"),), "one line of at most 256 characters"),
-    ((site(storage=True, scale=Scale()),), "the path '.status.replicas' leads nowhere: 'replicas' is not there.*wire names"),
+    (
+        (site(storage=True, scale=Scale()),),
+        "the path '.status.replicas' leads nowhere: 'replicas' is not there.*wire names",
+    ),
     (
         (site(storage=True, scale=Scale(status_replicas_path=".spec.image")),),
         "must lead to a field of type integer under .status.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -85,7 +86,9 @@ class Job(Object, group="jobs.example.com", version="v1"):
     steps: list[str]
 
 
-class AllSpec(Spec, rules=(Rule(rule="self.low <= self.high", message="low exceeds high", reason="FieldValueForbidden"),)):
+class AllSpec(
+    Spec, rules=(Rule(rule="self.low <= self.high", message="low exceeds high", reason="FieldValueForbidden"),)
+):
     """Everything at once."""
 
     name: Annotated[str, MinLength(2), MaxLength(5), Title("N"), Description("D"), Example("ab")]
@@ -101,7 +104,9 @@ class AllSpec(Spec, rules=(Rule(rule="self.low <= self.high", message="low excee
     ports: Annotated[list[Port], ListMap("port", "protocol"), MaxItems(10)] | None = None
     points: Annotated[list[Annotated[Point, MapAtomic()]], ListSet(), MaxItems(9)] | None = None
     order: Annotated[list[str], ListAtomic()] | None = None
-    labels: Annotated[dict[str, Annotated[str, MaxLength(3)]], MinProperties(1), MaxProperties(2), MapAtomic()] | None = None
+    labels: (
+        Annotated[dict[str, Annotated[str, MaxLength(3)]], MinProperties(1), MaxProperties(2), MapAtomic()] | None
+    ) = None
     cpu: Quantity | None = None
     target: IntOrString = "http"
     since: datetime | None = None
@@ -114,10 +119,18 @@ class AllSpec(Spec, rules=(Rule(rule="self.low <= self.high", message="low excee
     job: Job | None = None
     source: Source | None = None
     notice: Notice | None = None
-    budget: Annotated[
-        int, Rule(rule="self >= oldSelf", message="it only grows"), Rule(rule="self != 13", message_expression="self > 0 ? 'unlucky' : ''")
-    ] | None = None
-    first: Annotated[int, Rule(rule="oldSelf.hasValue() || self == 1", optional_old_self=True, message="begins at 1")] | None = None
+    budget: (
+        Annotated[
+            int,
+            Rule(rule="self >= oldSelf", message="it only grows"),
+            Rule(rule="self != 13", message_expression="self > 0 ? 'unlucky' : ''"),
+        ]
+        | None
+    ) = None
+    first: (
+        Annotated[int, Rule(rule="oldSelf.hasValue() || self == 1", optional_old_self=True, message="begins at 1")]
+        | None
+    ) = None
     replicas: Annotated[Int32, Minimum(0)] = 1
 
 
@@ -167,6 +180,10 @@ async def installed(server):
     """The kind with all markers, on the server."""
     await server.install(CRD)
     return server
+
+
+def as_bytes(made: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(made)
 
 
 def tree(**spec: Any) -> dict[str, Any]:
@@ -245,12 +262,6 @@ async def test_what_the_types_forbid_is_refused(installed, spec, field, said):
         assert any(problem.path == field and said in problem.message for problem in found), found
 
 
-def as_bytes(made: dict[str, Any]) -> bytes:
-    import msgspec
-
-    return msgspec.json.encode(made)
-
-
 RULES = [
     ({"low": 60}, "spec", "low exceeds high"),
     ({"source": {}}, "spec.source", "exactly one of git, image must be set"),
@@ -295,7 +306,9 @@ async def test_changes_are_judged_against_the_old_value(installed, path_of, befo
     made["metadata"] = {"generateName": "change-"}
     code, created = await installed.request("POST", path, made)
     assert code == 201, created
-    code, answer = await installed.request("PATCH", f"{path}/{created['metadata']['name']}", {"spec": after}, dryRun="All")
+    code, answer = await installed.request(
+        "PATCH", f"{path}/{created['metadata']['name']}", {"spec": after}, dryRun="All"
+    )
     assert code == (422 if said else 200), answer
     assert said in answer.get("message", "")
 
@@ -321,7 +334,9 @@ async def test_status_and_scale_are_subresources(installed, path_of):
     assert code == 200, answer
     code, scale = await installed.request("GET", f"{path}/scaled/scale")
     assert (scale["spec"], scale["status"]) == ({"replicas": 3}, {"replicas": 2, "selector": "app=x"})
-    code, answer = await installed.request("PATCH", f"{path}/scaled/status", {"status": {"conditions": [{"type": "Ready"}]}})
+    code, answer = await installed.request(
+        "PATCH", f"{path}/scaled/status", {"status": {"conditions": [{"type": "Ready"}]}}
+    )
     assert code == 422
     assert "status.conditions[0].reason" in answer["message"]
 
@@ -366,13 +381,15 @@ class Plain(Resource[PlainSpec, None], group="plain.example.com", version="v1", 
     """Applied by kubectl."""
 
 
-async def test_kubectl_applies_the_yaml_and_explains_the_kind(engine: Engine, server, tmp_path):
+async def test_kubectl_applies_the_yaml(engine: Engine, server, tmp_path):
     file = tmp_path / "crd.yaml"
     file.write_text(crd_yaml(Plain), encoding="utf-8")
     await engine.kubectl("apply", "--server-side", "-f", str(file))
+    server.installed.append("plains.plain.example.com")
     await engine.kubectl("wait", "--for=condition=Established", "crd/plains.plain.example.com", "--timeout=20s")
-    # kubectl's own reading of the published schema takes the server a moment after the CRD is established
-    code, crd = await server.request("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/plains.plain.example.com")
+    code, crd = await server.request(
+        "GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/plains.plain.example.com"
+    )
     assert code == 200
     conditions = {condition["type"]: condition["status"] for condition in crd["status"]["conditions"]}
     assert conditions["Established"] == "True"

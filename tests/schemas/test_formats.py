@@ -88,7 +88,10 @@ PATTERNS = {
 }
 
 NUMBERS: list[tuple[dict[str, Any], list[float]]] = [
-    ({"type": "integer"}, [0, -1, 1.0, 1.5, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 1e3, 9007199254740993.0, 1.0000000001]),
+    (
+        {"type": "integer"},
+        [0, -1, 1.0, 1.5, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 1e3, 9007199254740993.0, 1.0000000001],
+    ),
     ({"type": "integer", "format": "int32"}, [2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 1.0]),
     ({"type": "integer", "minimum": 3, "exclusiveMinimum": True, "maximum": 9}, [3, 4, 9, 10, 3.0, 4.0]),
     ({"type": "integer", "multipleOf": 3}, [0, 3, -3, 4, 6.0, 7.0]),
@@ -130,7 +133,12 @@ async def compare(server, items: dict[str, dict[str, Any]], examples: dict[str, 
         field: {"type": "array", "items": item} for field, item in items.items()
     }
     await server.install(combined)
-    tree = {"apiVersion": f"{GROUP}/v1", "kind": combined["spec"]["names"]["kind"], "metadata": {"name": "x"}, **examples}
+    tree = {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": combined["spec"]["names"]["kind"],
+        "metadata": {"name": "x"},
+        **examples,
+    }
     causes = await server.verdict(combined, tree)
     theirs = {(cause["field"], cause["reason"], cause["message"]) for cause in causes if cause["field"] != "<nil>"}
     # The server gives no place for a number out of range; its message ends with it.

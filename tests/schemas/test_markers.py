@@ -200,7 +200,11 @@ class Box(Struct, Generic[T]):
 
 
 MISUSES = [
-    (Annotated[str, Minimum(1)], None, "Minimum is for numbers, and the type here is string; for it there are MinLength"),
+    (
+        Annotated[str, Minimum(1)],
+        None,
+        "Minimum is for numbers, and the type here is string; for it there are MinLength",
+    ),
     (Annotated[int, MinLength(1)], None, "MinLength is for strings, and the type here is integer.*Minimum"),
     (Annotated[bool, Maximum(1)], None, "Maximum is for numbers, and the type here is boolean"),
     (Annotated[str, MaxItems(1)], None, "MaxItems is for lists"),
@@ -218,8 +222,16 @@ MISUSES = [
     (Annotated[list[Item], ListSet()], None, "a ListSet holds scalars.*ListMap"),
     (Annotated[list[Annotated[str, Nullable()]], ListSet()], None, "cannot be Nullable"),
     (Annotated[list[str], ListMap("name")], None, "a ListMap holds structs.*ListSet"),
-    (Annotated[list[Item], ListMap("nome")], None, "names 'nome', which the items do not have; they have name, size, port"),
-    (Annotated[list[Item], ListMap("size")], None, "the key 'size' of a ListMap is optional; give it a default or require it"),
+    (
+        Annotated[list[Item], ListMap("nome")],
+        None,
+        "names 'nome', which the items do not have; they have name, size, port",
+    ),
+    (
+        Annotated[list[Item], ListMap("size")],
+        None,
+        "the key 'size' of a ListMap is optional; give it a default or require it",
+    ),
     (Annotated[list[Item], ListMap("tags")], None, "must be a string, a number or a boolean"),
     (Annotated[list[Item], ListMap("name", "name")], None, "named twice"),
     (Annotated[str, ListAtomic()], None, "ListAtomic is for lists"),

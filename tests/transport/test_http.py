@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import random  # noqa: TID251 - seeded
 import socket
 
 import pytest
 
-from steersman.objects.errors import ConfigError, ConnectionFailed, DeadlineExceeded, ProtocolError
+from steersman.objects.errors import ApiError, ConfigError, ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport import HttpTransport, ServerResponse
 from steersman.wire import Request
 
+GZIPPED = gzip.compress(b'{"a":1}' * 50, mtime=0)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -393,3 +395,52 @@ def test_an_address_that_cannot_be_used_is_a_config_error(address):
     with pytest.raises(ConfigError, match="https://HOST:PORT") as caught:
         HttpTransport(address)
     assert "s3cret" not in str(caught.value)
+
+
+WHOLE = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+    + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (GZIPPED[:10], GZIPPED[10:]))
+    + b"0\r\n\r\n"
+)
+
+
+async def answers_to(raw, answers: list[bytes]):
+    """Send one request for each answer; give back what became of it."""
+    pending = iter(answers)
+
+    async def talk(server, reader, writer):
+        await server.head(reader)
+        writer.write(next(pending))
+        writer.write_eof()
+        await server.see_close(reader)
+
+    _, address = await raw(talk)
+    outcomes: list[bytes | ApiError] = []
+    for stream in [False, True] * (len(answers) // 2):
+        async with HttpTransport(address) as transport:
+            try:
+                response = await transport.send(Request("GET", "/"), stream=stream, timeout=5)
+                outcomes.append(b"".join([piece async for piece in response.chunks(idle_timeout=5)]))
+            except ApiError as error:
+                outcomes.append(error)
+    return outcomes
+
+
+async def test_an_answer_cut_anywhere_is_an_error(raw):
+    cuts = [cut for cut in range(0, len(WHOLE), 3) for _ in range(2)]
+    outcomes = await answers_to(raw, [WHOLE[:cut] for cut in cuts])
+    assert [cut for cut, outcome in zip(cuts, outcomes, strict=True) if isinstance(outcome, bytes)] == []
+    assert await answers_to(raw, [WHOLE, WHOLE]) == [b'{"a":1}' * 50] * 2
+
+
+async def test_a_garbled_answer_is_an_error_or_an_answer_but_never_a_hang(raw):
+    rng = random.Random(3)
+    answers = []
+    for _ in range(200):
+        garbled = bytearray(WHOLE)
+        for _ in range(rng.randint(1, 4)):
+            garbled[rng.randrange(len(garbled))] = rng.randrange(256)
+        answers.append(bytes(garbled))
+    outcomes = await answers_to(raw, answers)
+    assert len(outcomes) == 200
+    assert not [outcome for outcome in outcomes if isinstance(outcome, DeadlineExceeded)]

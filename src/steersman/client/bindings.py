@@ -83,18 +83,19 @@ def _checked(obj: ObjectT) -> ObjectT:
 
 class _Described(msgspec.Struct):
     metadata: dict[str, msgspec.Raw]
+    kind: str = ""
 
 
 _described_decoder = msgspec.json.Decoder(_Described)
 
 
-def holds_object(body: bytes) -> bool:
-    """Whether bytes are a Kubernetes object at all, of whatever kind and form."""
+def holds_object(body: bytes, kind: str = "") -> bool:
+    """Whether bytes are a Kubernetes object at all, in whatever form, of a certain kind if one is named."""
     try:
-        _described_decoder.decode(body)
+        found = _described_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
-    return True
+    return not kind or found.kind in {kind, ""}
 
 
 def bind_class(cls: type[Object]) -> Binding[Any]:

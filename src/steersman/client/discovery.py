@@ -29,6 +29,7 @@ from steersman.wire import (
     parse_query,
     parse_resource_list,
     parse_version,
+    quote_segment,
 )
 from steersman.wire.content import AGGREGATED_DISCOVERY, JSON
 
@@ -82,7 +83,11 @@ class Discovery:
     async def bind(self, kind: Kind) -> Binding[Unstructured]:
         """How to speak of a kind without a type."""
         served = await self.resource_of(kind.gvk())
-        return bind_kind(kind, served.resource, namespaced=served.namespaced)
+        try:
+            resource = quote_segment(served.resource)
+        except ValueError as error:
+            raise ProtocolError(f"find {kind.kind} on {self._server}: the name of its resource: {error}") from None
+        return bind_kind(kind, resource, namespaced=served.namespaced)
 
     async def server_version(self) -> ServerVersion:
         """The version of the server."""
@@ -159,6 +164,6 @@ class Discovery:
             try:
                 path = group_version_path(version.group, version.version)
                 result.resources.extend(parse_resource_list(await self._get(path, f"discover {version}")))
-            except ApiError as error:
+            except (ApiError, ValueError) as error:  # the server's own names may lead nowhere
                 result.failures[version] = str(error)
         return result

@@ -10,6 +10,7 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -36,12 +37,20 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     #: A server that asks for more patience than this is not waited for.
     maximum_retry_after: float = 30.0
 
+    def __post_init__(self) -> None:
+        if self.attempts < 1 or not 0 < self.initial_delay <= self.maximum_delay < math.inf:
+            raise ValueError(
+                "a retry policy needs attempts >= 1 and 0 < initial_delay <= maximum_delay;"
+                f" got {self.attempts}, {self.initial_delay} and {self.maximum_delay}"
+            )
+
     def delay_before_retry(self, error: ApiError, attempt: int, *, read: bool) -> float | None:
         """Seconds to wait before attempt number ``attempt + 1``; None if the request may not be repeated."""
         if attempt >= self.attempts:
             return None
+        doubled = self.initial_delay * 2.0 ** min(attempt - 1, 60)
         backoff = aio.Backoff(
-            initial=self.initial_delay * 2 ** (attempt - 1), factor=2.0, maximum=self.maximum_delay, jitter=0.5
+            initial=min(doubled, self.maximum_delay), factor=2.0, maximum=self.maximum_delay, jitter=0.5
         ).next_delay(aio.randomness())
         if isinstance(error, (TooManyRequests, ServiceUnavailable)):
             retry_after = error.retry_after

@@ -89,26 +89,24 @@ class Session:
         try:
             obj = decode(body)
         except DecodeError as error:
-            if holds_object(body):
+            if holds_object(body, reads):
                 raise DecodeError(f"{tried}: {error}") from error
-            problem = "no Kubernetes object"
         else:
             if not reads or obj.kind == reads:
                 return obj
-            problem = "an object of another kind"
-        raise self._strange(body, problem, request, tried)
+        raise self._strange(body, request, tried, what=reads)
 
     async def perform(self, request: Request, *, tried: Attempt) -> None:
         """Send what asks for no object; a success that no Kubernetes API server would confirm so is none."""
         body = await self._repeat(self._whole, request, tried)
         if not holds_object(body):
-            raise self._strange(body, "no Kubernetes object", request, tried)
+            raise self._strange(body, request, tried)
 
     @staticmethod
-    def _strange(body: bytes, problem: str, request: Request, tried: Attempt) -> ApiError:
+    def _strange(body: bytes, request: Request, tried: Attempt, *, what: str = "") -> ApiError:
         # the body itself is not shown: it may be a Secret
         error = ProtocolError(
-            f"{tried}: the server answered with {len(body)} bytes that are {problem}:"
+            f"{tried}: the server answered with {len(body)} bytes that are no {what or 'Kubernetes object'}:"
             " a proxy or another service may stand in between"
         )
         return error if request.method == "GET" else _outcome_unknown(tried, error)

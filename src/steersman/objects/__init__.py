@@ -11,7 +11,7 @@ from steersman.objects.conditions import Condition, find_condition, is_true, set
 from steersman.objects.difference import AmbiguousItem, as_read, encode, to_json
 from steersman.objects.document import decode, is_partial, origin_of, raw_of
 from steersman.objects.identity import GroupKind, GroupVersion, GroupVersionKind, GroupVersionResource, Key
-from steersman.objects.intorstring import IntOrString
+from steersman.objects.intorstring import IntOrString, scaled_value
 from steersman.objects.markers import (
     AtLeastOneOf,
     AtMostOneOf,
@@ -49,8 +49,9 @@ from steersman.objects.owners import OwnershipError, controller_of, is_owned_by,
 from steersman.objects.quantity import Quantity
 from steersman.objects.resource import Object, PartialObjectMetadata, Resource, Spec, StatusOf
 from steersman.objects.scheme import Scheme
+from steersman.objects.selectors import FieldSelector, Selector, SelectorError
 from steersman.objects.struct import Struct, field, replace
-from steersman.objects.time import MicroTime
+from steersman.objects.time import MicroTime, format_duration, format_time, parse_duration, parse_time
 from steersman.objects.unstructured import Kind, Unstructured
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "ExactlyOneOf",
     "Example",
     "ExternalDocs",
+    "FieldSelector",
     "Format",
     "GroupKind",
     "GroupVersion",
@@ -106,6 +108,8 @@ __all__ = [
     "Scale",
     "Scheme",
     "Scope",
+    "Selector",
+    "SelectorError",
     "Spec",
     "StatusOf",
     "Struct",
@@ -117,13 +121,18 @@ __all__ = [
     "encode",
     "field",
     "find_condition",
+    "format_duration",
+    "format_time",
     "is_owned_by",
     "is_partial",
     "is_true",
     "origin_of",
     "owner_reference",
+    "parse_duration",
+    "parse_time",
     "raw_of",
     "replace",
+    "scaled_value",
     "set_condition",
     "set_owner",
     "to_json",

@@ -15,7 +15,7 @@ import msgspec
 
 from steersman.objects.document import Tree, encode_custom, origin_of, to_tree
 from steersman.objects.errors import ApiError
-from steersman.objects.hints import ListShape, MapShape, Shape, StructShape, field_shapes
+from steersman.objects.hints import ListShape, MapShape, Shape, StructShape, field_shapes, narrowed
 from steersman.objects.origins import ORIGIN_KEY, Origin
 from steersman.objects.struct import Struct
 
@@ -61,7 +61,7 @@ def as_read(struct: Struct) -> Tree | None:
 
 def _resolve(now: Any, raw: Any, seen: Any, shape: Shape, path: str) -> Any:
     """Merge one value: ``raw`` as read, ``seen`` as our types saw it, ``now`` as the program left it."""
-    match shape:
+    match narrowed(shape, now):
         case StructShape(cls) if isinstance(now, dict):
             origin = cast("Tree", now).pop(ORIGIN_KEY, None)
             if isinstance(origin, Origin):

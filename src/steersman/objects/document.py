@@ -23,6 +23,7 @@ from steersman.objects.hints import (
     StructShape,
     declared_hints,
     field_shapes,
+    narrowed,
     prepare,
     shape_of,
     unwrap,
@@ -37,6 +38,8 @@ S = TypeVar("S", bound=Struct)
 Tree = dict[str, Any]
 #: The JSON object a struct was read from, and the same object as our types saw it.
 Place = tuple[Tree, Tree]
+#: What msgspec raises for bytes that it cannot read.
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Document:
@@ -88,7 +91,7 @@ def _rebuild(cls: type[Struct], raw: bytes, readable: bytes, partial: bool) -> D
 
 def _walk(raw: Any, seen: Any, shape: Shape, places: dict[int, Place]) -> None:
     """Go through a JSON value and what the types saw of it side by side."""
-    match shape:
+    match narrowed(shape, seen):
         case StructShape(cls) if isinstance(raw, dict) and isinstance(seen, dict):
             raw, seen = cast("Tree", raw), cast("Tree", seen)
             origin = seen.pop(ORIGIN_KEY, None)
@@ -188,41 +191,44 @@ def decoder_for(cls: type[S]) -> msgspec.json.Decoder[S]:
 def decode(cls: type[S], raw: bytes, *, partial: bool = False) -> S:
     """Decode one object; it keeps ``raw`` (which must be bytes of its own, not a view into a larger page)."""
     document = Document(cls, raw, partial=partial)
+    mismatch: msgspec.ValidationError | None = None
+    problem = ""
     decoding.origins = origins_in(document)  # spelled out, not `with tracking(...)`: this is every reader's hot path
     try:
         return decoder_for(cls).decode(raw)
     except msgspec.ValidationError as error:
-        return _decode_without_nulls(document, cls, error)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DecodeError(f"cannot decode {cls.__name__} from {len(raw)} bytes: {error}") from error
+        mismatch = error
+    except _UNREADABLE as error:
+        problem = f" from {len(raw)} bytes: {error}"
     finally:
         decoding.origins = None
+    if mismatch is not None:
+        try:
+            return _decode_without_nulls(document, cls)
+        except _UNREADABLE:
+            problem = f"{_name_in(raw)}: {mismatch}; the server's schema may be newer than the type"
+    # raised outside of the handlers: a UnicodeDecodeError holds the text that it could not read, which may be secret
+    raise DecodeError(f"cannot decode {cls.__name__}{problem}") from mismatch
 
 
-def _decode_without_nulls(document: Document, cls: type[S], first: msgspec.ValidationError) -> S:
+def _decode_without_nulls(document: Document, cls: type[S]) -> S:
     """Try again with explicit nulls left out where the types expect a value, as Kubernetes itself reads them."""
-    try:
-        tree = msgspec.json.decode(document.raw)
-        document.readable = msgspec.json.encode(_without_nulls(tree, StructShape(cls)))
-        with tracking(document):
-            return decoder_for(cls).decode(document.readable)
-    except (msgspec.MsgspecError, RecursionError):
-        name = _name_in(document.raw)
-        raise DecodeError(
-            f"cannot decode {cls.__name__}{name}: {first}; the server's schema may be newer than the type"
-        ) from first
+    tree = msgspec.json.decode(document.raw)
+    document.readable = msgspec.json.encode(_without_nulls(tree, StructShape(cls)))
+    with tracking(document):
+        return decoder_for(cls).decode(document.readable)
 
 
 def _name_in(raw: bytes) -> str:
     try:
         metadata = msgspec.json.decode(raw)["metadata"]
         return f" {metadata.get('namespace', '')}/{metadata['name']}".replace(" /", " ")
-    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, RecursionError):
+    except (*_UNREADABLE, KeyError, TypeError, AttributeError):
         return ""
 
 
 def _without_nulls(value: Any, shape: Shape) -> Any:
-    match shape:
+    match narrowed(shape, value):
         case StructShape(cls) if isinstance(value, dict):
             hints, names = declared_hints(cls), wire_names(cls)
             kept: Tree = dict(cast("Tree", value))

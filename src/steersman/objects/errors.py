@@ -150,7 +150,8 @@ class Conflict(StatusError):
         conflicts = self.field_conflicts
         if not conflicts:
             return super()._said()
-        fields = "1 field belongs" if len(conflicts) == 1 else f"{len(conflicts)} fields belong"
+        count = len({field for _, field in conflicts})
+        fields = "1 field belongs" if count == 1 else f"{count} fields belong"
         owned = [f'{field} is owned by "{manager}"' for manager, field in conflicts]
         return (f"{fields} to another field manager", owned)
 

@@ -146,7 +146,14 @@ class MapShape(msgspec.Struct, frozen=True):
     item: Shape
 
 
-Shape = StructShape | ListShape | MapShape | None
+class EitherShape(msgspec.Struct, frozen=True):
+    """A value of several types (``JSONSchemaProps | list[JSONSchemaProps]``): where structs lie depends on what it is."""
+
+    of_object: Shape
+    of_list: Shape
+
+
+Shape = StructShape | ListShape | MapShape | EitherShape | None
 
 
 def shape_of(hint: Any) -> Shape:
@@ -160,7 +167,22 @@ def shape_of(hint: Any) -> Shape:
         return ListShape(item, keys)
     if origin is dict and (item := shape_of(arguments[1])) is not None:
         return MapShape(item)
+    if origin in {Union, types.UnionType}:
+        return _either([shape_of(argument) for argument in arguments])
     return None
+
+
+def _either(shapes: list[Shape]) -> Shape:
+    of_object = next((shape for shape in shapes if isinstance(shape, (StructShape, MapShape))), None)
+    of_list = next((shape for shape in shapes if isinstance(shape, ListShape)), None)
+    return EitherShape(of_object, of_list) if of_object or of_list else None
+
+
+def narrowed(shape: Shape, value: Any) -> Shape:
+    """The shape of this very value, if its type leaves a choice."""
+    if isinstance(shape, EitherShape):
+        return shape.of_object if isinstance(value, dict) else shape.of_list if isinstance(value, list) else None
+    return shape
 
 
 @cache

@@ -39,10 +39,15 @@ class Unstructured:
     @classmethod
     def decode(cls, raw: bytes, *, partial: bool = False) -> Unstructured:
         """Decode one object."""
+        problem = ""
+        tree: Any = None
         try:
             tree = msgspec.json.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise DecodeError(f"cannot decode an object from {len(raw)} bytes: {error}") from error
+            problem = str(error)
+        # raised outside of the handler: a UnicodeDecodeError holds the text that it could not read
+        if problem:
+            raise DecodeError(f"cannot decode an object from {len(raw)} bytes: {problem}")
         if not isinstance(tree, dict):
             raise DecodeError(f"cannot decode an object: the server sent {type(tree).__name__}, not a JSON object")
         return cls(cast("dict[str, Any]", tree), raw=raw, partial=partial)

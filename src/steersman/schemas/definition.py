@@ -64,8 +64,13 @@ def crd_yaml(
     """The same as YAML, a document of its own, for a file or for ``kubectl apply``."""
     import yaml  # noqa: PLC0415 - only those who print YAML pay for it
 
+    class Dumper(yaml.SafeDumper):
+        """Quotes what Kubernetes would read as a boolean, which for PyYAML is only part of YAML 1.1's list."""
+
+    dumper: Any = Dumper
+    dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), list("yYnN"))
     tree = crd_for(*classes, labels=labels, annotations=annotations)
-    return yaml.dump(tree, sort_keys=False, allow_unicode=True, width=120, explicit_start=True, Dumper=yaml.SafeDumper)
+    return yaml.dump(tree, sort_keys=False, allow_unicode=True, width=120, explicit_start=True, Dumper=dumper)
 
 
 def _options(cls: type[Object]) -> ResourceOptions:

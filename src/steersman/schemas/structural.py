@@ -23,6 +23,7 @@ from steersman.objects import markers as m
 from steersman.objects.document import encode_custom
 from steersman.objects.hints import declared_hints, is_struct, structs_in, unwrap, wire_names
 from steersman.objects.metadata import ObjectMeta
+from steersman.objects.options import ResourceOptions
 from steersman.objects.quantity import Quantity
 from steersman.objects.resource import Object
 from steersman.objects.struct import Struct
@@ -81,13 +82,27 @@ def schema_for(cls: type[Struct]) -> Schema:
 
 @cache
 def _strict_schema(cls: type[Struct]) -> Schema:
-    return _Builder(open_recursion=False).struct(cls, Where(cls.__qualname__), root=True)
+    return _Builder(for_validation=False).struct(cls, Where(cls.__qualname__), root=True)
 
 
 @cache
 def readable_schema(cls: type[Struct]) -> Schema:
-    """Like `schema_for`, but what holds itself ends in any object instead of an error. Not to be changed."""
-    return _Builder(open_recursion=True).struct(cls, Where(cls.__qualname__), root=True)
+    """Like `schema_for`, without descriptions, and what holds itself ends in any object. Not to be changed."""
+    schema = _Builder(for_validation=True).struct(cls, Where(cls.__qualname__), root=True)
+    options: ResourceOptions | None = getattr(cls, "__resource__", None)
+    if options is not None and ("." not in options.group or options.group.endswith(".k8s.io")):
+        _forget_formats(schema)
+    return schema
+
+
+def _forget_formats(schema: Any) -> None:
+    """Drop the formats of strings: the server checks those of custom resources, but not those of its own kinds."""
+    if isinstance(schema, dict):
+        schema = cast("Schema", schema)
+        if schema.get("type") == "string" and isinstance(schema.get("format"), str):
+            del schema["format"]
+        for inner in schema.values():
+            _forget_formats(inner)
 
 
 def _ordered(schema: Schema) -> Schema:
@@ -98,8 +113,9 @@ def _ordered(schema: Schema) -> Schema:
 class _Builder:
     """Builds the schema of one class, outside in."""
 
-    def __init__(self, *, open_recursion: bool) -> None:
-        self.open_recursion = open_recursion
+    def __init__(self, *, for_validation: bool) -> None:
+        #: No descriptions (finding them means reading source code), and recursion ends instead of being refused.
+        self.for_validation = for_validation
         #: The classes being built, outermost first.
         self.open: list[type[Struct]] = []
         #: Why old and new values cannot be compared here; empty where they can.
@@ -112,7 +128,7 @@ class _Builder:
             return copy.deepcopy(_TEMPLATE_METADATA)
         self.open.append(cls)
         schema: Schema = {"type": "object"}
-        if description := class_description(cls):
+        if not self.for_validation and (description := class_description(cls)):
             schema["description"] = description
         self._fields(cls, schema)
         for ancestor in reversed(cls.__mro__):
@@ -124,7 +140,7 @@ class _Builder:
         return _ordered(schema)
 
     def _recursive(self, cls: type[Struct], where: Where) -> Schema:
-        if self.open_recursion:
+        if self.for_validation:
             return dict(_ANY_OBJECT)
         chain = " -> ".join(open_.__qualname__ for open_ in (*self.open, cls))
         raise where.refuse(
@@ -147,7 +163,8 @@ class _Builder:
             )
 
     def _fields(self, cls: type[Struct], schema: Schema) -> None:
-        names, descriptions = wire_names(cls), field_descriptions(cls)
+        names = wire_names(cls)
+        descriptions = {} if self.for_validation else field_descriptions(cls)
         properties: Schema = {}
         required: list[str] = []
         presence: list[Schema] = []
@@ -201,11 +218,18 @@ class _Builder:
         while supertype := getattr(kind, "__supertype__", None) or getattr(kind, "__value__", None):
             kind, inner, _ = unwrap(supertype)
             markers = (*inner, *markers)
-        schema = self._kind(kind, markers, where)
+        # Kubernetes' own types need not fit into a CRD: JSONSchemaProps holds unions.
+        is_open = (
+            self.for_validation and get_origin(kind) in {Union, types.UnionType} and set(get_args(kind)) != {int, str}
+        )
+        schema = dict(_ANYTHING) if is_open else self._kind(kind, markers, where)
         for marker in markers:
             self._check_correlation(marker, where)
             if isinstance(marker, m.Immutable):
                 schema.setdefault("x-kubernetes-validations", []).append(immutable_value(marker, where.wire))
+            elif self.for_validation and isinstance(marker, m.ListMap):
+                # A key may have a default that only the server knows, as the protocol of a port does.
+                schema |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(marker.keys)}
             else:
                 apply_marker(schema, marker, where)
         return _ordered(schema)

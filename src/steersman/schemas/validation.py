@@ -32,10 +32,9 @@ class SchemaTooDeep(ValueError):
     """A schema nests deeper than any real one does."""
 
     def __init__(self, path: str) -> None:
-        shown_path = path if len(path) <= 80 else f"{path[:80]}..."
+        at = f" at {path if len(path) <= 80 else f'{path[:80]}...'}" if path else ""
         super().__init__(
-            f"the schema at {shown_path} nests more than {DEPTH_MAX} levels deep; "
-            "end it with x-kubernetes-preserve-unknown-fields"
+            f"the schema{at} nests more than {DEPTH_MAX} levels deep; end it with x-kubernetes-preserve-unknown-fields"
         )
 
 

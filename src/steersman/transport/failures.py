@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 
 import aiohttp
 
 from steersman.objects.errors import ApiError, ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport.connector import BrokenExchangeError
+
+# aiohttp quotes what it could not read, which may be the body of an answer
+_QUOTED = re.compile(r"[:\s]*(?<!\w)b?['\"].*", re.DOTALL)
 
 
 def explain(error: BaseException, *, tried: str, server: str, sent: bool) -> ApiError:  # noqa: PLR0911 - one for each kind
@@ -37,7 +41,7 @@ def explain(error: BaseException, *, tried: str, server: str, sent: bool) -> Api
         case aiohttp.ClientPayloadError():
             return ConnectionFailed(f"{tried}: the connection to {server} broke in the middle of the answer", sent=True)
         case aiohttp.ClientResponseError() | aiohttp.http.HttpProcessingError():
-            return ProtocolError(f"{tried}: {server} did not answer in HTTP: {_one_line(error.message)}")
+            return ProtocolError(f"{tried}: {server} did not answer in HTTP: {_one_line(_QUOTED.sub('', error.message))}")
         case aiohttp.ServerDisconnectedError():
             return ConnectionFailed(f"{tried}: {server} closed the connection without an answer", sent=sent)
         case OSError():

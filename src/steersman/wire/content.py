@@ -30,8 +30,8 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _PARAMETER = re.compile(
     r"\s*;\s*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*(?:([!#$%&'*+.^_`|~0-9A-Za-z/:-]+)|\"((?:[^\"\\]|\\.)*)\"))?"
 )
-# commas that do not stand inside quotes
-_COMMA = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
+# what stands between commas; a comma inside quotes is none
+_CLAUSE = re.compile(r'(?:[^",]|"(?:[^"\\]|\\.)*"?)+')
 #: A longer header is cut: no client of the Kubernetes API sends so many clauses.
 _ACCEPT_MAX = 8192
 
@@ -114,7 +114,7 @@ def _parse_quality(text: str) -> float:
 def parse_accept(header: str | None) -> tuple[MediaType, ...]:
     """Read an Accept header, best first; clauses that cannot be read or have quality 0 are left out."""
     clauses: list[MediaType] = []
-    for text in _COMMA.split((header or "*/*")[:_ACCEPT_MAX]):
+    for text in _CLAUSE.findall((header or "*/*")[:_ACCEPT_MAX]):
         try:
             clause = parse_media_type(text)
         except ValueError:

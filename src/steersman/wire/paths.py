@@ -117,7 +117,7 @@ def parse_path(path: str) -> ResourcePath | None:
         namespace, rest = rest[1], rest[2:]
     # what follows the subresource belongs to whom it forwards to, and stays as it is
     names, tail = rest[:3], rest[3:]
-    if names and not names[-1]:
+    if names and not names[-1] and not tail:
         names.pop()
     if not names:
         return None

@@ -45,9 +45,13 @@ class _Meta(msgspec.Struct, rename="camel", omit_defaults=True):
     remaining_item_count: int | None = None
 
 
-class _Row(msgspec.Struct, omit_defaults=True):
+_NO_OBJECT = msgspec.Raw(b"")
+
+
+class _Row(msgspec.Struct):
     cells: tuple[Any, ...]
-    object: msgspec.Raw | None = None
+    # msgspec takes no union with Raw, so an empty one stands for none
+    object: msgspec.Raw = _NO_OBJECT
 
 
 class _Table(msgspec.Struct, rename="camel"):
@@ -73,7 +77,7 @@ def parse_table(body: bytes) -> Table:
     return Table(
         columns=read.column_definitions or (),
         rows=tuple(
-            TableRow(cells=row.cells, object=None if row.object is None else bytes(row.object))
+            TableRow(cells=row.cells, object=raw if (raw := bytes(row.object)) not in {b"", b"null"} else None)
             for row in read.rows or ()
         ),
         resource_version=read.metadata.resource_version,
@@ -89,6 +93,8 @@ def print_table(table: Table) -> bytes:
             kind="Table",
             metadata=_Meta(table.resource_version, table.continue_, table.remaining_item_count),
             column_definitions=table.columns,
-            rows=tuple(_Row(row.cells, None if row.object is None else msgspec.Raw(row.object)) for row in table.rows),
+            rows=tuple(
+                _Row(row.cells, msgspec.Raw(b"null" if row.object is None else row.object)) for row in table.rows
+            ),
         )
     )

@@ -1,0 +1,100 @@
+"""Lists: cut without decoding, each item on its own."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.objects import Key
+from steersman.objects.errors import ProtocolError
+from steersman.wire import RawList, key_of, print_list, split_list
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+pages = st.builds(
+    RawList,
+    items=st.lists(st.dictionaries(st.text(), values).map(msgspec.json.encode)),
+    resource_version=st.text(),
+    continue_=st.text(),
+    remaining_item_count=st.none() | st.integers(0, 2**62),
+    api_version=st.text(),
+    kind=st.text(),
+)
+
+
+@given(pages)
+def test_a_list_is_read_back_as_it_was_printed(page):
+    assert split_list(print_list(page)) == page
+
+
+def test_items_are_the_servers_bytes():
+    """Number formats, spaces and the order of members are the server's own."""
+    body = b'{"apiVersion":"v1","items":[ {"b" : 1.50, "a":"\\u00e9"} ,{}],"metadata":{"resourceVersion":"7"},"kind":"PodList"}'
+    page = split_list(body)
+    assert page.items == [b'{"b" : 1.50, "a":"\\u00e9"}', b"{}"]
+    assert (page.kind, page.api_version, page.resource_version) == ("PodList", "v1", "7")
+
+
+def test_go_prints_an_empty_list_as_null():
+    assert split_list(b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}').items == []
+
+
+def test_keeping_one_item_does_not_keep_the_page():
+    item = b'{"data":"%s"}' % (b"x" * 1000)
+    body = print_list(RawList(items=[item] * 5000))
+    tracemalloc.start()
+    try:
+        kept = split_list(bytes(bytearray(body))).items[0]
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept == item
+    assert held < 100_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"<html>",
+        b'{"kind":"Pod","metadata":{}}',
+        b'{"items":{}}',
+        b'{"items":[{}',
+        b'{"items":[' + b"[" * 100_000,
+        b'{"items":[],"metadata":[]}',
+        b'{"items":[],"metadata":{"resourceVersion":7}}',
+    ],
+)
+def test_what_is_no_list_is_a_protocol_error(body):
+    with pytest.raises(ProtocolError, match="no list"):
+        split_list(body)
+
+
+def test_an_error_about_a_list_does_not_show_it():
+    with pytest.raises(ProtocolError) as caught:
+        split_list(b'{"items":[{"data":{"password":"aHVudGVyMg=="}}]')
+    assert "aHVudGVyMg" not in repr(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b'{"metadata":{"name":"a","namespace":"b"}}', Key("b", "a")),
+        (b'{"metadata":{"name":"a"},"spec":{"metadata":{"name":"x"}}}', Key("", "a")),
+        (b'{"metadata":{"name":"a","namespace":null}}', Key("", "a")),
+        (b"{}", Key("", "")),
+        (b"[]", Key("", "")),
+        (b"\xff", Key("", "")),
+    ],
+)
+def test_the_key_of_an_object(raw, expected):
+    assert key_of(raw) == expected
