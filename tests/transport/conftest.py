@@ -34,6 +34,12 @@ def open_files() -> set[str]:
     return found
 
 
+@pytest.fixture
+def open_sockets() -> Callable[[], int]:
+    """Counts the sockets of this process, those of servers in it included."""
+    return lambda: sum("socket:" in entry for entry in open_files())
+
+
 def other_tasks() -> set[asyncio.Task[object]]:
     return asyncio.all_tasks() - {asyncio.current_task()}
 

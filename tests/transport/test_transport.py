@@ -163,12 +163,15 @@ async def test_cancelling_the_reader_ends_the_servers_work(connect):
     transport = await connect(handler)
     response = await transport.send(Request("GET", "/"), stream=True)
 
+    reading = asyncio.Event()
+
     async def read() -> None:
         async for _ in response.chunks(idle_timeout=60):
-            pass
+            reading.set()
 
     task = asyncio.get_running_loop().create_task(read())
     await asyncio.wait_for(waiting.wait(), 5)
+    await asyncio.wait_for(reading.wait(), 5)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

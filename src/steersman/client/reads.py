@@ -96,11 +96,11 @@ class Reader:
         return Key(namespace or self.namespace, name) if binding.namespaced else Key("", name)
 
     @overload
-    async def get(self, kind: type[ObjectT], key: KeyLike, *, resource_version: str = ...) -> ObjectT: ...
+    async def get(self, kind: type[ObjectT], key: KeyLike, *, resource_version: str | None = ...) -> ObjectT: ...
     @overload
-    async def get(self, kind: Kind, key: KeyLike, *, resource_version: str = ...) -> Unstructured: ...
+    async def get(self, kind: Kind, key: KeyLike, *, resource_version: str | None = ...) -> Unstructured: ...
 
-    async def get(self, kind: type[Any] | Kind, key: KeyLike, *, resource_version: str = "") -> Any:
+    async def get(self, kind: type[Any] | Kind, key: KeyLike, *, resource_version: str | None = None) -> Any:
         """Read one object: ``await client.get(Site, "default/web")``.
 
         A bare name is in the client's namespace. ``resource_version="0"`` accepts any cached state of the server.
@@ -144,7 +144,7 @@ class Reader:
         labels: Labels | None = ...,
         fields: Fields | None = ...,
         limit: int = ...,
-        resource_version: str = ...,
+        resource_version: str | None = ...,
         match: str = ...,
     ) -> AsyncIterator[ListOf[ObjectT]]: ...
     @overload
@@ -156,7 +156,7 @@ class Reader:
         labels: Labels | None = ...,
         fields: Fields | None = ...,
         limit: int = ...,
-        resource_version: str = ...,
+        resource_version: str | None = ...,
         match: str = ...,
     ) -> AsyncIterator[ListOf[Unstructured]]: ...
 
@@ -168,7 +168,7 @@ class Reader:
         labels: Labels | None = None,
         fields: Fields | None = None,
         limit: int = PAGE,
-        resource_version: str = "",
+        resource_version: str | None = None,
         match: str = "",
     ) -> AsyncIterator[ListOf[Any]]:
         """Read a collection page by page, ``limit`` items at a time (0: all in one answer).
@@ -181,7 +181,7 @@ class Reader:
             label_selector=selector_text(labels),
             field_selector=selector_text(fields),
             limit=limit or None,
-            resource_version=resource_version,
+            resource_version=resource_version or "",
             resource_version_match=match,
         )
         page = await self._page(binding, namespace, options)
@@ -203,7 +203,7 @@ class Reader:
         labels: Labels | None = ...,
         fields: Fields | None = ...,
         limit: int = ...,
-        resource_version: str = ...,
+        resource_version: str | None = ...,
         match: str = ...,
     ) -> ListOf[ObjectT]: ...
     @overload
@@ -215,7 +215,7 @@ class Reader:
         labels: Labels | None = ...,
         fields: Fields | None = ...,
         limit: int = ...,
-        resource_version: str = ...,
+        resource_version: str | None = ...,
         match: str = ...,
     ) -> ListOf[Unstructured]: ...
 
@@ -282,7 +282,7 @@ class Reader:
         namespace: str | None = ...,
         labels: Labels | None = ...,
         fields: Fields | None = ...,
-        resource_version: str = ...,
+        resource_version: str | None = ...,
         initial_events: bool = ...,
         bookmarks: bool = ...,
         timeout_seconds: int | None = ...,
@@ -296,7 +296,7 @@ class Reader:
         namespace: str | None = ...,
         labels: Labels | None = ...,
         fields: Fields | None = ...,
-        resource_version: str = ...,
+        resource_version: str | None = ...,
         initial_events: bool = ...,
         bookmarks: bool = ...,
         timeout_seconds: int | None = ...,
@@ -310,7 +310,7 @@ class Reader:
         namespace: str | None = None,
         labels: Labels | None = None,
         fields: Fields | None = None,
-        resource_version: str = "",
+        resource_version: str | None = None,
         initial_events: bool = False,
         bookmarks: bool = False,
         timeout_seconds: int | None = None,
@@ -325,7 +325,7 @@ class Reader:
         options = WatchOptions(
             label_selector=selector_text(labels),
             field_selector=selector_text(fields),
-            resource_version=resource_version,
+            resource_version=resource_version or "",
             resource_version_match="NotOlderThan" if initial_events else "",
             send_initial_events=initial_events or None,
             allow_bookmarks=bookmarks or initial_events,

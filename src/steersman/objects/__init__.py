@@ -7,6 +7,8 @@ Guarantees
 - **Lenient decoding, strict validation.** What a server holds can be read, whatever a type demands of new objects.
 """
 
+from msgspec import UNSET, UnsetType
+
 from steersman.objects.conditions import Condition, find_condition, is_true, set_condition
 from steersman.objects.difference import AmbiguousItem, as_read, encode, to_json
 from steersman.objects.document import decode, is_partial, origin_of, raw_of
@@ -55,6 +57,7 @@ from steersman.objects.time import MicroTime, format_duration, format_time, pars
 from steersman.objects.unstructured import Kind, Unstructured
 
 __all__ = [
+    "UNSET",
     "AmbiguousItem",
     "AtLeastOneOf",
     "AtMostOneOf",
@@ -114,6 +117,7 @@ __all__ = [
     "StatusOf",
     "Struct",
     "Title",
+    "UnsetType",
     "Unstructured",
     "as_read",
     "controller_of",

@@ -44,8 +44,17 @@ def encode(struct: Struct) -> bytes:
     try:
         return _encoder.encode(struct)
     except _HoldsOrigin:
-        tree = to_tree(struct)
-        return msgspec.json.encode(_resolve(tree, _ABSENT, _ABSENT, StructShape(type(struct)), ""))
+        pass
+    except RecursionError:
+        raise _too_deep(struct) from None
+    try:
+        return msgspec.json.encode(_resolve(to_tree(struct), _ABSENT, _ABSENT, StructShape(type(struct)), ""))
+    except RecursionError:
+        raise _too_deep(struct) from None
+
+
+def _too_deep(struct: Struct) -> ApiError:
+    return ApiError(f"cannot write {type(struct).__name__}: it is nested too deeply")
 
 
 def to_json(struct: Struct) -> Tree:
@@ -65,7 +74,7 @@ def _resolve(now: Any, raw: Any, seen: Any, shape: Shape, path: str) -> Any:
         case StructShape(cls) if isinstance(now, dict):
             origin = cast("Tree", now).pop(ORIGIN_KEY, None)
             if isinstance(origin, Origin):
-                raw, seen = origin.document.place(origin.ordinal)
+                raw, seen, _ = origin.document.place(origin.ordinal)
             return _resolve_object(cast("Tree", now), raw, seen, field_shapes(cls), path)
         case MapShape(item) if isinstance(now, dict):
             shapes: dict[str, Shape] = dict.fromkeys(cast("Tree", now), item)
@@ -73,7 +82,52 @@ def _resolve(now: Any, raw: Any, seen: Any, shape: Shape, path: str) -> Any:
         case ListShape(item, keys) if isinstance(now, list):
             return _Items(cast("list[Any]", now), raw, seen, item, keys, path).resolve()
         case _:
-            return raw if raw is not _ABSENT and now == seen else now
+            return _as_read(_settled(now, path), raw, seen)
+
+
+def _settled(now: Any, path: str) -> Any:
+    """Free-form JSON may hold structs too; those that were read are written as everywhere else."""
+    if isinstance(now, dict):
+        now = cast("Tree", now)
+        if isinstance(origin := now.get(ORIGIN_KEY), Origin):
+            return _resolve(now, _ABSENT, _ABSENT, StructShape(origin.document.place(origin.ordinal).cls), path)
+        return {name: _settled(value, f"{path}.{name}") for name, value in now.items()}
+    if isinstance(now, list):
+        return [_settled(value, f"{path}[{index}]") for index, value in enumerate(cast("list[Any]", now))]
+    return now
+
+
+def _as_read(now: Any, raw: Any, seen: Any) -> Any:
+    """Write what was not changed as it was read: ``1`` stays ``1`` where our type made a quantity "1" of it."""
+    if raw is _ABSENT:
+        return now
+    if same_json(now, seen):
+        return raw
+    if isinstance(now, dict) and isinstance(raw, dict) and isinstance(seen, dict):
+        now, raw, seen = cast("Tree", now), cast("Tree", raw), cast("Tree", seen)
+        return {name: _as_read(value, raw.get(name, _ABSENT), seen.get(name, _ABSENT)) for name, value in now.items()}
+    if isinstance(now, list) and isinstance(raw, list) and isinstance(seen, list) and len(raw) == len(seen):
+        now, raw, seen = cast("list[Any]", now), cast("list[Any]", raw), cast("list[Any]", seen)
+        return [_item_as_read(index, value, raw, seen) for index, value in enumerate(now)]
+    return now
+
+
+def _item_as_read(index: int, value: Any, raw: list[Any], seen: list[Any]) -> Any:
+    """Find what an item of a plain list was read from: in its place, or wherever an equal one was."""
+    nearest = sorted(range(len(seen)), key=lambda other: abs(other - index))
+    found = next((other for other in nearest if same_json(value, seen[other])), None)
+    return value if found is None else raw[found]
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same; Python takes ``True`` for ``1``, JSON does not."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        one, other = cast("Tree", one), cast("Tree", other)
+        return one.keys() == other.keys() and all(same_json(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        one, other = cast("list[Any]", one), cast("list[Any]", other)
+        return len(one) == len(other) and all(map(same_json, one, other))
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _resolve_object(now: Tree, raw: Any, seen: Any, shapes: dict[str, Shape], path: str) -> Tree:
@@ -83,15 +137,16 @@ def _resolve_object(now: Tree, raw: Any, seen: Any, shapes: dict[str, Shape], pa
     merged: Tree = {name: value for name, value in raw.items() if name not in seen or name in now}
     for name, value in now.items():
         shape = shapes.get(name)
-        before, after = seen.get(name, _ABSENT), value
-        if shape is None or raw.get(name, _ABSENT) is None:
+        before = seen.get(name, _ABSENT)
+        there = raw.get(name, _ABSENT)
+        if there is None:
             # Where null stands, there is nothing to merge with; it stays unless the program set something else.
-            if after != before:
-                merged[name] = after if shape is None else _resolve(after, _ABSENT, _ABSENT, shape, f"{path}.{name}")
-        else:
-            resolved = _resolve(after, raw.get(name, _ABSENT), before, shape, f"{path}.{name}")
-            if name in raw or resolved != before:
-                merged[name] = resolved
+            there = None if before is _ABSENT and same_json(value, None) else _ABSENT
+            if before is not _ABSENT and same_json(value, before):
+                continue
+        resolved = _resolve(value, there, before, shape, f"{path}.{name}")
+        if name in raw or not same_json(resolved, before):
+            merged[name] = resolved
     return merged
 
 

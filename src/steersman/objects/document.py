@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import Raw
@@ -36,8 +36,16 @@ from steersman.objects.time import MicroTime, parse_time
 
 S = TypeVar("S", bound=Struct)
 Tree = dict[str, Any]
-#: The JSON object a struct was read from, and the same object as our types saw it.
-Place = tuple[Tree, Tree]
+
+
+class Place(NamedTuple):
+    """The JSON object a struct was read from, the same object as our types saw it, and its class."""
+
+    raw: Tree
+    seen: Tree
+    cls: type[Struct]
+
+
 #: What msgspec raises for bytes that it cannot read.
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -76,11 +84,20 @@ class Document:
 
     def _find_places(self) -> list[Place]:
         """Decode again, meeting the structs in the same order, and note where each one lies."""
-        with tracking(self):
-            seen = to_tree(decoder_for(self.cls).decode(self.readable))
+        problem = ""
         places: dict[int, Place] = {}
-        _walk(msgspec.json.decode(self.raw), seen, StructShape(self.cls), places)
-        return [places.get(ordinal, ({}, {})) for ordinal in range(max(places) + 1)]
+        try:
+            with tracking(self):
+                seen = to_tree(decoder_for(self.cls).decode(self.readable))
+            _walk(msgspec.json.decode(self.raw), seen, StructShape(self.cls), places)
+        except _UNREADABLE as error:
+            problem = str(error)
+        # raised outside of the handler: a UnicodeDecodeError holds the text that it could not read
+        if problem:
+            name = f"{self.cls.__name__}{_name_in(self.raw)}"
+            raise DecodeError(f"cannot write {name}: it was read from bytes that cannot be decoded whole: {problem}")
+        nowhere = Place({}, {}, self.cls)
+        return [places.get(ordinal, nowhere) for ordinal in range(max(places) + 1)]
 
 
 def _rebuild(cls: type[Struct], raw: bytes, readable: bytes, partial: bool) -> Document:  # noqa: FBT001 - for pickle
@@ -96,7 +113,7 @@ def _walk(raw: Any, seen: Any, shape: Shape, places: dict[int, Place]) -> None:
             raw, seen = cast("Tree", raw), cast("Tree", seen)
             origin = seen.pop(ORIGIN_KEY, None)
             if isinstance(origin, Origin):
-                places[origin.ordinal] = (raw, seen)
+                places[origin.ordinal] = Place(raw, seen, cls)
             for name, inner in field_shapes(cls).items():
                 if name in seen and name in raw:
                     _walk(raw[name], seen[name], inner, places)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steersman.objects.metadata import OwnerReference
+from steersman.objects.options import ResourceOptions
 from steersman.objects.resource import Object
 
 
@@ -41,8 +42,12 @@ def set_owner(owned: Object, owner: Object, *, controller: bool = True, block_ow
         raise OwnershipError(
             f"{owner.kind} {owner.key} cannot own {owned.kind} {owned.key}: an owner lives in the same namespace or in none"
         )
-    if namespace and not owned.metadata.namespace and not getattr(type(owned), "__resource__", None):
-        raise OwnershipError(f"{owned.kind} {owned.key} needs a namespace before {owner.kind} {owner.key} can own it")
+    options: ResourceOptions | None = getattr(type(owned), "__resource__", None)
+    if namespace and options is not None and not options.namespaced:
+        raise OwnershipError(
+            f"{owner.kind} {owner.key} cannot own {owned.kind} {owned.key}, which is cluster-scoped: the garbage collector would not "
+            "find the owner and delete it; use a label and a finalizer"
+        )
     reference = owner_reference(owner, controller=controller, block_owner_deletion=block_owner_deletion)
     present = controller_of(owned)
     if controller and present is not None and present.uid != reference.uid:

@@ -41,7 +41,9 @@ def explain(error: BaseException, *, tried: str, server: str, sent: bool) -> Api
         case aiohttp.ClientPayloadError():
             return ConnectionFailed(f"{tried}: the connection to {server} broke in the middle of the answer", sent=True)
         case aiohttp.ClientResponseError() | aiohttp.http.HttpProcessingError():
-            return ProtocolError(f"{tried}: {server} did not answer in HTTP: {_one_line(_QUOTED.sub('', error.message))}")
+            return ProtocolError(
+                f"{tried}: {server} did not answer in HTTP: {_one_line(_QUOTED.sub('', error.message))}"
+            )
         case aiohttp.ServerDisconnectedError():
             return ConnectionFailed(f"{tried}: {server} closed the connection without an answer", sent=sent)
         case OSError():

@@ -28,18 +28,18 @@ def raise_for_status(request: Request, status: int, headers: Mapping[str, str], 
     """Raise what an answer means, if it means failure. `headers` is read in the case written here."""
     if status >= 300:
         raise error_from_response(status, headers, body, tried=describe_request(request))
-    if might_be_status(body):
+    if _might_be_status(body):
         raise_for_failure(body, tried=describe_request(request))
 
 
-def might_be_status(body: bytes) -> bool:
+def _might_be_status(body: bytes) -> bool:
     """Whether a body begins as a Status does; quick, and never wrong when the answer is no."""
     return b'"Status"' in body[:160]
 
 
 def raise_for_failure(body: bytes, *, tried: str) -> None:
     """Raise if the body of a successful answer is a Status of failure after all."""
-    if might_be_status(body):
+    if _might_be_status(body):
         status = decode_status(body)
         if status is not None and status.status == "Failure":
             raise error_from_status(status, tried=tried)

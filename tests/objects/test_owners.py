@@ -1,0 +1,64 @@
+"""Owner references: what is refused would be refused, or misread, by Kubernetes."""
+
+import pytest
+
+from samples.site import Site, site
+from steersman import ObjectMeta
+from steersman.kinds.core_v1 import ConfigMap
+from steersman.kinds.rbac_v1 import ClusterRole
+from steersman.objects import OwnershipError, controller_of, is_owned_by, owner_reference, set_owner
+
+
+def owner(name: str = "home", namespace: str = "web", uid: str = "u-1") -> Site:
+    made = site(name, namespace)
+    made.metadata.uid = uid
+    return made
+
+
+def config(namespace: str | None = "web") -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name="child", namespace=namespace))
+
+
+def test_a_controller_reference():
+    child = config()
+    set_owner(child, owner())
+    reference = controller_of(child)
+    assert reference is not None
+    assert (reference.kind, reference.name, reference.uid) == ("Site", "home", "u-1")
+    assert reference.block_owner_deletion
+    assert reference.group == "web.test.steersman.dev"
+    assert is_owned_by(child, owner())
+    assert not is_owned_by(child, owner(uid="u-2"))
+
+
+def test_an_owner_needs_a_uid():
+    with pytest.raises(OwnershipError, match="create or read it before"):
+        owner_reference(site("home", "web"))
+
+
+def test_a_second_controller_is_refused_a_second_owner_is_not():
+    child = config()
+    set_owner(child, owner())
+    with pytest.raises(OwnershipError, match="controlled by Site home already"):
+        set_owner(child, owner("other", uid="u-2"))
+    set_owner(child, owner("other", uid="u-2"), controller=False)
+    assert [reference.uid for reference in child.metadata.owner_references or ()] == ["u-1", "u-2"]
+
+
+def test_owning_twice_is_owning_once():
+    child = config()
+    set_owner(child, owner())
+    set_owner(child, owner())
+    assert len(child.metadata.owner_references or ()) == 1
+
+
+def test_an_owner_in_another_namespace_is_refused():
+    with pytest.raises(OwnershipError, match="same namespace or in none"):
+        set_owner(config("elsewhere"), owner())
+
+
+def test_a_namespaced_owner_cannot_own_a_cluster_scoped_object():
+    """The garbage collector would look for the owner in no namespace, not find it, and delete the object."""
+    role = ClusterRole(metadata=ObjectMeta(name="reader"))
+    with pytest.raises(OwnershipError, match="cluster-scoped"):
+        set_owner(role, owner())
