@@ -12,6 +12,7 @@ from steersman.client.results import Outcome
 from steersman.client.retries import retry_on_conflict
 from steersman.client.writes import Writer
 from steersman.objects import Kind, Object, Unstructured, as_read
+from steersman.objects.difference import same_json
 from steersman.objects.errors import AlreadyExists, NotFound
 
 
@@ -62,7 +63,7 @@ class Saver(Writer):
                 except AlreadyExists:
                     current = await self.get(kind, obj.key)
             mutate(current)
-            if msgspec.json.decode(encode_any(current)) == _tree_as_read(current):
+            if same_json(msgspec.json.decode(encode_any(current)), _tree_as_read(current)):
                 return Outcome("unchanged", current)
             return Outcome("updated", await write(current))
 
@@ -80,10 +81,8 @@ class Saver(Writer):
         wanted: dict[str, Any] = msgspec.json.decode(encode_any(obj))
         binding = await self._bind_object(obj)
         split = await self._has_status(binding, obj)
-        status_changed = wanted.get("status") != before.get("status")
-        object_changed = any(
-            wanted.get(name) != before.get(name) for name in wanted.keys() | before.keys() if name != "status"
-        )
+        changed = {name for name in wanted | before if not same_json(wanted.get(name), before.get(name))}
+        status_changed, object_changed = "status" in changed, bool(changed - {"status"})
         saved = obj
         if object_changed or (status_changed and not split):
             saved = await self.update(obj)

@@ -104,19 +104,25 @@ def _as_read(now: Any, raw: Any, seen: Any) -> Any:
     if same_json(now, seen):
         return raw
     if isinstance(now, dict) and isinstance(raw, dict) and isinstance(seen, dict):
-        now, raw, seen = cast("Tree", now), cast("Tree", raw), cast("Tree", seen)
-        return {name: _as_read(value, raw.get(name, _ABSENT), seen.get(name, _ABSENT)) for name, value in now.items()}
-    if isinstance(now, list) and isinstance(raw, list) and isinstance(seen, list) and len(raw) == len(seen):
-        now, raw, seen = cast("list[Any]", now), cast("list[Any]", raw), cast("list[Any]", seen)
-        return [_item_as_read(index, value, raw, seen) for index, value in enumerate(now)]
-    return now
+        return _entries_as_read(cast("Tree", now), cast("Tree", raw), cast("Tree", seen))
+    if isinstance(now, list) and isinstance(raw, list) and isinstance(seen, list):
+        return _items_as_read(cast("list[Any]", now), cast("list[Any]", raw), cast("list[Any]", seen))
+    return cast("Any", now)
 
 
-def _item_as_read(index: int, value: Any, raw: list[Any], seen: list[Any]) -> Any:
-    """Find what an item of a plain list was read from: in its place, or wherever an equal one was."""
-    nearest = sorted(range(len(seen)), key=lambda other: abs(other - index))
-    found = next((other for other in nearest if same_json(value, seen[other])), None)
-    return value if found is None else raw[found]
+def _entries_as_read(now: Tree, raw: Tree, seen: Tree) -> Tree:
+    return {name: _as_read(value, raw.get(name, _ABSENT), seen.get(name, _ABSENT)) for name, value in now.items()}
+
+
+def _items_as_read(now: list[Any], raw: list[Any], seen: list[Any]) -> list[Any]:
+    """Each item as it was read in its place, or else wherever an equal one was."""
+    known = {msgspec.json.encode(item): there for item, there in zip(seen, raw, strict=False)}
+    return [
+        raw[index]
+        if index < len(seen) and same_json(value, seen[index])
+        else known.get(msgspec.json.encode(value), value)
+        for index, value in enumerate(now)
+    ]
 
 
 def same_json(one: Any, other: Any) -> bool:
@@ -136,16 +142,11 @@ def _resolve_object(now: Tree, raw: Any, seen: Any, shapes: dict[str, Shape], pa
     raw, seen = cast("Tree", raw), cast("Tree", seen)
     merged: Tree = {name: value for name, value in raw.items() if name not in seen or name in now}
     for name, value in now.items():
-        shape = shapes.get(name)
         before = seen.get(name, _ABSENT)
-        there = raw.get(name, _ABSENT)
-        if there is None:
-            # Where null stands, there is nothing to merge with; it stays unless the program set something else.
-            there = None if before is _ABSENT and same_json(value, None) else _ABSENT
-            if before is not _ABSENT and same_json(value, before):
-                continue
-        resolved = _resolve(value, there, before, shape, f"{path}.{name}")
-        if name in raw or not same_json(resolved, before):
+        # Where null stands, there is nothing to merge with; it stays unless the program set something else.
+        there = _ABSENT if raw.get(name) is None else raw[name]
+        resolved = _resolve(value, there, before, shapes.get(name), f"{path}.{name}")
+        if there is not _ABSENT or not same_json(resolved, before):
             merged[name] = resolved
     return merged
 
@@ -162,7 +163,7 @@ class _Items:
     def resolve(self) -> list[Any]:
         claimed = {id(place) for place in map(self._place_of, self.now) if place is not None}
         free = [index for index, place in enumerate(self.raw) if id(place) not in claimed]
-        matches = [self._match(index, value, free) for index, value in enumerate(self.now)]
+        matches = self._matches(free)
         self._check_ambiguity(matches, free)
         return [
             _resolve(
@@ -177,18 +178,37 @@ class _Items:
 
     def _place_of(self, value: Any) -> Tree | None:
         origin = cast("Tree", value).get(ORIGIN_KEY) if isinstance(value, dict) else None
-        return origin.document.place(origin.ordinal)[0] if isinstance(origin, Origin) else None
+        return origin.document.place(origin.ordinal).raw if isinstance(origin, Origin) else None
 
-    def _match(self, index: int, value: Any, free: list[int]) -> int | None:
-        """Find the item as read that ``value`` takes the place of; items that know their own origin need none."""
-        if self._place_of(value) is not None:
+    def _matches(self, free: list[int]) -> list[int | None]:
+        """The items as read that those of now take the place of; items that know their own origin need none."""
+        left = list(free)
+        matches: list[int | None] = []
+        for index, value in enumerate(self.now):
+            match: int | None = None
+            if self._place_of(value) is None:
+                match = self._match_by_key(index, value, left) if self.keys else index if index in left else None
+            if match is not None:
+                left.remove(match)
+            matches.append(match)
+        return matches
+
+    def _match_by_key(self, index: int, value: Any, left: list[int]) -> int | None:
+        """Find the item with the same key; a part of the key that ``value`` leaves to the server is not compared."""
+        if not isinstance(value, dict):
             return None
-        if self.keys:
-            return next((other for other in free if self._key(self.seen[other]) == self._key(value)), None)
-        return index if index in free else None
+        key = {name: part for name in self.keys if (part := cast("Tree", value).get(name)) is not None}
+        found = [other for other in left if key and self._has_key(self.seen[other], key)]
+        if len(found) > 1 and any(map(self._holds_unknown, found)):
+            raise AmbiguousItem(
+                f"{self.path.lstrip('.')}: item {index} may stand for item {found[0]} or {found[1]}, which hold fields that the type "
+                f"does not know: {' and '.join(self.keys)} do not tell them apart; change the items that were read in place"
+            )
+        return found[0] if found else None
 
-    def _key(self, value: Any) -> tuple[Any, ...]:
-        return tuple(cast("Tree", value).get(key) for key in self.keys) if isinstance(value, dict) else ()
+    @staticmethod
+    def _has_key(item: Any, key: Tree) -> bool:
+        return isinstance(item, dict) and all(cast("Tree", item).get(name) == part for name, part in key.items())
 
     def _check_ambiguity(self, matches: list[int | None], free: list[int]) -> None:
         """An item made anew may replace one that is gone; if that one held unknown fields, do not guess."""
