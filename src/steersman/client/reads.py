@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from steersman.client.bindings import Attempt, Binding, bind_class
 from steersman.client.discovery import Discovery
@@ -17,8 +17,10 @@ from steersman.objects.errors import DecodeError, Expired, ProtocolError
 from steersman.objects.selectors import FieldSelector, Selector
 from steersman.wire import GetOptions, ListOptions, RawList, Request, WatchOptions, key_of, split_list
 from steersman.wire.content import JSON, PARTIAL_OBJECT_METADATA, PARTIAL_OBJECT_METADATA_LIST
+from steersman.wire.options import ResourceVersionMatch
 
 ObjectT = TypeVar("ObjectT", bound=Object)
+AnyKind: TypeAlias = type[Object] | Kind
 KeyLike: TypeAlias = Key | str | tuple[str, str]
 Labels: TypeAlias = Selector | str | dict[str, str]
 Fields: TypeAlias = FieldSelector | str | dict[str, str]
@@ -68,8 +70,39 @@ def decode_list(binding: Binding[Any], page: RawList) -> ListOf[Any]:
     )
 
 
-class Reader:
-    """The reading verbs. What they give is as new as the server's answer; nothing is cached."""
+class Selection(TypedDict, total=False):
+    """Which objects of a kind: all, unless something is said."""
+
+    #: One namespace; None: all of them.
+    namespace: str | None
+    labels: Labels | None
+    fields: Fields | None
+
+
+class ListSelection(Selection, total=False):
+    """Which objects of a kind, as of when, and how many at a time."""
+
+    #: Items in one answer; 0: all in one.
+    limit: int
+    resource_version: str | None
+    match: ResourceVersionMatch
+
+
+class WatchSelection(Selection, total=False):
+    """Whose changes, since when, and for how long."""
+
+    resource_version: str | None
+    #: Stream the present objects first, then a `Bookmark` that says so.
+    initial_events: bool
+    bookmarks: bool
+    #: After how long the server ends the watch.
+    timeout_seconds: int | None
+    #: Raise `DeadlineExceeded` when nothing arrived for so many seconds.
+    idle_timeout: float | None
+
+
+class Reading:
+    """How objects are read; `Reader` and `MetadataReader` say as what."""
 
     _accept_object = (("Accept", JSON),)
     _accept_list = (("Accept", JSON),)
@@ -79,9 +112,9 @@ class Reader:
         self.discovery = discovery
         #: Where a bare name is looked for: the namespace of the context.
         self.namespace = namespace
-        self._bindings: dict[type[Object] | Kind, Binding[Any]] = {}
+        self._bindings: dict[AnyKind, Binding[Any]] = {}
 
-    async def _bind(self, kind: type[Object] | Kind) -> Binding[Any]:
+    async def _bind(self, kind: AnyKind) -> Binding[Any]:
         binding = self._bindings.get(kind)
         if binding is None:
             binding = await self.discovery.bind(kind) if isinstance(kind, Kind) else bind_class(kind)
@@ -95,32 +128,13 @@ class Reader:
             raise ValueError(f"{binding.gvk.kind}: the name is empty; use list to read all of them")
         return Key(namespace or self.namespace, name) if binding.namespaced else Key("", name)
 
-    @overload
-    async def get(self, kind: type[ObjectT], key: KeyLike, *, resource_version: str | None = ...) -> ObjectT: ...
-    @overload
-    async def get(self, kind: Kind, key: KeyLike, *, resource_version: str | None = ...) -> Unstructured: ...
-
-    async def get(self, kind: type[Any] | Kind, key: KeyLike, *, resource_version: str | None = None) -> Any:
-        """Read one object: ``await client.get(Site, "default/web")``.
-
-        A bare name is in the client's namespace. ``resource_version="0"`` accepts any cached state of the server.
-        """
+    async def _get(self, kind: AnyKind, key: KeyLike, resource_version: str | None) -> Any:
         binding = self._bindings.get(kind) or await self._bind(kind)
         key = self._key(binding, key)
         query = GetOptions(resource_version=resource_version).to_query() if resource_version else ()
         request = Request(method="GET", path=binding.path(*key), query=query, headers=self._accept_object)
         tried = Attempt("get", binding.gvk, key)
         return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
-
-    async def get_subresource(
-        self, kind: type[Object] | Kind, key: KeyLike, subresource: str, *, returns: type[ObjectT]
-    ) -> ObjectT:
-        """Read a subresource: ``await client.get_subresource(Deployment, key, "scale", returns=Scale)``."""
-        binding = await self._bind(kind)
-        key = self._key(binding, key)
-        request = Request(method="GET", path=binding.path(*key, subresource), headers=(("Accept", JSON),))
-        tried = Attempt(f"get {subresource} of", binding.gvk, key)
-        return await self._session.fetch(request, lambda raw: decode(returns, raw), tried=tried)
 
     async def _page(self, binding: Binding[Any], namespace: str | None, options: ListOptions) -> ListOf[Any]:
         request = Request(
@@ -135,55 +149,16 @@ class Reader:
         # raised outside of the handler: what it handled may show a Secret
         raise ProtocolError(f"{tried}: {problem}")
 
-    @overload
-    def pages(
-        self,
-        kind: type[ObjectT],
-        *,
-        namespace: str | None = ...,
-        labels: Labels | None = ...,
-        fields: Fields | None = ...,
-        limit: int = ...,
-        resource_version: str | None = ...,
-        match: str = ...,
-    ) -> AsyncIterator[ListOf[ObjectT]]: ...
-    @overload
-    def pages(
-        self,
-        kind: Kind,
-        *,
-        namespace: str | None = ...,
-        labels: Labels | None = ...,
-        fields: Fields | None = ...,
-        limit: int = ...,
-        resource_version: str | None = ...,
-        match: str = ...,
-    ) -> AsyncIterator[ListOf[Unstructured]]: ...
-
-    async def pages(
-        self,
-        kind: type[Any] | Kind,
-        *,
-        namespace: str | None = None,
-        labels: Labels | None = None,
-        fields: Fields | None = None,
-        limit: int = PAGE,
-        resource_version: str | None = None,
-        match: str = "",
-    ) -> AsyncIterator[ListOf[Any]]:
-        """Read a collection page by page, ``limit`` items at a time (0: all in one answer).
-
-        All pages show the state of the first. If the server has forgotten that state before the last page is read,
-        `Expired` is raised: start again.
-        """
+    async def _pages(self, kind: AnyKind, selection: ListSelection) -> AsyncIterator[ListOf[Any]]:
         binding = await self._bind(kind)
         options = ListOptions(
-            label_selector=selector_text(labels),
-            field_selector=selector_text(fields),
-            limit=limit or None,
-            resource_version=resource_version or "",
-            resource_version_match=match,
+            label_selector=selector_text(selection.get("labels")),
+            field_selector=selector_text(selection.get("fields")),
+            limit=selection.get("limit", PAGE) or None,
+            resource_version=selection.get("resource_version") or "",
+            resource_version_match=selection.get("match", ""),
         )
+        namespace = selection.get("namespace")
         page = await self._page(binding, namespace, options)
         yield page
         while token := page.continue_:
@@ -194,46 +169,17 @@ class Reader:
                 )
             yield page
 
-    @overload
-    async def list(
-        self,
-        kind: type[ObjectT],
-        *,
-        namespace: str | None = ...,
-        labels: Labels | None = ...,
-        fields: Fields | None = ...,
-        limit: int = ...,
-        resource_version: str | None = ...,
-        match: str = ...,
-    ) -> ListOf[ObjectT]: ...
-    @overload
-    async def list(
-        self,
-        kind: Kind,
-        *,
-        namespace: str | None = ...,
-        labels: Labels | None = ...,
-        fields: Fields | None = ...,
-        limit: int = ...,
-        resource_version: str | None = ...,
-        match: str = ...,
-    ) -> ListOf[Unstructured]: ...
-
-    async def list(self, kind: type[Any] | Kind, **options: Any) -> ListOf[Any]:
-        """Read all objects of a kind, in all namespaces or in one, all pages of them.
-
-        Objects that cannot be decoded are in ``.undecodable``. Should the server forget the state of the first page
-        while the later ones are read, everything is read again in one answer.
-        """
+    async def _list(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
         try:
-            return await self._all_pages(kind, options)
+            return await self._all_pages(kind, selection)
         except Expired:
-            if options.get("limit", PAGE) == 0:
+            if selection.get("limit", PAGE) == 0:
                 raise
-            return await self._all_pages(kind, options | {"limit": 0})
+            selection["limit"] = 0
+            return await self._all_pages(kind, selection)
 
-    async def _all_pages(self, kind: type[Any] | Kind, options: dict[str, Any]) -> ListOf[Any]:
-        pages = [page async for page in self.pages(kind, **options)]
+    async def _all_pages(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
+        pages = [page async for page in self._pages(kind, selection)]
         if len(pages) == 1:
             return pages[0]
         return ListOf(
@@ -242,111 +188,137 @@ class Reader:
             undecodable=[failure for page in pages for failure in page.undecodable],
         )
 
-    @overload
-    def iterate(
-        self,
-        kind: type[ObjectT],
-        *,
-        namespace: str | None = ...,
-        labels: Labels | None = ...,
-        fields: Fields | None = ...,
-        limit: int = ...,
-    ) -> AsyncIterator[ObjectT]: ...
-    @overload
-    def iterate(
-        self,
-        kind: Kind,
-        *,
-        namespace: str | None = ...,
-        labels: Labels | None = ...,
-        fields: Fields | None = ...,
-        limit: int = ...,
-    ) -> AsyncIterator[Unstructured]: ...
-
-    async def iterate(self, kind: type[Any] | Kind, **options: Any) -> AsyncIterator[Any]:
-        """Go through the objects of a kind, holding one page of them at a time.
-
-        An object that cannot be decoded raises its `DecodeError` when it is reached.
-        """
-        async for page in self.pages(kind, **options):
+    async def _iterate(self, kind: AnyKind, selection: ListSelection) -> AsyncIterator[Any]:
+        async for page in self._pages(kind, selection):
             for item in page.items:
                 yield item
             for failure in page.undecodable:
                 raise failure.error
 
-    @overload
-    def watch(
-        self,
-        kind: type[ObjectT],
-        *,
-        namespace: str | None = ...,
-        labels: Labels | None = ...,
-        fields: Fields | None = ...,
-        resource_version: str | None = ...,
-        initial_events: bool = ...,
-        bookmarks: bool = ...,
-        timeout_seconds: int | None = ...,
-        idle_timeout: float | None = ...,
-    ) -> Watch[ObjectT]: ...
-    @overload
-    def watch(
-        self,
-        kind: Kind,
-        *,
-        namespace: str | None = ...,
-        labels: Labels | None = ...,
-        fields: Fields | None = ...,
-        resource_version: str | None = ...,
-        initial_events: bool = ...,
-        bookmarks: bool = ...,
-        timeout_seconds: int | None = ...,
-        idle_timeout: float | None = ...,
-    ) -> Watch[Unstructured]: ...
-
-    def watch(
-        self,
-        kind: type[Any] | Kind,
-        *,
-        namespace: str | None = None,
-        labels: Labels | None = None,
-        fields: Fields | None = None,
-        resource_version: str | None = None,
-        initial_events: bool = False,
-        bookmarks: bool = False,
-        timeout_seconds: int | None = None,
-        idle_timeout: float | None = None,
-    ) -> Watch[Any]:
-        """Follow the changes of a kind: ``async with client.watch(Site) as events: async for event in events: ...``.
-
-        The stream ends when the server ends it (after ``timeout_seconds``, or when it likes); an error frame raises,
-        `Expired` above all. ``initial_events=True`` streams the present objects first, then a `Bookmark` that says so.
-        ``idle_timeout``: raise `DeadlineExceeded` when nothing arrived for so many seconds.
-        """
+    def _watch(self, kind: AnyKind, selection: WatchSelection) -> Watch[Any]:
+        initial_events = selection.get("initial_events", False)
         options = WatchOptions(
-            label_selector=selector_text(labels),
-            field_selector=selector_text(fields),
-            resource_version=resource_version or "",
+            label_selector=selector_text(selection.get("labels")),
+            field_selector=selector_text(selection.get("fields")),
+            resource_version=selection.get("resource_version") or "",
             resource_version_match="NotOlderThan" if initial_events else "",
             send_initial_events=initial_events or None,
-            allow_bookmarks=bookmarks or initial_events,
-            timeout_seconds=timeout_seconds,
+            allow_bookmarks=selection.get("bookmarks", False) or initial_events,
+            timeout_seconds=selection.get("timeout_seconds"),
         )
 
         async def start() -> tuple[Binding[Any], Request]:
             binding = await self._bind(kind)
-            path = binding.path(namespace or "")
+            path = binding.path(selection.get("namespace") or "")
             return binding, Request(method="GET", path=path, query=options.to_query(), headers=self._accept_object)
 
-        return Watch(self._session, start, idle_timeout=idle_timeout)
+        return Watch(self._session, start, idle_timeout=selection.get("idle_timeout"))
 
 
-class MetadataReader(Reader):
+class Reader(Reading):
+    """The reading verbs. What they give is as new as the server's answer; nothing is cached."""
+
+    @overload
+    async def get(self, kind: type[ObjectT], key: KeyLike, *, resource_version: str | None = ...) -> ObjectT: ...
+    @overload
+    async def get(self, kind: Kind, key: KeyLike, *, resource_version: str | None = ...) -> Unstructured: ...
+
+    async def get(self, kind: AnyKind, key: KeyLike, *, resource_version: str | None = None) -> Any:
+        """Read one object: ``await client.get(Site, "default/web")``.
+
+        A bare name is in the client's namespace. ``resource_version="0"`` accepts any cached state of the server.
+        """
+        return await self._get(kind, key, resource_version)
+
+    async def get_subresource(
+        self, kind: AnyKind, key: KeyLike, subresource: str, *, returns: type[ObjectT]
+    ) -> ObjectT:
+        """Read a subresource: ``await client.get_subresource(Deployment, key, "scale", returns=Scale)``."""
+        binding = await self._bind(kind)
+        key = self._key(binding, key)
+        request = Request(method="GET", path=binding.path(*key, subresource), headers=(("Accept", JSON),))
+        tried = Attempt(f"get {subresource} of", binding.gvk, key)
+        return await self._session.fetch(request, lambda raw: decode(returns, raw), tried=tried)
+
+    @overload
+    def pages(self, kind: type[ObjectT], **selection: Unpack[ListSelection]) -> AsyncIterator[ListOf[ObjectT]]: ...
+    @overload
+    def pages(self, kind: Kind, **selection: Unpack[ListSelection]) -> AsyncIterator[ListOf[Unstructured]]: ...
+
+    def pages(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[ListOf[Any]]:
+        """Read a collection page by page, ``limit`` items at a time (0: all in one answer).
+
+        All pages show the state of the first. If the server has forgotten that state before the last page is read,
+        `Expired` is raised: start again.
+        """
+        return self._pages(kind, selection)
+
+    @overload
+    async def list(self, kind: type[ObjectT], **selection: Unpack[ListSelection]) -> ListOf[ObjectT]: ...
+    @overload
+    async def list(self, kind: Kind, **selection: Unpack[ListSelection]) -> ListOf[Unstructured]: ...
+
+    async def list(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> ListOf[Any]:
+        """Read all objects of a kind, in all namespaces or in one, all pages of them.
+
+        Objects that cannot be decoded are in ``.undecodable``. Should the server forget the state of the first page
+        while the later ones are read, everything is read again in one answer.
+        """
+        return await self._list(kind, selection)
+
+    @overload
+    def iterate(self, kind: type[ObjectT], **selection: Unpack[ListSelection]) -> AsyncIterator[ObjectT]: ...
+    @overload
+    def iterate(self, kind: Kind, **selection: Unpack[ListSelection]) -> AsyncIterator[Unstructured]: ...
+
+    def iterate(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[Any]:
+        """Go through the objects of a kind, holding one page of them at a time.
+
+        An object that cannot be decoded raises its `DecodeError` when it is reached.
+        """
+        return self._iterate(kind, selection)
+
+    @overload
+    def watch(self, kind: type[ObjectT], **selection: Unpack[WatchSelection]) -> Watch[ObjectT]: ...
+    @overload
+    def watch(self, kind: Kind, **selection: Unpack[WatchSelection]) -> Watch[Unstructured]: ...
+
+    def watch(self, kind: AnyKind, **selection: Unpack[WatchSelection]) -> Watch[Any]:
+        """Follow the changes of a kind: ``async with client.watch(Site) as events: async for event in events: ...``.
+
+        The stream ends when the server ends it (after ``timeout_seconds``, or when it likes); an error frame raises,
+        `Expired` above all. ``initial_events=True`` streams the present objects first, then a `Bookmark` that says so.
+        """
+        return self._watch(kind, selection)
+
+
+class MetadataReader(Reading):
     """The reading verbs, giving metadata alone: ``await client.metadata.list(Pod)`` moves a fraction of the bytes."""
 
     _accept_object = (("Accept", PARTIAL_OBJECT_METADATA),)
     _accept_list = (("Accept", PARTIAL_OBJECT_METADATA_LIST),)
 
-    async def _bind(self, kind: type[Object] | Kind) -> Binding[PartialObjectMetadata]:
+    async def _bind(self, kind: AnyKind) -> Binding[PartialObjectMetadata]:
         if kind not in self._bindings:
             self._bindings[kind] = (await super()._bind(kind)).metadata_only()
         return self._bindings[kind]
+
+    async def get(self, kind: AnyKind, key: KeyLike, *, resource_version: str | None = None) -> PartialObjectMetadata:
+        """Read the metadata of one object."""
+        return await self._get(kind, key, resource_version)
+
+    def pages(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[ListOf[PartialObjectMetadata]]:
+        """Read a collection page by page; see `Reader.pages`."""
+        return self._pages(kind, selection)
+
+    async def list(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> ListOf[PartialObjectMetadata]:
+        """Read the metadata of all objects of a kind; see `Reader.list`."""
+        return await self._list(kind, selection)
+
+    def iterate(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[PartialObjectMetadata]:
+        """Go through the objects of a kind; see `Reader.iterate`."""
+        return self._iterate(kind, selection)
+
+    def watch(self, kind: AnyKind, **selection: Unpack[WatchSelection]) -> Watch[PartialObjectMetadata]:
+        """Follow the changes of a kind; see `Reader.watch`."""
+        return self._watch(kind, selection)
