@@ -9,17 +9,19 @@ Guarantees
 - Kubernetes 1.27 and later; watches with initial events need 1.32.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from steersman.client.bindings import Attempt
 from steersman.client.client import Client, ClientOptions, Connecting
 from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, Impersonation, TokenFile
 from steersman.client.credentials import Credentials, CredentialsError
 from steersman.client.discovery import Discovery
-from steersman.client.discovery_order import discover_config
-from steersman.client.in_cluster import in_cluster_config
 from steersman.client.installing import NotEstablished
-from steersman.client.kubeconfig import load_kubeconfig
 from steersman.client.missing import KindNotServed
-from steersman.client.reads import MetadataReader, Reader
+from steersman.client.reads import ListSelection, MetadataReader, Reader, WatchSelection
 from steersman.client.results import (
     Added,
     Bookmark,
@@ -32,8 +34,24 @@ from steersman.client.results import (
     WatchEvent,
 )
 from steersman.client.retries import RateLimit, RetryPolicy, retry_on_conflict
+from steersman.client.secrecy import Hidden
 from steersman.client.watches import Watch
 from steersman.client.writes import MergePatch, NotAnIntent, PartialObject, Patch, StrategicPatch
+
+if TYPE_CHECKING:
+    from steersman.client.discovery_order import discover_config
+    from steersman.client.in_cluster import in_cluster_config
+    from steersman.client.kubeconfig import Kubeconfig, load_kubeconfig, parse_kubeconfig, read_kubeconfig
+
+#: Imported when first used: a client in a Pod, or one given its configuration, reads no kubeconfig.
+_LATER = {
+    "Kubeconfig": "kubeconfig",
+    "discover_config": "discovery_order",
+    "in_cluster_config": "in_cluster",
+    "load_kubeconfig": "kubeconfig",
+    "parse_kubeconfig": "kubeconfig",
+    "read_kubeconfig": "kubeconfig",
+}
 
 __all__ = [
     "Added",
@@ -50,9 +68,12 @@ __all__ = [
     "Deleted",
     "Discovery",
     "ExecPlugin",
+    "Hidden",
     "Impersonation",
     "KindNotServed",
+    "Kubeconfig",
     "ListOf",
+    "ListSelection",
     "MergePatch",
     "MetadataReader",
     "Modified",
@@ -70,8 +91,18 @@ __all__ = [
     "Undecodable",
     "Watch",
     "WatchEvent",
+    "WatchSelection",
     "discover_config",
     "in_cluster_config",
     "load_kubeconfig",
+    "parse_kubeconfig",
+    "read_kubeconfig",
     "retry_on_conflict",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what few programs need when it is first used."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

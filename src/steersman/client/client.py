@@ -14,7 +14,6 @@ from steersman.client.config import Config
 from steersman.client.connecting import transport_for
 from steersman.client.credentials import Credentials, StaticCredentials
 from steersman.client.discovery import Discovery
-from steersman.client.discovery_order import discover_config
 from steersman.client.identity import credentials_for
 from steersman.client.installing import install
 from steersman.client.reads import MetadataReader
@@ -151,7 +150,9 @@ class Connecting:
         self._client: Client | None = None
 
     async def _connect(self) -> Client:
-        config = self._config or discover_config(kubeconfig=self._kubeconfig, context=self._context)
+        from steersman.client.discovery_order import discover_config  # noqa: PLC0415 - not all clients have a kubeconfig
+
+        config = discover_config(self._config, kubeconfig=self._kubeconfig, context=self._context)
         options = self._options
         options.setdefault("namespace", config.namespace)
         credentials = credentials_for(config)
