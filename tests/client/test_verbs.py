@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from samples.site import GROUP, Port, Route, Site, SiteStatus, ThinSite, site
+from samples.site import GROUP, Port, Route, Site, SiteSpec, SiteStatus, ThinSite, site
 from steersman import (
     AlreadyExists,
     Client,
@@ -22,7 +22,7 @@ from steersman import (
     Unstructured,
     retry_on_conflict,
 )
-from steersman.client import KindNotServed, NotAnIntent, PartialObject
+from steersman.client import KindNotServed, NotAnIntent, NotNew, PartialObject
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.authentication_v1 import TokenRequest, TokenRequestSpec
 from steersman.kinds.autoscaling_v1 import Scale
@@ -345,3 +345,50 @@ async def test_metadata_only(client, namespace):
     read = await client.metadata.get(Pod, pod.key)
     assert read.metadata.labels == {"a": "b"}
     assert (await client.metadata.list(Pod, namespace=namespace)).items[0].metadata.name == "p"
+
+
+async def test_several_managers_apply_parts_of_one_object(client, namespace, sites):
+    """An intent need not be whole: what it leaves out belongs to somebody else."""
+    await client.apply(site("parts", namespace, replicas=2), field_manager="owner")
+    part = Site.only(metadata=ObjectMeta(name="parts", namespace=namespace), spec=SiteSpec.only(mode="dynamic"))
+    applied = await client.apply(part, field_manager="mode-manager", force=True)
+    assert (applied.spec.mode, applied.spec.replicas, applied.spec.image) == ("dynamic", 2, "nginx:1.27")
+    status = Site.only(metadata=ObjectMeta(name="parts", namespace=namespace), status=SiteStatus(ready_replicas=2))
+    reported = await client.apply(status, field_manager="status-manager", subresource="status")
+    assert reported.status.ready_replicas == 2
+
+
+async def test_a_status_that_the_server_would_ignore_is_warned_of(engine, namespace, sites):
+    seen = []
+    async with engine.client(field_manager="tests", on_warning=seen.append) as client:
+        made = await client.create(site("warned", namespace))
+        made.status = SiteStatus(ready_replicas=1)
+        await client.update(made)
+        assert f"update Site {namespace}/warned: the server ignores the status here" in str(seen.pop())
+        read = await client.get(Site, f"{namespace}/warned")
+        read.status = SiteStatus(ready_replicas=1)
+        read = (await client.save(read)).object
+        read.spec.replicas = 3
+        await client.update(read)
+        assert seen == []
+
+
+async def test_mistakes_are_named(client, namespace, sites):
+    made = await client.create(site("named", namespace))
+    with pytest.raises(NotNew, match="it is there already"):
+        await client.create(made)
+    with pytest.raises(TypeError, match="is no key"):
+        await client.get(Site, None)
+    with pytest.raises(TypeError, match="write MergePatch"):
+        await client.patch(Site, made.key, {"spec": {}})
+    with pytest.raises(TypeError, match="Unstructured"):
+        await client.list("Site")
+    with pytest.raises(Invalid, match="unknown field") as refused:
+        await client.patch(Site, made.key, MergePatch({"spec": {"min_replicas": 2}}), field_validation="Strict")
+    assert "creationTimestamp" not in str(refused.value)  # the server repeats the whole object: it may be a Secret
+
+
+async def test_a_misspelled_option_is_refused(engine):
+    with pytest.raises(TypeError, match="no option namespce; its options are"):
+        async with engine.client(namespce="x"):
+            pass

@@ -306,3 +306,34 @@ def test_a_condition_is_typed():
     condition = decode(Condition, b'{"type":"Ready","status":"Maybe","reason":"R"}')
     assert condition.status == "Maybe"
     assert condition.message == ""
+
+
+def test_slips_in_a_constructor_are_named():
+    class Slipped(Struct):
+        image: str
+        min_replicas: int = 1
+
+    with pytest.raises(TypeError, match=r"has no field imagee; did you mean image\?"):
+        Slipped(imagee="x")
+    with pytest.raises(TypeError, match=r"has no field minReplicas; did you mean min_replicas\?"):
+        Slipped(image="x", minReplicas=3)
+    with pytest.raises(TypeError, match="takes its fields by name"):
+        Slipped("x")
+
+
+def test_only_is_an_intent_with_nothing_else():
+    class Whole(Struct):
+        image: str
+        replicas: int = 1
+        items: list[str] = []  # noqa: RUF012 - copied for each struct
+
+    assert encode(Whole.only(replicas=1)) == b'{"replicas":1}'
+    with pytest.raises(TypeError, match="has no field imag"):
+        Whole.only(imag="x")
+
+
+def test_a_value_without_a_type_is_refused():
+    with pytest.raises(TypeError, match="write replicas: int = 3"):
+
+        class Untyped(Struct):
+            replicas = 3

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from steersman.client.bindings import Attempt
+from steersman.client.checks import NotNew, PartialObject
 from steersman.client.client import Client, ClientOptions, Connecting
 from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, Impersonation, TokenFile
 from steersman.client.credentials import Credentials, CredentialsError
@@ -36,7 +37,7 @@ from steersman.client.results import (
 from steersman.client.retries import RateLimit, RetryPolicy, retry_on_conflict
 from steersman.client.secrecy import Hidden
 from steersman.client.watches import Watch
-from steersman.client.writes import MergePatch, NotAnIntent, PartialObject, Patch, StrategicPatch
+from steersman.client.writes import MergePatch, NotAnIntent, Patch, PatchTarget, StrategicPatch
 
 if TYPE_CHECKING:
     from steersman.client.discovery_order import discover_config
@@ -79,9 +80,11 @@ __all__ = [
     "Modified",
     "NotAnIntent",
     "NotEstablished",
+    "NotNew",
     "Outcome",
     "PartialObject",
     "Patch",
+    "PatchTarget",
     "RateLimit",
     "Reader",
     "RetryPolicy",

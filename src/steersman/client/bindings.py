@@ -102,7 +102,10 @@ def bind_class(cls: type[Object]) -> Binding[Any]:
     """The binding of a typed kind."""
     options = getattr(cls, "__resource__", None)
     if options is None:
-        raise TypeError(f'{cls.__qualname__} has no kind: give the class group="..." and version="..."')
+        raise TypeError(
+            f"{getattr(cls, '__name__', cls)!r} is no kind: use a class declared with group= and version=, "
+            'Kind("group/version", "Kind"), or for a tree of JSON an Unstructured'
+        )
     return Binding(
         cls.gvk(), options.plural, namespaced=options.namespaced, decode=lambda raw: _checked(decode(cls, raw))
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -65,6 +66,9 @@ class Client(Saver):
         server: str = "",
         **options: Unpack[ClientOptions],
     ) -> None:
+        if unknown := options.keys() - ClientOptions.__annotations__.keys():
+            known = ", ".join(ClientOptions.__annotations__)
+            raise TypeError(f"a client has no option {', '.join(sorted(unknown))}; its options are {known}")
         session = Session(
             transport,
             credentials or StaticCredentials(),
@@ -102,6 +106,17 @@ class Client(Saver):
         the service account of the Pod we run in. ``options`` are those of `Client`.
         """
         return Connecting(cls, config, kubeconfig, context, options)
+
+    def over(self, wrap: Callable[[Transport], Transport]) -> Self:
+        """The same client with something between it and its transport: ``client.over(Recording)``.
+
+        User, options and what is known of the server's kinds are shared; closing either closes the transport that it
+        has.
+        """
+        client = copy.copy(self)
+        client._session = self._session.over(wrap(self._session.transport))  # noqa: SLF001 - its own
+        client.metadata = MetadataReader(client._session, self.discovery, namespace=self.namespace)  # noqa: SLF001
+        return client
 
     async def request(self, method: str, path: str, *, body: bytes | None = None, accept: str = "*/*") -> bytes:
         """Send any request and give back the body: for endpoints that are no resources, ``/version`` or ``/metrics``."""

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
+from steersman.client.missing import KindNotServed
 from steersman.client.results import Added, Modified
 from steersman.client.writes import Writer
 from steersman.objects import GroupKind, Kind, Object, Unstructured
-from steersman.objects.errors import ApiError, NotFound
+from steersman.objects.errors import ApiError
 
 CUSTOM_RESOURCE_DEFINITION = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
 
@@ -63,7 +64,7 @@ async def _wait_until_served(client: Writer, cls: type[Object]) -> None:
     while True:
         try:
             await client.list(cls, namespace="default", fields={"metadata.name": "-"})
-        except NotFound:
+        except KindNotServed:
             await asyncio.sleep(0.02)
         else:
             return

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from steersman.objects import GroupVersionKind
-from steersman.objects.errors import NotFound
+from steersman.objects.errors import StatusError
 from steersman.objects.status import Status
 
 
-class KindNotServed(NotFound):
-    """The server does not know the kind at all: its CustomResourceDefinition is missing."""
+class KindNotServed(StatusError):
+    """The server does not know the kind at all: its CustomResourceDefinition is missing.
 
-    def _hint(self) -> str:
-        return ""
+    Not a `NotFound`: "it is gone already" is no answer where nothing of the kind can ever have been.
+    """
 
 
 def kind_not_served(kind: GroupVersionKind, server: str) -> KindNotServed:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from steersman.client.bindings import Attempt, Binding, bind_class
+from steersman.client.checks import check_key
 from steersman.client.discovery import Discovery
 from steersman.client.results import ListOf, Undecodable
 from steersman.client.session import Session
@@ -123,6 +124,7 @@ class Reading:
 
     def _key(self, binding: Binding[Any], key: KeyLike) -> Key:
         """Read a key, filling in the client's namespace for a bare name."""
+        check_key(binding.gvk.kind, key)
         namespace, name = Key.parse(key) if isinstance(key, str) else key
         if not name:
             raise ValueError(f"{binding.gvk.kind}: the name is empty; use list to read all of them")

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from steersman.client.bindings import AnyObject, Binding, encode_any
+from steersman.client.bindings import AnyObject, Attempt, Binding, encode_any
+from steersman.client.checks import check_constraints, check_whole
 from steersman.client.results import Outcome
 from steersman.client.retries import retry_on_conflict
 from steersman.client.writes import Writer
@@ -85,7 +86,12 @@ class Saver(Writer):
         status_changed, object_changed = "status" in changed, bool(changed - {"status"})
         saved = obj
         if object_changed or (status_changed and not split):
-            saved = await self.update(obj)
+            key = self._key(binding, obj.key)
+            tried = Attempt("update", binding.gvk, key)
+            check_whole(obj, tried)
+            if self._validate:
+                check_constraints(obj, tried)
+            saved = await self._put(binding, key, encode_any(obj), "")
         if status_changed and split:
             saved = await self._save_status(binding, saved, obj, wanted.get("status"))
         return Outcome("updated" if object_changed or status_changed else "unchanged", saved)

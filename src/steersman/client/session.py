@@ -10,6 +10,7 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -75,6 +76,16 @@ class Session:
         self._timeout = timeout
         self.server = server
         self._on_warning = on_warning
+
+    def warn(self, text: str, tried: Attempt) -> None:
+        """Tell of what is allowed and hardly meant."""
+        self._on_warning(ServerWarning(text, str(tried)))
+
+    def over(self, transport: Transport) -> Session:
+        """The same user and the same limits, over another transport."""
+        session = copy.copy(self)
+        session.transport = transport
+        return session
 
     async def send(self, request: Request, *, tried: Attempt) -> bytes:
         """Send and give back the body of a successful answer."""
@@ -169,7 +180,7 @@ class Session:
         try:
             if warnings := response.headers.getall("Warning", ()):
                 for text in parse_warnings(warnings):
-                    self._on_warning(ServerWarning(text, str(tried)))
+                    self.warn(text, tried)
             if not 200 <= response.status < 300:
                 refusal = await self._refusal(response, tried)
         except BaseException:

@@ -9,7 +9,7 @@ Guarantees
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypeVar, cast, overload
+from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -18,21 +18,19 @@ from steersman.client.bindings import (
     Attempt,
     Binding,
     encode_any,
-    read_in_part,
     resource_version_of,
     uid_of,
     was_read,
 )
+from steersman.client.checks import STATUS_IGNORED, check_constraints, check_new, check_whole, ignored_status
 from steersman.client.reads import Fields, KeyLike, Labels, Reader, selector_text
 from steersman.objects import (
     Key,
     Kind,
     Object,
-    Resource,
     Unstructured,
     as_read,
     decode,
-    raw_of,
     replace,
     set_owner,
     to_json,
@@ -57,10 +55,6 @@ Tree: TypeAlias = dict[str, Any]
 _JSON_BODY = (("Accept", JSON), ("Content-Type", JSON))
 
 
-class PartialObject(ApiError):
-    """An update was asked for with an object that holds less than the server does."""
-
-
 class NotAnIntent(ApiError):
     """An apply was asked for with an object that was read from the server."""
 
@@ -81,13 +75,28 @@ Patch: TypeAlias = MergePatch | StrategicPatch | JsonPatch
 
 
 def _encode_patch(patch: Patch) -> tuple[str, bytes]:
-    match patch:
+    given: object = patch  # not all programs are type-checked
+    match given:
         case MergePatch(tree):
             return MERGE_PATCH, msgspec.json.encode(tree)
         case StrategicPatch(tree):
             return STRATEGIC_MERGE_PATCH, msgspec.json.encode(tree)
         case JsonPatch():
-            return JSON_PATCH, patch.encode()
+            return JSON_PATCH, given.encode()
+        case _:
+            raise TypeError(
+                f"{type(given).__name__} is no patch; write MergePatch({{...}}), StrategicPatch or JsonPatch"
+            )
+
+
+class PatchTarget(TypedDict, total=False):
+    """What of an object is patched, and how strictly."""
+
+    #: One that speaks of the same kind, as ``status`` does; see `Client.patch_subresource` for others.
+    subresource: str
+    dry_run: bool
+    #: What the server does about fields it does not know; a slip of the pen is one.
+    field_validation: FieldValidation | None
 
 
 class Writer(Reader):
@@ -103,27 +112,23 @@ class Writer(Reader):
         kind = type(obj)
         return self._bindings.get(kind) or await self._bind(kind)
 
-    def _check(self, obj: Object | Unstructured) -> None:
-        """Refuse what our own type forbids, unless it was so already when the object was read."""
-        if not self._validate or not isinstance(obj, Resource):
-            return
-        from steersman.schemas.checking import problems, validate  # noqa: PLC0415 - only writers of our own kinds pay
-
-        ours = cast("Object", obj)
-        found = problems(ours)
-        if found and (before := raw_of(ours)) is not None:
-            earlier = set(problems(decode(type(ours), before)))
-            found = [problem for problem in found if problem not in earlier]
-        if found:
-            validate(ours)
+    def _check(
+        self, obj: Object | Unstructured, tried: Attempt, *, intent: bool = False, subresource: str = ""
+    ) -> None:
+        if self._validate:
+            check_constraints(obj, tried, intent=intent, subresource=subresource)
+        if not subresource and not intent and ignored_status(obj):
+            self._session.warn(STATUS_IGNORED, tried)
 
     async def create(
         self, obj: AnyObject, *, dry_run: bool = False, field_validation: FieldValidation | None = None
     ) -> AnyObject:
         """Create an object and give back what the server made of it. Without a namespace it goes to the client's."""
         binding = await self._bind_object(obj)
-        self._check(obj)
-        key = Key(obj.key.namespace or self.namespace, obj.key.name)
+        key = Key(obj.key.namespace or self.namespace if binding.namespaced else "", obj.key.name)
+        tried = Attempt("create", binding.gvk, key)
+        check_new(obj, tried)
+        self._check(obj, tried)
         options = CreateOptions(
             dry_run=dry_run,
             field_manager=self._field_manager,
@@ -136,7 +141,6 @@ class Writer(Reader):
             headers=_JSON_BODY,
             body=encode_any(obj),
         )
-        tried = Attempt("create", binding.gvk, key)
         return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
 
     async def create_subresource(
@@ -182,12 +186,9 @@ class Writer(Reader):
         """Replace an object by what was read plus what was changed. A newer state on the server is a `Conflict`."""
         binding = await self._bind_object(obj)
         key = self._key(binding, obj.key)
-        if read_in_part(obj):
-            raise PartialObject(
-                f"{Attempt('update', binding.gvk, key)!s}: it was read in part (metadata only, or through a transform), so an update "
-                "would delete the rest; use patch or apply, or read it whole with client.get"
-            )
-        self._check(obj)
+        tried = Attempt("update", binding.gvk, key)
+        check_whole(obj, tried)
+        self._check(obj, tried, subresource=subresource)
         body = encode_any(obj)
         return await self._put(binding, key, body, subresource, dry_run=dry_run, field_validation=field_validation)
 
@@ -219,26 +220,25 @@ class Writer(Reader):
 
     @overload
     async def patch(
-        self, kind: type[ObjectT], key: KeyLike, patch: Patch, *, subresource: str = ..., dry_run: bool = ...
+        self, kind: type[ObjectT], key: KeyLike, patch: Patch, **options: Unpack[PatchTarget]
     ) -> ObjectT: ...
     @overload
-    async def patch(
-        self, kind: Kind, key: KeyLike, patch: Patch, *, subresource: str = ..., dry_run: bool = ...
-    ) -> Unstructured: ...
+    async def patch(self, kind: Kind, key: KeyLike, patch: Patch, **options: Unpack[PatchTarget]) -> Unstructured: ...
 
-    async def patch(
-        self, kind: type[Any] | Kind, key: KeyLike, patch: Patch, *, subresource: str = "", dry_run: bool = False
-    ) -> Any:
+    async def patch(self, kind: type[Any] | Kind, key: KeyLike, patch: Patch, **options: Unpack[PatchTarget]) -> Any:
         """Change part of an object: ``await client.patch(Site, key, MergePatch({"spec": {"replicas": 3}}))``.
 
-        ``subresource`` is for those that speak of the same kind, as ``status`` does; see `patch_subresource` for others.
+        Options: ``subresource``, ``dry_run`` and ``field_validation``.
         """
         binding = await self._bind(kind)
         media_type, body = _encode_patch(patch)
-        options = PatchOptions(
-            dry_run=dry_run, field_manager=self._field_manager, field_validation=self._field_validation
+        sent = PatchOptions(
+            dry_run=options.get("dry_run", False),
+            field_manager=self._field_manager,
+            field_validation=options.get("field_validation") or self._field_validation,
         )
-        return await self._patch(binding, self._key(binding, key), media_type, body, options, subresource, "patch")
+        subresource = options.get("subresource", "")
+        return await self._patch(binding, self._key(binding, key), media_type, body, sent, subresource, "patch")
 
     async def _patch(
         self,
@@ -333,7 +333,7 @@ class Writer(Reader):
             )
         if owner is not None:
             obj = self._owned(obj, owner, key)
-        self._check(obj)
+        self._check(obj, Attempt("apply", binding.gvk, key), intent=True, subresource=subresource)
         options = PatchOptions(
             dry_run=dry_run, field_manager=manager, field_validation=self._field_validation, force=force or None
         )

@@ -62,7 +62,7 @@ class StatusError(ApiError):
 
     def _said(self) -> tuple[str, list[str]]:
         """Return the server's sentence, and the causes that deserve a line of their own."""
-        message = self.status.message.strip() or "the server gave no reason"
+        message = _shortened(self.status.message.strip()) or "the server gave no reason"
         # an unexpected answer of an unknown server may come as a page of text
         if len(message) > _MESSAGE_MAX:
             message = message[:_MESSAGE_MAX] + "..."
@@ -76,8 +76,16 @@ class StatusError(ApiError):
 _MESSAGE_MAX = 8192
 
 
+# A server that refuses a patch repeats the whole object, which may be a Secret.
+_WHOLE_OBJECT = re.compile(r'Invalid value: "\{.*\}":', re.DOTALL)
+
+
+def _shortened(message: str) -> str:
+    return _WHOLE_OBJECT.sub("Invalid value:", message)
+
+
 def _cause_line(cause: StatusCause) -> str:
-    text = cause.message or cause.reason
+    text = _shortened(cause.message or cause.reason)
     return f"{cause.field}: {text}" if cause.field else text
 
 

@@ -17,11 +17,12 @@ import types
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from itertools import repeat
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, dataclass_transform, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, dataclass_transform, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Raw
 
+from steersman.objects.misuse import check_body, construction_error
 from steersman.objects.options import ResourceOptions, resource_options
 from steersman.objects.origins import ORIGIN_KEY, next_origin
 
@@ -181,6 +182,7 @@ class StructMeta(msgspec.StructMeta):
             frozen = keywords.pop("frozen", False)
             rules = keywords.pop("rules", ())
             fields = _Fields(namespace)
+            check_body(name, namespace, fields.annotations, rules)
             described = resource_options(name, bases, keywords)
             if described is not None:
                 _declare_identity(fields, described)
@@ -207,10 +209,14 @@ class StructMeta(msgspec.StructMeta):
 
         def __call__(cls, *args, **kwargs):  # noqa: ANN002, ANN003, ANN204, N805
             """Construct, refusing to leave out what the type requires."""
-            if missing := cls.__required__ - kwargs.keys():
-                names = ", ".join(sorted(missing))
-                raise TypeError(f"{cls.__name__}(...) needs {names}: the type gives no default for it")
-            return super().__call__(*args, **kwargs)
+            if args or not cls.__required__ <= kwargs.keys():
+                raise construction_error(cls, args, kwargs)
+            try:
+                return super().__call__(**kwargs)
+            except TypeError:
+                if kwargs.keys() <= set(cls.__struct_fields__):
+                    raise
+            raise construction_error(cls, args, kwargs)
 
 
 def _inherit(bases: tuple[type, ...], attribute: str) -> dict[str, Any]:
@@ -266,6 +272,18 @@ class Struct(msgspec.Struct, metaclass=StructMeta):
 
     #: Fields that ``repr`` leaves out because they would bury the others.
     __unshown__: ClassVar[frozenset[str]] = frozenset({"_origin"})
+
+    @classmethod
+    def only(cls, **fields: Any) -> Self:
+        """An intent with these fields alone: nothing is required, and no default is filled in.
+
+        For server-side apply by several managers, each of which owns its own part of an object:
+        ``Site.only(metadata=ObjectMeta(name="home"), spec=SiteSpec.only(replicas=3))``.
+        """
+        left_out = {name: UNSET for name in cls.__struct_fields__ if name not in {"_origin", "api_version", "kind"}}
+        if not fields.keys() <= left_out.keys():
+            raise construction_error(cls, (), fields)
+        return cls(**(left_out | fields))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"

@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from steersman.testing.assembly import running_cluster
 from steersman.testing.cluster import Cluster
@@ -30,7 +30,7 @@ from steersman.testing.loop_thread import LoopThread
 from steersman.testing.parts import ApiServer, ControllerManager, EtcdMember
 
 if TYPE_CHECKING:
-    from steersman.client import Client
+    from steersman.client import Client, ClientOptions
 
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ class Engine:
             raise EngineError("this engine has no controller manager: use Engine.start(controller_manager=True)")
         return manager
 
-    def client(self, **options: Any) -> AbstractAsyncContextManager[Client]:
+    def client(self, **options: Unpack[ClientOptions]) -> AbstractAsyncContextManager[Client]:
         """A client of the (first) API server: ``async with engine.client() as client:``; options as for `Client`."""
         from steersman.client import Client  # noqa: PLC0415 - an engine without a client does not pay for one
 

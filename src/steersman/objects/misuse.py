@@ -1,0 +1,42 @@
+"""What to say when a struct class is declared or used in a way that cannot be meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_PLAIN = (bool, int, float, str, list, dict, tuple, set, type(None))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint at the nearest known name; empty if none is near."""
+    import difflib  # noqa: PLC0415 - only those who slip pay for it
+
+    # `minReplicas` is nearest to `min_replicas`: the wire's spelling is the usual slip
+    spelled = {candidate.replace("_", "").lower(): candidate for candidate in known}
+    near = difflib.get_close_matches(name.replace("_", "").lower(), spelled, n=1)
+    return f"; did you mean {spelled[near[0]]}?" if near else ""
+
+
+def construction_error(cls: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> TypeError:
+    """Explain why ``cls(*arguments, **keywords)`` makes no struct."""
+    name = cls.__name__
+    fields = [field for field in cls.__struct_fields__ if field != "_origin"]
+    if arguments:
+        return TypeError(
+            f"{name}(...) takes its fields by name: write {name}({', '.join(f'{f}=...' for f in fields[:2])})"
+        )
+    if unknown := [keyword for keyword in keywords if keyword not in fields]:
+        hint = did_you_mean(unknown[0], fields) or f"; its fields are {', '.join(fields)}"
+        return TypeError(f"{name}(...) has no field {unknown[0]}{hint}")
+    missing = ", ".join(sorted(cls.__required__ - keywords.keys()))
+    return TypeError(f"{name}(...) needs {missing}: the type gives no default for it")
+
+
+def check_body(name: str, namespace: Mapping[str, Any], annotations: Mapping[str, Any], rules: Any) -> None:
+    """Refuse a class body in which something would silently not become a field, or a rule not a rule."""
+    for field, value in namespace.items():
+        if type(value) in _PLAIN and field not in annotations and not field.startswith("_"):
+            raise TypeError(f"class {name}: {field} has no type; write {field}: {type(value).__name__} = {value!r}")
+    if not isinstance(rules, (tuple, list)):
+        raise TypeError(f"class {name}: rules is a tuple; write rules=({rules!r},)")
