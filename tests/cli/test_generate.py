@@ -42,15 +42,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with a module of resource classes in it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    for name in ("cli_sample", "cli_broken"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in [name for name in sys.modules if name.startswith("cli_")]:
+        monkeypatch.delitem(sys.modules, name)
     (tmp_path / "cli_sample.py").write_text(SITE, encoding="utf-8")
     return tmp_path
 
 
-def failure(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def failure(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) -> str:
     """Run a command that fails; it must say so in one line."""
-    assert main(arguments) == 1
+    assert main(arguments) == code
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.count("\n") == 1
@@ -143,19 +143,27 @@ def test_models_failures(here: Path, capsys: pytest.CaptureFixture[str]) -> None
     (here / "binary").write_bytes(b"\xff\xfe")
     output = ("-o", "models")
     for arguments, said in [
-        ((), "either --from-server, or files"),
-        (("--from-server", "x.yaml"), "either --from-server, or files"),
         (("missing.yaml",), "cannot read missing.yaml: No such file or directory"),
         (("binary",), "not UTF-8"),
         (("broken.yaml",), "broken.yaml is neither YAML nor JSON"),
         (("list.yaml",), "holds a list where an object is expected"),
         (("pod.yaml",), "no CRD and no OpenAPI v3 document in pod.yaml"),
         (("old.yaml",), "convert it to apiextensions.k8s.io/v1"),
-        ((str(GADGET), "--group-version", "a/b/c"), "'a/b/c' is not an apiVersion"),
         ((str(GADGET), "--group-version", "a/v1"), "found no kind of a/v1"),
-        (("--from-server", "--own"), "--own needs the CRD itself"),
     ]:
         assert said in failure(capsys, "generate", "models", *arguments, *output)
+    assert not (here / "models").exists()
+
+
+def test_models_misuse(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be meant, whatever the files hold, is told apart by the exit code."""
+    for arguments, said in [
+        ((), "either --from-server, or files"),
+        (("--from-server", "x.yaml"), "either --from-server, or files"),
+        (("--from-server", "--own"), "--own needs the CRD itself"),
+        ((str(GADGET), "--group-version", "a/b/c"), "'a/b/c' is not an apiVersion"),
+    ]:
+        assert said in failure(capsys, "generate", "models", *arguments, "-o", "models", code=2)
     assert not (here / "models").exists()
 
 
@@ -169,17 +177,77 @@ def test_crds_of_a_module(here: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["generate", "crds", "cli_sample:Site", "-o", "crds/site.yaml", "--check"]) == 0
 
 
+def test_crds_of_a_package(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All modules below a package count, also those that it does not import; its program is not run."""
+    package = here / "cli_package"
+    (package / "inner").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text("raise SystemExit('a program')", encoding="utf-8")
+    (package / "api.py").write_text(SITE, encoding="utf-8")
+    (package / "inner" / "__init__.py").write_text("from cli_package.api import Site", encoding="utf-8")
+    (package / "inner" / "more.py").write_text(SITE.replace("cli.example", "more.example"), encoding="utf-8")
+    assert main(["generate", "crds", "cli_package"]) == 0
+    found = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert [crd["metadata"]["name"] for crd in found] == [
+        "pages.cli.example.com",
+        "sites.cli.example.com",
+        "pages.more.example.com",
+        "sites.more.example.com",
+    ]
+    assert main(["generate", "crds", "cli_package.inner"]) == 0
+    assert capsys.readouterr().out.count("kind: CustomResourceDefinition") == 2
+
+
 def test_crds_failures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "cli_broken.py").write_text("x = 1\nraise ValueError('oh no')\n", encoding="utf-8")
+    (here / "cli_lacking.py").write_text("\nimport cli_elsewhere\n", encoding="utf-8")
     for arguments, said in [
         (("cli_missing",), "No module named 'cli_missing'; run this in the directory that holds it"),
-        (("cli_broken",), "cli_broken.py, line 2"),
+        (("cli_sample.api",), "'cli_sample' is not a package; run this in the directory that holds it"),
+        (("cli_lacking",), "No module named 'cli_elsewhere'; install what it imports first"),
+        (("cli_lacking",), "cli_lacking.py, line 2)"),
+        (("cli_broken",), "cannot import cli_broken: ValueError: oh no ("),
+        (("cli_broken",), "cli_broken.py, line 2); correct it first"),
         (("json",), "json defines no resource class"),
         (("cli_sample:Nothing",), "cli_sample has no resource class Nothing; it has Page, Site"),
-        (("cli_sample", "--check"), "--check compares with a file"),
         (("steersman.kinds.apps_v1",), "no domain with a dot"),
     ]:
         assert said in failure(capsys, "generate", "crds", *arguments)
+
+
+def test_a_module_that_does_not_compile(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The place is the module's own line, also when another module imports it; nothing of Python's machinery shows."""
+    (here / "cli_broken.py").write_text("x = 1\nx = = 2\n", encoding="utf-8")
+    (here / "cli_lacking.py").write_text("import cli_broken\n", encoding="utf-8")
+    for module in ("cli_broken", "cli_lacking"):
+        said = failure(capsys, "generate", "crds", module)
+        place = f"({here / 'cli_broken.py'}, line 2); correct it first\n"
+        assert said == f"steersman: cannot import {module}: SyntaxError: invalid syntax {place}"
+
+
+def test_crds_misuse(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(here / "src"))
+    for arguments, said in [
+        (("cli_sample", "--check"), "--check compares with a file"),
+        (("cli_sample:",), "cli_sample: names no class: write cli_sample for all of them, or cli_sample:NAME"),
+        ((":Site",), "':Site' is no module's name"),
+        ((".api",), ".api is no module's name: write one such as myoperator.api"),
+        (("app/api.py",), "app/api.py is a file: name the module app.api\n"),
+        (("./app/api.py:Site",), "name the module app.api:Site\n"),
+        (("app/__init__.py",), "name the module app\n"),
+        (("app/",), "name the module app\n"),
+        (("src/app/api.py",), "name the module app.api\n"),
+        (("cli_sample.py",), "name the module cli_sample\n"),
+        ((str(here / "app" / "api.py"),), "name the module app.api\n"),
+    ]:
+        assert said in failure(capsys, "generate", "crds", *arguments, code=2)
+
+
+def test_the_help_promises_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Typed resources for the Kubernetes API: models from schemas, and CRDs from resource classes." in said
 
 
 async def test_models_of_a_server(here: Path, engine: Engine, crd_group: str, capsys: Any) -> None:
@@ -195,7 +263,11 @@ async def test_models_of_a_server(here: Path, engine: Engine, crd_group: str, ca
         while await asyncio.to_thread(main, command):
             pass  # OpenAPI is published some time after the kind is served
     assert "Kubernetes v1.36" in capsys.readouterr().err
-    assert "class GadgetSpec(Struct):" in (here / "models" / name).read_text(encoding="utf-8")
+    text = (here / "models" / name).read_text(encoding="utf-8")
+    assert "class GadgetSpec(Struct):" in text
+    (here / "gadget.json").write_text(json.dumps(crd), encoding="utf-8")
+    assert main(["generate", "models", "gadget.json", "--group-version", f"{crd_group}/v1", "-o", "filed"]) == 0
+    assert (here / "filed" / name).read_text(encoding="utf-8") == text
 
 
 async def test_server_failures(here: Path, engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:

@@ -136,8 +136,6 @@ REFUSED = [
     ((Site, site(scope="Cluster")), "its scope is 'Cluster', and that of Site 'Namespaced'"),
     ((Site, site(plural="sitez")), "its plural is 'sitez'"),
     ((site(storage=True, group="nodots"),), 'group="nodots" is no domain with a dot'),
-    ((site(storage=True, version="V1"),), 'version "V1" is no name for an API'),
-    ((site(storage=True, kind="Si_te"),), 'plural "si_tes" is no name'),
     ((site(storage=True, deprecated="two\nlines"),), "one line of at most 256 characters"),
     (
         (site(storage=True, scale=Scale()),),

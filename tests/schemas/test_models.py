@@ -192,6 +192,17 @@ def test_owners_keep_their_defaults_rules_and_columns(load: Any) -> None:
     assert own.Gadget.__resource__.selectable_fields == (".spec.mode",)
 
 
+def test_the_servers_version_is_told_of_kubernetes_own_types_alone() -> None:
+    """A CRD says the same on every server, so its models do not change with the server's version."""
+    source = Target(source="Kubernetes v1.2.3")
+    for text in write_models(read_crds([GADGET]), source).values():
+        assert "v1.2.3" not in text
+    gvk = [{"group": "apps", "version": "v1", "kind": "A"}]
+    node = {"type": "object", "x-kubernetes-group-version-kind": gvk, "properties": {"metadata": {}}}
+    (text,) = write_models(read_openapi([openapi({"io.k8s.api.apps.v1.A": node})]), source).values()
+    assert "from Kubernetes v1.2.3: do not edit" in text
+
+
 def test_the_order_of_reading_does_not_matter() -> None:
     """The same CRD, its entries in another order, gives the same text."""
     backwards = json.loads(json.dumps(GADGET), object_pairs_hook=lambda pairs: dict(reversed(pairs)))

@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except Failure as failure:
         print(f"steersman: {failure}", file=sys.stderr)
-        return 1
+        return failure.exit_code
     except KeyboardInterrupt:
         print("steersman: interrupted", file=sys.stderr)
         return 130
@@ -33,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="steersman", description="Controllers and typed resources for the Kubernetes API."
+        prog="steersman",
+        description="Typed resources for the Kubernetes API: models from schemas, and CRDs from resource classes.",
     )
     parser.add_argument("--version", action="version", version=f"steersman {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -70,9 +71,14 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_crds(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Write the CRDs of the resource classes in Python modules, as YAML."
+    parser.description = (
+        "Write the CRDs of the resource classes in Python modules, and in all modules of packages, as YAML."
+    )
     parser.add_argument(
-        "modules", nargs="+", metavar="MODULE[:NAME]", help="a module with resource classes, or one class of it"
+        "modules",
+        nargs="+",
+        metavar="MODULE[:NAME]",
+        help="a module or package with resource classes, or one class of it",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="where the YAML goes; otherwise the standard output")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if FILE is missing or differs")

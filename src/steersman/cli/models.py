@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from steersman.cli.failure import Failure
+from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import read_documents, say, write_files
 from steersman.kinds import all_group_versions, class_of_definition
 from steersman.objects import GroupVersion
@@ -29,9 +29,9 @@ def generate_models(
 ) -> int:
     """Write the models of everything that was asked for; the result is an exit code."""
     if bool(files) == from_server:
-        raise Failure("say where the schemas are: either --from-server, or files with CRDs or OpenAPI v3 documents")
+        raise Misuse("say where the schemas are: either --from-server, or files with CRDs or OpenAPI v3 documents")
     if own and from_server:
-        raise Failure("--own needs the CRD itself, which OpenAPI does not hold: kubectl get crd NAME -o yaml > FILE")
+        raise Misuse("--own needs the CRD itself, which OpenAPI does not hold: kubectl get crd NAME -o yaml > FILE")
     wanted = _group_versions(group_versions)
     try:
         if from_server:
@@ -57,7 +57,7 @@ def _group_versions(texts: Iterable[str] | None) -> set[GroupVersion] | None:
     try:
         return {GroupVersion.parse(text) for text in texts}
     except ValueError as error:
-        raise Failure(f"--group-version: {error}") from error
+        raise Misuse(f"--group-version: {error}") from error
 
 
 def _of_server(kubeconfig: str | None, context: str | None, wanted: set[GroupVersion] | None) -> tuple[Catalog, str]:

@@ -1,19 +1,32 @@
-"""What a class says about its kind: the options of ``class Site(Resource[...], group=..., version=...)``."""
+"""What a class says about its kind: the options of ``class Site(Resource[...], group=..., version=...)``.
+
+Guarantees: an option that no server would take for what it should be is a TypeError when the class is defined, which
+names the class, the option and what to write instead.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import re
+from typing import Any, Final, Literal, cast, get_args
 
 import msgspec
 
 Scope = Literal["Namespaced", "Cluster"]
+ColumnType = Literal["integer", "number", "string", "boolean", "date"]
+
+#: RFC 1035: what versions, plurals and other names in an API path look like.
+_LABEL: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
+_LABEL_MAX: Final = 63
+#: RFC 1123: groups. The dot that a CRD's group needs is the CRD's business: built-in groups such as apps have none.
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_SUBDOMAIN_MAX: Final = 253
 
 
 class PrinterColumn(msgspec.Struct, frozen=True, kw_only=True):
     """A column of ``kubectl get``: ``PrinterColumn(name="Ready", type="integer", json_path=".status.readyReplicas")``."""
 
     name: str
-    type: Literal["integer", "number", "string", "boolean", "date"]
+    type: ColumnType
     json_path: str
     description: str = ""
     format: str = ""
@@ -85,7 +98,108 @@ def resource_options(class_name: str, bases: tuple[type, ...], keywords: dict[st
         )
     if "version" not in keywords or "group" not in keywords:
         raise TypeError(f'class {class_name}: say both, such as group="web.example.com", version="v1"')
-    kind = keywords.pop("kind", class_name)
+    kind: Any = keywords.pop("kind", class_name)
+    check = _Checks(class_name)
+    check.group(
+        keywords["group"], of_a_resource=any(getattr(parent, "__generic_resource__", False) for parent in bases)
+    )
+    check.label("version", keywords["version"], example="v1")
+    check.kind(kind)
     singular = keywords.pop("singular", kind.lower())
-    plural = keywords.pop("plural", None) or plural_of(kind)
+    plural = keywords.pop("plural", plural_of(kind))
+    check.label("plural", plural, example=plural_of(kind))
+    check.label("singular", singular, example=kind.lower())
+    check.presentation(keywords)
     return ResourceOptions(kind=kind, plural=plural, singular=singular, **keywords)
+
+
+class _Checks:
+    """Refuses options that would only fail later, somewhere else, or not at all."""
+
+    def __init__(self, class_name: str) -> None:
+        self._class_name = class_name
+
+    def _refuse(self, option: str, value: object, why: str) -> TypeError:
+        return TypeError(f"class {self._class_name}: {option}={_spelt(value)} {why}")
+
+    def group(self, group: object, *, of_a_resource: bool) -> None:
+        """A group is a domain; the empty one is Kubernetes' own, which nobody adds a resource to."""
+        if group == "" and of_a_resource:
+            raise self._refuse(
+                "group", group, 'is the group of Kubernetes itself; write a domain, such as group="web.example.com"'
+            )
+        if group != "" and not _is_name(group, _SUBDOMAIN, _SUBDOMAIN_MAX):
+            raise self._refuse(
+                "group",
+                group,
+                "is no domain: lower case letters, digits, - and dots between them; "
+                'write one such as group="web.example.com"',
+            )
+
+    def label(self, option: str, value: object, *, example: str) -> None:
+        """A name as it stands in an API path."""
+        if not _is_name(value, _LABEL, _LABEL_MAX):
+            raise self._refuse(
+                option,
+                value,
+                f"is no name for an API: at most {_LABEL_MAX} lower case letters, digits and -, beginning with a letter; "
+                f"write one such as {_spelt(example if _LABEL.fullmatch(example) else 'sites')}",
+            )
+
+    def kind(self, kind: object) -> None:
+        """A kind is a label in CamelCase."""
+        if not isinstance(kind, str) or not _is_name(kind.lower(), _LABEL, _LABEL_MAX):
+            raise self._refuse(
+                "kind",
+                kind,
+                f"is no name for a kind: at most {_LABEL_MAX} letters and digits, beginning with a letter; "
+                'write one such as kind="Site"',
+            )
+
+    def presentation(self, keywords: dict[str, Any]) -> None:
+        """How a server shows the kind."""
+        scope = keywords.get("scope", "Namespaced")
+        if scope not in get_args(Scope):
+            meant = next((each for each in get_args(Scope) if each.lower() == str(scope).lower()), None)
+            todo = f'write scope="{meant}"' if meant else "write one of them"
+            raise self._refuse("scope", scope, f'is neither "Namespaced" nor "Cluster"; {todo}')
+        for option, example in (("short_names", "st"), ("categories", "all"), ("selectable_fields", ".spec.mode")):
+            for text in self._items(option, keywords.get(option, ()), example=_spelt(example)):
+                if not isinstance(text, str):
+                    raise self._refuse(option, keywords[option], f'must hold texts; write {option}=("{example}",)')
+                if option != "selectable_fields":
+                    self.label(option, text, example=example)
+        for column in self._items("columns", keywords.get("columns", ()), example="PrinterColumn(...)"):
+            self._column(column)
+        scale = keywords.get("scale")
+        if scale is not None and not isinstance(scale, Scale):
+            raise self._refuse("scale", scale, "is no Scale; write scale=Scale()")
+
+    def _items(self, option: str, value: object, *, example: str) -> tuple[Any, ...]:
+        if isinstance(value, tuple):
+            return cast("tuple[Any, ...]", value)
+        one = _spelt(value) if isinstance(value, (str, PrinterColumn)) else example
+        raise self._refuse(option, value, f"is no tuple; write {option}=({one},)")
+
+    def _column(self, column: object) -> None:
+        if not isinstance(column, PrinterColumn):
+            raise self._refuse(
+                "columns",
+                (column,),
+                'must hold PrinterColumn(name="Ready", type="integer", json_path=".status.readyReplicas") and the like',
+            )
+        if column.type not in get_args(ColumnType):
+            known = ", ".join(map(_spelt, get_args(ColumnType)))
+            raise TypeError(
+                f"class {self._class_name}: the column {_spelt(column.name)} has the type {_spelt(column.type)}; "
+                f"write one of {known}"
+            )
+
+
+def _is_name(value: object, form: re.Pattern[str], longest: int) -> bool:
+    return isinstance(value, str) and len(value) <= longest and form.fullmatch(value) is not None
+
+
+def _spelt(value: object) -> str:
+    """A value as one would write it in Python, texts in double quotes."""
+    return f'"{value}"' if isinstance(value, str) and value.isprintable() and '"' not in value else repr(value)

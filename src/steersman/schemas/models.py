@@ -33,6 +33,7 @@ from steersman.schemas.models_description import (
     Reference,
     Type,
     inner_types,
+    is_from_go,
     references_in,
 )
 from steersman.schemas.models_layout import (
@@ -77,7 +78,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     package: str | None = None
     #: Definitions that have a class elsewhere: definition -> (module, class).
     library: dict[str, tuple[str, str]] = {}
-    #: What the models were read from, for the module's docstring: ``Kubernetes v1.36.3``.
+    #: What the models were read from, for the docstrings of modules with Kubernetes' own types: ``Kubernetes v1.36.3``.
+    #: (A CRD says the same on every server and in every file, and so do its models.)
     source: str = ""
     as_owner: bool = False
 
@@ -191,7 +193,8 @@ class _Module:
         kinds = sorted(model.kind.kind for model in self.models if model.kind is not None)
         versions = sorted({model.kind.api_version for model in self.models if model.kind is not None})
         title = f"Kinds of {', '.join(versions)}: {', '.join(kinds)}." if kinds else "Types that kinds have in common."
-        source = f" from {self.plan.target.source}" if self.plan.target.source else ""
+        dated = self.plan.target.source and any(is_from_go(model.definition) for model in self.models)
+        source = f" from {self.plan.target.source}" if dated else ""
         policy = (
             "Written by ``steersman generate models --own``. From here on these types are the source: edit them, and let "
             "``steersman generate crds`` write the CRD."

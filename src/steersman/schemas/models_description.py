@@ -6,6 +6,7 @@ Python names of fields or classes: naming is the writer's work, because only the
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -17,6 +18,9 @@ from steersman.objects.options import ResourceOptions
 PlainName: TypeAlias = Literal[
     "Any", "IntOrString", "MicroTime", "Quantity", "bool", "bytes", "datetime", "float", "int", "str"
 ]
+
+#: Packages of definitions that come from Kubernetes' own Go types.
+_GO_PACKAGES: Final = re.compile(r"io\.k8s\.(api|apimachinery|apiextensions-apiserver|kube-aggregator|metrics)\.")
 
 
 class _Nothing:
@@ -152,3 +156,8 @@ def references_in(model: Model) -> set[str]:
             waiting.extend(prop.type for prop in kind.model.properties)
         waiting.extend(inner_types(kind))
     return found
+
+
+def is_from_go(definition: str) -> bool:
+    """Whether a definition is one of Kubernetes' own Go types, which change with its releases; else a CRD's."""
+    return _GO_PACKAGES.match(definition) is not None

@@ -20,7 +20,7 @@ import msgspec
 from steersman.objects.identity import GroupVersion
 from steersman.objects.markers import Marker
 from steersman.objects.options import PrinterColumn, ResourceOptions, Scale, plural_of
-from steersman.schemas.models_description import Catalog, Model, references_in
+from steersman.schemas.models_description import Catalog, Model, is_from_go, references_in
 from steersman.schemas.openapi_types import (
     CONDITION,
     VALUES,
@@ -36,8 +36,6 @@ from steersman.schemas.openapi_types import (
 
 _GVK = "x-kubernetes-group-version-kind"
 _META_PACKAGE = "io.k8s.apimachinery.pkg.apis.meta.v1"
-#: Packages of definitions that come from Kubernetes' own Go types.
-_GO_PACKAGES = re.compile(r"io\.k8s\.(api|apimachinery|apiextensions-apiserver|kube-aggregator|metrics)\.")
 #: A stable version: v1, v2; not v1beta1.
 _STABLE = re.compile(r"v[0-9]+$")
 
@@ -157,7 +155,7 @@ def _definition(
     name: str, definitions: Mapping[str, Node], resources: Mapping[tuple[GroupVersion, str], Node]
 ) -> Model:
     node = definitions[name]
-    reading = Reading(from_go=bool(_GO_PACKAGES.match(name)))
+    reading = Reading(from_go=is_from_go(name))
     model = model_of(node, (name.rpartition(".")[2],), reading, definition=name)
     if reading.from_go:
         model = _with_required_spec(model, node, definitions)

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
+from steersman.objects.conditions import Condition
 from steersman.objects.markers import (
     EmbeddedResource,
     Example,
@@ -51,7 +52,7 @@ from steersman.schemas.models_description import (
     Type,
 )
 from steersman.schemas.models_names import pascal_case, singular
-from steersman.schemas.structural import QUANTITY_PATTERN
+from steersman.schemas.structural import QUANTITY_PATTERN, readable_schema
 
 Node: TypeAlias = dict[str, Any]
 
@@ -245,19 +246,43 @@ def _object(node: Node, path: tuple[str, ...], reading: Reading) -> tuple[Type, 
         return MapOf(Plain("Any")), markers
     if "properties" not in node and (preserved or reading.from_go):
         return MapOf(Plain("Any")), markers
-    if not reading.from_go and _is_condition(node):
+    if not reading.from_go and _is_condition(node, reading):
         return Reference(CONDITION), markers
     return Nested(model_of(node, path, reading)), markers
 
 
-def _is_condition(node: Node) -> bool:
-    """Whether a nested object is meta/v1's Condition, as CRDs spell it out."""
+def _is_condition(node: Node, reading: Reading) -> bool:
+    """Whether a nested object is meta/v1's Condition, as CRDs spell it out, and our `Condition` can stand for it.
+
+    Others' CRDs must require what our Condition always sends, or it would send what nobody set. An owner's CRD is written
+    again from the models, so there it must be our Condition to the letter.
+    """
     properties: dict[str, Node] = part(node, "properties")
-    return (
+    looks_alike = (
         {"type", "status", "reason", "message", "lastTransitionTime"} <= properties.keys() <= _CONDITION_TYPES.keys()
         and all(properties[name].get("type") == kind for name, kind in _CONDITION_TYPES.items() if name in properties)
         and properties["lastTransitionTime"].get("format") == "date-time"
     )
+    if not looks_alike:
+        return False
+    if reading.as_owner:
+        return _undescribed(node) == _undescribed(readable_schema(Condition))
+    return {"type", "status", "reason", "message"} <= set(parts(node, "required")) and (
+        set(parts(properties["status"], "enum")) <= {"True", "False", "Unknown"}
+    )
+
+
+def _undescribed(node: Node) -> Node:
+    """A node without what means nothing to a server: descriptions, the default format of integers, the order of names."""
+    plain = {name: value for name, value in node.items() if name != "description"}
+    if plain.get("type") == "integer" and plain.get("format") == "int64":
+        del plain["format"]
+    for name in ("required", "enum"):
+        if name in plain:
+            plain[name] = sorted(parts(node, name))
+    if "properties" in plain:
+        plain["properties"] = {name: _undescribed(inner) for name, inner in part(node, "properties").items()}
+    return plain
 
 
 def _constraints(node: Node, kind: Type, reading: Reading) -> tuple[Marker, ...]:

@@ -70,8 +70,8 @@ def _executable(path: Path, name: str, source: str) -> Path:
     if not os.access(path, os.X_OK) or path.is_dir():
         raise EngineError(
             f"there is no program {name} at {path} ({source}): set KUBEBUILDER_ASSETS to a folder with kube-apiserver, "
-            "etcd and kubectl (and kube-controller-manager where a test needs it), or build them once with "
-            "tools/engine/build of a Steersman checkout"
+            "etcd and kubectl (and kube-controller-manager where a test needs it), such as envtest's setup-envtest makes, or "
+            "build them once with tools/engine/build of a Steersman checkout"
         )
     return path.absolute()
 
