@@ -111,6 +111,17 @@ def structs_in(hint: Any) -> list[type[Struct]]:
     )
 
 
+def structs_of(cls: type[Struct]) -> list[type[Struct]]:
+    """All struct classes that the fields of ``cls`` name."""
+    found: list[type[Struct]] = []
+    for name, hint in declared_hints(cls).items():
+        try:
+            found += structs_in(hint)
+        except TypeError as error:
+            raise TypeError(f"class {cls.__qualname__}: {name}: {error}") from None
+    return found
+
+
 def prepare(cls: type[Struct]) -> None:
     """Loosen a class and everything it reaches, once, before msgspec reads its annotations."""
     waiting = [cls]
@@ -123,8 +134,7 @@ def prepare(cls: type[Struct]) -> None:
         loose = {name: Any if hint is type(None) else loosen(hint) for name, hint in hints.items()}
         current.__annotations__ = loose | {"_origin": OriginSlot}
         setattr(current, "__loosened__", True)  # noqa: B010 - a class attribute that type checkers need not see
-        for hint in hints.values():
-            waiting.extend(structs_in(hint))
+        waiting.extend(structs_of(current))
 
 
 class StructShape(msgspec.Struct, frozen=True):

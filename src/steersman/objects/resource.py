@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Generic, TypeVar
 
 from steersman.objects.conditions import Condition
-from steersman.objects.hints import declared_hints, structs_in
+from steersman.objects.hints import declared_hints, structs_of
 from steersman.objects.identity import GroupVersionKind, GroupVersionResource, Key
 from steersman.objects.markers import ListMap
 from steersman.objects.metadata import ObjectMeta
@@ -91,11 +91,10 @@ class Resource(Object, Generic[SpecT, StatusT]):
             if current not in seen:
                 seen.add(current)
                 try:
-                    hints = declared_hints(current)
+                    declared_hints(current)
                 except TypeError:
                     continue  # names that come later in the module: checked at first use
-                for hint in hints.values():
-                    waiting.extend(structs_in(hint))
+                waiting.extend(structs_of(current))
 
 
 class PartialObjectMetadata(Object, group="meta.k8s.io", version="v1"):
