@@ -10,11 +10,10 @@ import socket
 
 import pytest
 
-from samples.raw_server import always, answer, config_map, cut, failure, head, list_of
-from steersman import Client, Kind, ObjectMeta
+from samples.raw_server import always, answer, config_map, cut, failure, head, list_of, open_files
+from steersman import Client, ObjectMeta
 from steersman.client import KindNotServed, RetryPolicy
 from steersman.kinds.core_v1 import ConfigMap, Secret
-from steersman.objects import GroupVersion
 from steersman.objects.errors import (
     ConnectionFailed,
     DeadlineExceeded,
@@ -86,6 +85,28 @@ CUT = {
     "no last chunk": head("200 OK", CHUNKED) + b"2\r\n{}\r\n",
     "an interim answer only": b"HTTP/1.1 100 Continue\r\n\r\n",
 }
+
+
+async def test_the_checks_find_what_they_look_for(serve, ports, refused):
+    """A socket that stays open is seen, and so is a secret behind an error that looks clean."""
+    server = await serve(always(answer(b"")))
+    before = open_files(ports)
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    assert open_files(ports) - before
+    writer.close()
+    await writer.wait_closed()
+
+    async def leak():
+        try:
+            int(MARK)
+        except ValueError:
+            raise ProtocolError("clean") from None
+
+    with pytest.raises(AssertionError):
+        await refused(ProtocolError, leak())
+    with pytest.raises(pytest.fail.Exception, match="nothing happened"):
+        await refused(ProtocolError, asyncio.Event().wait(), within=0.01)
+
 
 READS = {
     "get": lambda client: client.get(ConfigMap, "a"),
@@ -434,40 +455,6 @@ async def test_a_failing_listener_of_warnings_leaks_nothing(serve, reach):
     server = await serve(always(answer(config_map(), 'Warning: 299 - "careful"')))
     with pytest.raises(RuntimeError, match="careful"):
         await (await reach(server, on_warning=on_warning)).get(ConfigMap, "a")
-
-
-DISCOVERY = {
-    "nothing": b"",
-    "a page": b"<html>" + MARK,
-    "null": b"null",
-    "another list": b'{"kind":"List","items":[]}',
-    "no name": b'{"kind":"APIResourceList","groupVersion":"v1","resources":[{"kind":"Thing"}]}',
-    "a name that leads elsewhere": (
-        b'{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"..","kind":"Thing","namespaced":true}]}'
-    ),
-    "a name with blanks": (
-        b'{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"a b","kind":"Thing","namespaced":true}]}'
-    ),
-    "a strange version": b'{"kind":"APIResourceList","groupVersion":"a/b/c","resources":[]}',
-    "wrong types": b'{"kind":"APIResourceList","groupVersion":"v1","resources":{"a":1}}',
-}
-
-
-@pytest.mark.parametrize("what", DISCOVERY)
-async def test_a_strange_discovery(serve, reach, refused, what):
-    """What a server says of itself is not believed blindly."""
-    client = await reach(await serve(always(answer(DISCOVERY[what]))))
-    await refused((ProtocolError, KindNotServed), client.get(Kind("v1", "Thing"), "a"))
-    await refused(ProtocolError, client.discovery.resources())
-    await refused(ProtocolError, client.discovery.server_version())
-    await refused(ProtocolError, client.discovery.openapi_paths())
-
-
-async def test_an_openapi_index_that_leads_elsewhere(serve, reach, refused):
-    for target in ("http://127.0.0.1:1/", "", None, 5, "openapi v3", "//other"):
-        index = answer({"paths": {"api/v1": {"serverRelativeURL": target}}})
-        client = await reach(await serve(always(index, answer(b"not JSON"))))
-        await refused(ProtocolError, client.discovery.openapi(GroupVersion("", "v1")))
 
 
 async def test_a_query_is_sent_as_it_was_written(serve, reach):

@@ -19,7 +19,7 @@ from steersman.client.bindings import bind_kind
 from steersman.client.results import Added, Bookmark, Deleted, ListOf, Modified
 from steersman.kinds.apps_v1 import Deployment
 from steersman.objects import Unstructured, as_read, to_json
-from steersman.objects.errors import ApiError
+from steersman.objects.errors import ApiError, DecodeError
 
 relaxed = settings(
     deadline=None,
@@ -128,7 +128,9 @@ def check_usable(result):
         assert repr(obj)
         assert isinstance(obj.key, Key)
         if not isinstance(obj, Unstructured):
-            assert to_json(obj) == as_read(obj)
+            # bytes that are no UTF-8 may lie in a field that no type knows: those cannot be written, and that is said
+            with contextlib.suppress(DecodeError):
+                assert to_json(obj) == as_read(obj)
 
 
 @relaxed

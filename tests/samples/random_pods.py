@@ -78,6 +78,11 @@ def container(rng: Random, volumes: list[str]) -> Tree:
     )
 
 
+def _without_probes(made: Tree) -> Tree:
+    """A container that runs before the others has none."""
+    return {name: value for name, value in made.items() if name not in {"livenessProbe", "readinessProbe", "lifecycle"}}
+
+
 def volume(rng: Random) -> Tree:
     """A volume of some kind."""
     sources = [
@@ -114,7 +119,7 @@ def pod_spec(rng: Random, restart: str | None = None) -> Tree:
     peer = {"labelSelector": selector(rng), "topologyKey": "kubernetes.io/hostname", "namespaces": ["x"]}
     return spec | maybe(
         rng,
-        initContainers=lambda rng: [container(rng, names)],
+        initContainers=lambda rng: [_without_probes(container(rng, names))],
         nodeSelector=strings,
         tolerations=[
             {"key": word(rng), "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},

@@ -51,7 +51,7 @@ async def _wait_until_established(client: Writer, name: str) -> None:
         async for event in events:
             if isinstance(event, (Added, Modified)):
                 conditions: list[dict[str, Any]] = event.object.get("status", "conditions") or []
-                states = {condition["type"]: condition for condition in conditions}
+                states = {condition.get("type"): condition for condition in conditions}
                 if states.get("Established", {}).get("status") == "True":
                     return
                 refused = states.get("NamesAccepted", {})
