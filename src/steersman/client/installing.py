@@ -13,7 +13,7 @@ from steersman.client.writes import Writer
 from steersman.objects import GroupKind, Kind, Object, Unstructured
 from steersman.objects.errors import ApiError
 
-CUSTOM_RESOURCE_DEFINITION = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
+CUSTOM_RESOURCE_DEFINITION = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 
 class NotEstablished(ApiError):

@@ -13,12 +13,11 @@ from steersman.objects.identity import GroupVersionKind, Key
 class Kind(msgspec.Struct, frozen=True):
     """Stands where a class would: ``await client.get(Kind("example.com/v1", "Widget"), key)`` gives an `Unstructured`.
 
-    The resource is looked up in the server's discovery unless it is given.
+    The resource that serves it, and whether it is namespaced, are looked up in the server's discovery.
     """
 
     api_version: str
     kind: str
-    resource: str | None = None
 
     def gvk(self) -> GroupVersionKind:
         """Group, version and kind."""
