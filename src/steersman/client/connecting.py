@@ -29,8 +29,11 @@ def _http(config: Config, certificate: ClientCertificate | None) -> HttpTranspor
 class _CertifiedTransport:
     """A transport whose client certificate comes from an exec plugin and may change at any time.
 
-    A new certificate gets connections of its own; the old ones end with the requests and watches that use them.
+    A new certificate gets connections of its own; requests and watches on the old ones go on, for the last few
+    certificates. What is older ends: its certificate has expired long since.
     """
+
+    FORMER_MAX = 3
 
     def __init__(self, config: Config, credentials: Credentials) -> None:
         self._config = config
@@ -53,7 +56,10 @@ class _CertifiedTransport:
             if self._current is not None:
                 self._former.append(self._current)
             self._current, self._certificate = _http(self._config, certificate), certificate
-        return await self._current.send(request, stream=stream, timeout=timeout, before_send=before_send)
+        current = self._current
+        while len(self._former) > self.FORMER_MAX:
+            await self._former.pop(0).close()
+        return await current.send(request, stream=stream, timeout=timeout, before_send=before_send)
 
     async def close(self) -> None:
         """Close the connections of all certificates."""

@@ -119,9 +119,11 @@ class HttpTransport:
                     response = await coroutine
             else:
                 response = await coroutine
+            exchange.response = response
+            return HttpResponse(response, request, self)
         except _FAILURES as error:
             exchange.abort()
-            raise self._explain(error, request, sent=exchange.sent) from None
+            failure = self._explain(error, request, sent=exchange.sent)
         except asyncio.CancelledError:
             exchange.abort()
             # closing the pool cancels those that wait for a place in it; they were not cancelled themselves
@@ -134,8 +136,8 @@ class HttpTransport:
             raise
         finally:
             current_exchange.reset(token)
-        exchange.response = response
-        return HttpResponse(response, request, self)
+        # raised outside of the handler: what it handled shows the headers of the request
+        raise failure
 
     async def close(self) -> None:
         """Close every connection; exchanges that are under way fail."""
@@ -216,15 +218,18 @@ class HttpResponse:
                 body = await self._read_bounded(limit)
                 if body is not None:
                     return body
-        except BaseException as error:
+        except _FAILURES as error:
+            failure = self._explain(error)
+        except BaseException:
             self._abort()
-            if isinstance(error, _FAILURES):
-                raise self._explain(error) from None
             raise
+        else:
+            failure = ProtocolError(
+                f"{describe_request(self._request)}: the answer is longer than {limit} bytes; ask for less at a time"
+            )
         self._abort()
-        raise ProtocolError(
-            f"{describe_request(self._request)}: the answer is longer than {limit} bytes; ask for less at a time"
-        )
+        # raised outside of the handler: what it handled shows the headers of the request
+        raise failure
 
     async def _read_bounded(self, limit: int) -> bytes | None:
         pieces: list[bytes] = []
@@ -292,17 +297,19 @@ class _Chunks:
         try:
             piece = await self._content.readany()
         except (*_FAILURES, RuntimeError) as error:
-            self._stop()
-            raise self._failed(error) from None
+            failure = self._failed(error)
         except BaseException:
             self._stop()
             self._response._abort()  # noqa: SLF001 - the two are one thing
             raise
-        self._waiting_since = None
-        if not piece:
-            self._stop()
-            raise StopAsyncIteration
-        return piece
+        else:
+            self._waiting_since = None
+            if piece:
+                return piece
+            failure = StopAsyncIteration()
+        self._stop()
+        # raised outside of the handler: what it handled shows the headers of the request
+        raise failure
 
     def _failed(self, error: BaseException) -> ApiError:
         self._response._abort()  # noqa: SLF001 - the two are one thing
