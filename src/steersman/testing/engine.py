@@ -146,8 +146,8 @@ class Engine:
     async def compact(self, revision: int | None = None) -> int:
         """Compact etcd's history up to `revision`, or up to now; return that revision.
 
-        Reads at older resourceVersions and older continue tokens are then answered 410 Expired. An API server's watch
-        cache may still serve a watch from memory; restart it as well to make that one expire too.
+        What is older is then answered 410 Expired, unless an API server still has it in its own memory: restart that one
+        as well to be sure.
         """
         return await self._thread.call(self._own("compact").compact(revision))
 
