@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import time
 import uuid
 import weakref
 from datetime import UTC, datetime, timedelta, timezone
@@ -110,3 +111,38 @@ def test_uids_and_suffixes_have_kubernetes_shape() -> None:
     assert uuid.UUID(uid).version == 4
     assert re.fullmatch(r"[bcdfghjklmnpqrstvwxz2456789]{5}", aio.name_suffix())
     assert len(aio.name_suffix(12)) == 12
+
+
+def test_boottime_follows_a_virtual_loop(run_virtual) -> None:
+    """Sleeping an hour on a virtual loop moves it by an hour."""
+
+    async def sleep() -> float:
+        before = aio.boottime()
+        await asyncio.sleep(3600)
+        return aio.boottime() - before
+
+    assert run_virtual(sleep()) == 3600
+
+
+def test_boottime_of_a_clock_that_has_one(virtual_loop) -> None:
+    """A machine that slept is simulated by a clock whose boot time is ahead of the loop's."""
+
+    class Slept(FixedClock):
+        def boottime(self) -> float:
+            return 5000.0
+
+    loop = virtual_loop(1)
+    aio.bind(loop, clock=Slept(MOMENT), seed=1)
+
+    async def read() -> float:
+        return aio.boottime()
+
+    assert loop.run_until_complete(read()) == 5000.0
+
+
+async def test_boottime_is_the_machine_s_otherwise() -> None:
+    """It counts from the boot of the machine, whoever asks."""
+    before = time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert before <= aio.boottime() <= time.clock_gettime(time.CLOCK_BOOTTIME)
+    inside = await asyncio.to_thread(aio.boottime)
+    assert before <= inside <= time.clock_gettime(time.CLOCK_BOOTTIME)

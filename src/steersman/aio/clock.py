@@ -4,17 +4,19 @@ A loop passed to `bind` answers from its own clock and its own seeded generator,
 exactly. A loop that was not bound, and code outside any loop (a worker thread, a module being imported), gets the
 machine's time and the operating system's randomness.
 
-Monotonic time is not here: it is the running loop's `time()`, which `asyncio.sleep` and `asyncio.timeout` obey.
+Monotonic time is the running loop's `time()`, which `asyncio.sleep` and `asyncio.timeout` obey; it may stand still while
+the machine sleeps. `boottime` does not: what others conclude from our silence is measured with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import time
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 # Kubernetes generates names from these: no vowels, so no words, and nothing that reads like another character.
@@ -29,9 +31,25 @@ class Clock(Protocol):
         ...
 
 
+@runtime_checkable
+class BootClock(Clock, Protocol):
+    """A clock that also tells the time since a fixed moment, and for which that time may run while the loop's stands."""
+
+    def boottime(self) -> float:
+        """Return seconds since a fixed moment."""
+        ...
+
+
+# Where the system has no such clock, its monotonic one is said to run during sleep, as on macOS.
+_BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 class _MachineClock:
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+    def boottime(self) -> float:
+        return time.clock_gettime(_BOOT_CLOCK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +73,15 @@ def bind(loop: asyncio.AbstractEventLoop, *, clock: Clock, seed: int) -> None:
 def now() -> datetime:
     """Return the wall time of the running loop, in UTC."""
     return _current().clock.now().astimezone(UTC)
+
+
+def boottime() -> float:
+    """Return seconds on a clock that never jumps and runs on while the machine is suspended.
+
+    On a bound loop it is the clock's own `boottime` if it has one (see `BootClock`), else the loop's `time()`.
+    """
+    clock = _current().clock
+    return clock.boottime() if isinstance(clock, BootClock) else asyncio.get_running_loop().time()
 
 
 def randomness() -> random.Random:

@@ -41,11 +41,14 @@ from steersman.client.writes import MergePatch, NotAnIntent, Patch, PatchTarget,
 
 if TYPE_CHECKING:
     from steersman.client.discovery_order import discover_config
+    from steersman.client.events import EventRecorder, EventStatistics
     from steersman.client.in_cluster import in_cluster_config
     from steersman.client.kubeconfig import Kubeconfig, load_kubeconfig, parse_kubeconfig, read_kubeconfig
 
 #: Imported when first used: a client in a Pod, or one given its configuration, reads no kubeconfig.
 _LATER = {
+    "EventRecorder": "events",
+    "EventStatistics": "events",
     "Kubeconfig": "kubeconfig",
     "discover_config": "discovery_order",
     "in_cluster_config": "in_cluster",
@@ -68,6 +71,8 @@ __all__ = [
     "CredentialsError",
     "Deleted",
     "Discovery",
+    "EventRecorder",
+    "EventStatistics",
     "ExecPlugin",
     "Hidden",
     "Impersonation",

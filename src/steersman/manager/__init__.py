@@ -1,10 +1,14 @@
-"""Controllers and webhooks as one program: start, stop, leadership, health. Not built yet: this room holds no code.
+"""Controllers and webhooks as one program. So far only leader election exists; start, stop and health are still to come.
 
-What it will guarantee:
+Guarantees:
 
 - **Only the leader acts.** A deposed leader stops writing before its lease can be taken, and can lead again later in
   the same process.
-- Caches are filled before the first reconcile, and a stop drains what is under way within its deadline.
-- One `async with` owns every task; a part that fails ends the whole, with its reason, instead of limping on.
-- Health and readiness say what is not ready and why.
+- A term's lease is released only after its work has ended; a successor then starts at once.
+- One `async with` owns every task.
 """
+
+from steersman.manager.fence import NotLeading
+from steersman.manager.leader import Campaign, LeaderElection, Term
+
+__all__ = ["Campaign", "LeaderElection", "NotLeading", "Term"]

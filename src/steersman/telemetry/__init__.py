@@ -1,9 +1,54 @@
-"""Logs, metrics and traces. Not built yet: this room holds no code.
+"""Logs, metrics and traces.
 
-What it will guarantee:
+Guarantees:
 
-- Structured logs, counters and spans share one vocabulary: group, kind, namespace, name and the cause of the work.
-- Without a configured exporter it costs next to nothing, and no exporter is imported.
-- Metric names are those that Kubernetes controllers usually carry, so that existing dashboards read them.
-- A secret never reaches a log line, a label or a span.
+- Logging is the standard library's; lines carry the fields of the work around them (`log_fields`).
+- Metrics need no dependency, cost an addition, and never hold more series than their bound.
+- The names in `steersman.telemetry.names` are those that Kubernetes controllers usually carry, so that existing
+  dashboards read them.
+- OpenTelemetry is used where it is installed and imported when the first span is begun.
+- Field values are written as their own text, so what hides itself, as the client's secrets do, stays hidden.
 """
+
+from steersman.telemetry.exposition import OPENMETRICS_TEXT, PROMETHEUS_TEXT, expose
+from steersman.telemetry.logs import JsonFormatter, TerminalFormatter, configure_logging, current_log_fields, log_fields
+from steersman.telemetry.metrics import (
+    OVERFLOW,
+    Count,
+    Counter,
+    CounterOf,
+    Distribution,
+    Gauge,
+    GaugeOf,
+    Histogram,
+    HistogramOf,
+    Level,
+    Registry,
+)
+from steersman.telemetry.tracing import Span, SpanLink, link_to_current, span
+
+__all__ = [
+    "OPENMETRICS_TEXT",
+    "OVERFLOW",
+    "PROMETHEUS_TEXT",
+    "Count",
+    "Counter",
+    "CounterOf",
+    "Distribution",
+    "Gauge",
+    "GaugeOf",
+    "Histogram",
+    "HistogramOf",
+    "JsonFormatter",
+    "Level",
+    "Registry",
+    "Span",
+    "SpanLink",
+    "TerminalFormatter",
+    "configure_logging",
+    "current_log_fields",
+    "expose",
+    "link_to_current",
+    "log_fields",
+    "span",
+]

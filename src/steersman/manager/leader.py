@@ -1,0 +1,445 @@
+"""Leader election on a Lease: of many candidates one leads, and what it may write ends with its term.
+
+Guarantees
+- **At most one leads**: see `steersman.manager.lease_state`, which decides, and `steersman.manager.fence`, which keeps a
+  deposed leader from writing.
+- Leadership that was lost can be won again, in the same process, as a new `Term`; never before the work of the last term
+  has ended.
+- Leaving a term, or the campaign, releases the lease after the last write is answered; a successor that watches starts at
+  once.
+- An API server that is slow, down or unwilling ends a term in time, but never the campaign.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from steersman import aio
+from steersman.client import Added, Client, Deleted, Modified
+from steersman.kinds.coordination_v1 import Lease, LeaseSpec
+from steersman.manager.fence import Fence, FencedTransport
+from steersman.manager.lease_state import (
+    JITTER,
+    Absent,
+    Command,
+    Create,
+    End,
+    Failed,
+    Found,
+    LeaseRecord,
+    Left,
+    Moment,
+    Observation,
+    Phase,
+    Refused,
+    Rules,
+    State,
+    Stopped,
+    Update,
+    Wait,
+    Woke,
+    Written,
+    begin,
+    step,
+)
+from steersman.objects import Key, ObjectMeta, replace
+from steersman.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
+
+_log = logging.getLogger("steersman.leader")
+
+
+class LeaderElection:
+    """How one program elects its leader: `LeaderElection("site-operator")`.
+
+    `name` and `namespace` (the client's unless given) are those of the Lease. `identity` must be this process's alone;
+    left out, it is the host's name and a random suffix. Others wait `lease` seconds after the leader's last renewal, the
+    leader stops `renew` seconds after sending it, and everybody tries every `retry` seconds.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        namespace: str | None = None,
+        identity: str | None = None,
+        lease: float = 15.0,
+        renew: float = 10.0,
+        retry: float = 2.0,
+    ) -> None:
+        if not name:
+            raise ValueError("leader election needs a name, the same for all candidates: it is the name of the Lease")
+        self.name = name
+        self.namespace = namespace
+        # checked now, where the mistake is; the identity is chosen on the loop that will use it
+        self._rules = Rules(identity=identity or "undecided", lease=lease, renew=renew, retry=retry)
+        self._identity = identity
+
+    def campaign(self, client: Client) -> Campaign:
+        """Take part: ``async with election.campaign(client) as campaign: async for term in campaign: ...``."""
+        identity = self._identity or f"{platform.node() or 'unnamed'}_{aio.name_suffix(10)}"
+        rules = msgspec.structs.replace(self._rules, identity=identity)
+        return Campaign(client, Key(self.namespace or client.namespace, self.name), rules)
+
+    def __repr__(self) -> str:
+        return f"<LeaderElection {self.name}>"
+
+
+class Term:
+    """A time of leading. Work with its `client`, inside of its block.
+
+    The body of ``async with term:`` is cancelled when the term is lost; the block then ends without an error. Leaving
+    the block says that all work has ended, and gives up what is left of the term.
+    """
+
+    def __init__(self, number: int, client: Client, fence: Fence, *, on_left: Callable[[], None]) -> None:
+        #: Counts the terms of this campaign, from 1.
+        self.number = number
+        #: Reads as any client does; its writes are refused with `NotLeading` when the term is over.
+        self.client = client.over(lambda transport: FencedTransport(transport, fence))
+        self._fence = fence
+        self._on_left = on_left
+        self._lost = asyncio.Event()
+        self._left = asyncio.Event()
+        self._body: asyncio.Task[Any] | None = None
+        self._cancelled = False
+
+    def __repr__(self) -> str:
+        return f"<Term {self.number}, {self.remaining:.1f} s left>"
+
+    @property
+    def valid(self) -> bool:
+        """Whether the term lasts, at this moment."""
+        return self._fence.remaining > 0
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until the term ends, unless it is renewed before."""
+        return self._fence.remaining
+
+    def check(self) -> None:
+        """Raise `NotLeading` if the term is over: for effects outside of the API, just before each."""
+        self._fence.check()
+
+    async def wait_lost(self) -> None:
+        """Wait until the term is over without our having left it."""
+        await self._lost.wait()
+
+    async def __aenter__(self) -> Self:
+        if self._body is not None or self._left.is_set():
+            raise RuntimeError("a term is entered once; the campaign gives the next one")
+        self._body = asyncio.current_task()
+        if self._lost.is_set():
+            # at the body's first wait: a task that cancels itself could leave the block before it notices
+            asyncio.get_running_loop().call_soon(self._cancel_body)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        body, self._body = self._body, None
+        assert body is not None
+        ours = (
+            self._cancelled and body.uncancel() == 0 and kind is not None and issubclass(kind, asyncio.CancelledError)
+        )
+        await self._leave()
+        return ours
+
+    async def _end(self) -> None:
+        """End the term, and the work of a task that is still in its block."""
+        if self._body is not None and self._body is not asyncio.current_task():
+            self._lose()
+            await self._left.wait()
+        await self._leave()
+
+    async def _leave(self) -> None:
+        """Let no new write begin, wait for those under way, and tell the campaign."""
+        self._fence.close()
+        try:
+            await self._fence.quiet()
+        finally:
+            self._left.set()
+            self._on_left()
+
+    def _lose(self) -> None:
+        self._fence.close()
+        self._lost.set()
+        if self._body is not None:
+            self._cancel_body()
+
+    def _cancel_body(self) -> None:
+        if self._body is not None and not self._cancelled:
+            self._cancelled = True
+            self._body.cancel()
+
+
+class Campaign:
+    """A candidate at work; made by `LeaderElection.campaign`. Iterate it for its terms, one after the other."""
+
+    def __init__(self, client: Client, key: Key, rules: Rules) -> None:
+        self._client = client
+        self._rules = rules
+        self._state, self._command = begin(rules)
+        self._lease = _StoredLease(client, key)
+        self._owner = AsyncExitStack()
+        self._term: Term | None = None
+        self._offered: Term | None = None
+        self._stopping = False
+        self._changed = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._complaint = ""
+
+    @property
+    def identity(self) -> str:
+        """What the Lease calls this candidate."""
+        return self._rules.identity
+
+    @property
+    def leader(self) -> str:
+        """Who held the lease when it was last seen; empty if nobody did."""
+        return self._state.seen.holder if self._state.seen is not None else ""
+
+    @property
+    def leading(self) -> bool:
+        """Whether this candidate leads, at this moment."""
+        return self._term is not None and self._term.valid
+
+    def __repr__(self) -> str:
+        return f"<Campaign of {self.identity} for {self._lease.key}, {self._state.phase.name.lower()}>"
+
+    async def __aenter__(self) -> Self:
+        tasks = await self._owner.enter_async_context(aio.Supervisor())
+        name = f"leader election {self._lease.key}"
+        self._owner.push_async_callback(self._stop)
+        self._watcher = tasks.start(self._follow(), name=f"{name}: watch")
+        self._runner = tasks.start(self._run(), name=name)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._owner.__aexit__(kind, error, trace)
+
+    async def _stop(self) -> None:
+        """Release what is held; nothing is left to do for the watcher."""
+        self._watcher.cancel()
+        if self._term is not None:
+            await self._term._end()  # noqa: SLF001 - the two are one thing
+        self._stopping = True
+        self._wake.set()
+        # bounded: every request of the campaign is, and giving the lease back is tried for a moment only
+        await asyncio.wait([self._runner])
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Term:
+        if self._offered is not None and not self._offered._left.is_set():  # noqa: SLF001
+            # taken and never entered: nothing was done in it
+            await self._offered._leave()  # noqa: SLF001
+        while self._term is None or self._term is self._offered:
+            if self._runner.done() or self._stopping:
+                raise StopAsyncIteration
+            self._changed.clear()
+            await self._changed.wait()
+        self._offered = self._term
+        return self._term
+
+    # --- the loop around the pure step --------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        try:
+            while not isinstance(self._command, End):
+                observation = await self._perform(self._command)
+                now = Moment(aio.boottime(), aio.now())
+                before = self._state
+                self._state, self._command = step(before, observation, now)
+                self._publish(before, self._state)
+        finally:
+            if self._term is not None:
+                self._term._lose()  # noqa: SLF001
+            self._changed.set()
+
+    def _publish(self, before: State, state: State) -> None:
+        key, identity = self._lease.key, self._rules.identity
+        leader_before = before.seen.holder if before.seen is not None else ""
+        if self.leader != leader_before and self.leader not in {"", identity}:
+            _log.info("%s: %s leads", key, self.leader)
+        if state.term != before.term:
+            assert state.deadline is not None
+            fence = Fence(state.deadline, name=str(key))
+            self._term = Term(state.term, self._client, fence, on_left=self._wake.set)
+            _log.info("%s: %s leads now, in its term number %d", key, identity, state.term)
+            self._changed.set()
+        elif self._term is not None and state.deadline is not None:
+            self._term._fence.move(state.deadline)  # noqa: SLF001
+        if state.phase is Phase.DEPOSED and before.phase is Phase.LEADER and self._term is not None:
+            _log.warning("%s: %s leads no more; it stops, and tries again after that", key, identity)
+            self._term._lose()  # noqa: SLF001
+        if state.phase is Phase.CANDIDATE and before.phase is not Phase.CANDIDATE:
+            self._term = None
+            self._lease.forget_news()
+
+    async def _perform(self, command: Command) -> Observation:
+        if isinstance(command, Wait):
+            return await self._wait(command)
+        try:
+            async with asyncio.timeout(self._request_timeout()):
+                observation = await self._request(command)
+        except (ApiError, TimeoutError) as error:
+            self._complain(str(error) or "the API server does not answer")
+            return Failed()
+        self._complaint = ""
+        return observation
+
+    async def _request(self, command: Command) -> Observation:
+        try:
+            match command:
+                case Create(record):
+                    return Written(await self._lease.create(record))
+                case Update(record, version):
+                    return Written(await self._lease.update(record, version))
+                case _:
+                    return Found(await self._lease.read())
+        except NotFound:
+            if isinstance(command, Create):
+                # it is the namespace that is not there
+                raise
+            return Absent()
+        except (Conflict, AlreadyExists):
+            return Refused()
+
+    def _request_timeout(self) -> float:
+        """Half of what a leader has, so that one lost request does not cost the term; never past its end."""
+        half = self._rules.renew / 2
+        state = self._state
+        until = state.release_until if state.phase is Phase.RELEASING else state.deadline
+        return half if until is None else max(0.0, min(half, until - aio.boottime()))
+
+    def _complain(self, problem: str) -> None:
+        """Say what goes wrong once, not every other second."""
+        level = logging.WARNING if problem != self._complaint else logging.DEBUG
+        self._complaint = problem
+        _log.log(level, "%s: %s cannot read or write the Lease: %s", self._lease.key, self._rules.identity, problem)
+
+    async def _wait(self, wait: Wait) -> Observation:
+        seconds = wait.seconds
+        if seconds is not None and wait.spread:
+            seconds *= 1 + JITTER * aio.randomness().random()
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    self._wake.clear()
+                    if interruption := self._interruption():
+                        return interruption
+                    await self._wake.wait()
+        except TimeoutError:
+            return Woke()
+
+    def _interruption(self) -> Observation | None:
+        phase = self._state.phase
+        if phase in {Phase.LEADER, Phase.DEPOSED} and self._term is not None and self._term._left.is_set():  # noqa: SLF001
+            return Stopped() if self._stopping else Left()
+        if self._stopping and not self._state.stopping:
+            return Stopped()
+        if phase is Phase.CANDIDATE:
+            seen = self._lease.take_news()
+            if seen is not None:
+                return Found(seen) if isinstance(seen, LeaseRecord) else Woke()
+        return None
+
+    async def _follow(self) -> None:
+        """Watch the Lease, so that a release is noticed at once. Without the right to watch, polling does the rest."""
+        while True:
+            try:
+                await self._lease.watch(self._wake)
+            except ApiError as error:
+                _log.debug("%s: the watch ended: %s", self._lease.key, error)
+            await asyncio.sleep(self._rules.retry * (1 + aio.randomness().random()))
+
+
+class _StoredLease:
+    """The Lease on the server: what is written is what was read, and what we change of it."""
+
+    def __init__(self, client: Client, key: Key) -> None:
+        self.key = key
+        self._client = client
+        self._read: Lease | None = None
+        self._news: Lease | None = None
+        self._gone = False
+
+    async def read(self) -> LeaseRecord:
+        return self._keep(await self._client.get(Lease, self.key))
+
+    async def create(self, record: LeaseRecord) -> LeaseRecord:
+        metadata = ObjectMeta(namespace=self.key.namespace, name=self.key.name)
+        return self._keep(await self._client.create(Lease(metadata=metadata, spec=_filled(LeaseSpec(), record))))
+
+    async def update(self, record: LeaseRecord, version: str) -> LeaseRecord:
+        lease = self._read
+        assert lease is not None
+        assert lease.metadata.resource_version == version
+        return self._keep(await self._client.update(replace(lease, spec=_filled(lease.spec or LeaseSpec(), record))))
+
+    async def watch(self, wake: asyncio.Event) -> None:
+        """Take in changes until the server ends the watch."""
+        name, namespace = self.key.name, self.key.namespace
+        async with self._client.watch(Lease, namespace=namespace, fields={"metadata.name": name}) as events:
+            async for event in events:
+                match event:
+                    case Added(lease) | Modified(lease):
+                        self._news, self._gone = lease, False
+                        wake.set()
+                    case Deleted():
+                        self._news, self._gone = None, True
+                        wake.set()
+                    case _:
+                        pass
+
+    def forget_news(self) -> None:
+        """Drop what came while nobody asked."""
+        self._news, self._gone = None, False
+
+    def take_news(self) -> LeaseRecord | bool | None:
+        """What the watch showed since this was last asked: a record, True if the Lease is gone, None if nothing."""
+        news, gone = self._news, self._gone
+        self.forget_news()
+        if news is None:
+            return True if gone else None
+        return None if self._read is not None and _older(news, self._read) else self._keep(news)
+
+    def _keep(self, lease: Lease) -> LeaseRecord:
+        self._read = lease
+        spec = lease.spec or LeaseSpec()
+        return LeaseRecord(
+            holder=spec.holder_identity or "",
+            duration=float(spec.lease_duration_seconds or 0),
+            transitions=spec.lease_transitions or 0,
+            acquired=spec.acquire_time,
+            renewed=spec.renew_time,
+            version=lease.metadata.resource_version or "",
+        )
+
+
+def _older(lease: Lease, than: Lease) -> bool:
+    """Whether a watch shows what a read has overtaken; versions that are no numbers cannot be compared."""
+    one, other = lease.metadata.resource_version or "", than.metadata.resource_version or ""
+    return one.isdecimal() and other.isdecimal() and int(one) <= int(other)
+
+
+def _filled(spec: LeaseSpec, record: LeaseRecord) -> LeaseSpec:
+    return replace(
+        spec,
+        holder_identity=record.holder or None,
+        lease_duration_seconds=int(record.duration),
+        lease_transitions=record.transitions,
+        acquire_time=record.acquired,
+        renew_time=record.renewed,
+    )

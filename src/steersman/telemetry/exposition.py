@@ -1,0 +1,72 @@
+"""Metrics as text: Prometheus' format, or OpenMetrics for those who ask for it.
+
+Guarantees: every line is well-formed whatever a label value or a help text holds; the order is that of the names and
+label values, so that two readings can be compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from steersman.telemetry.metrics import AnyMetric, Counter, Gauge, Histogram, Registry
+
+PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS_TEXT = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+def expose(registry: Registry, *, accept: str = "") -> tuple[str, bytes]:
+    """The content type and the body of an answer to a reader that sent this ``Accept`` header."""
+    openmetrics = any(part.split(";")[0].strip() == "application/openmetrics-text" for part in accept.split(","))
+    lines: list[str] = []
+    for metric in registry.collect():
+        lines.extend(_lines(metric, openmetrics=openmetrics))
+    if openmetrics:
+        lines.append("# EOF")
+    text = "".join(f"{line}\n" for line in lines)
+    return (OPENMETRICS_TEXT if openmetrics else PROMETHEUS_TEXT), text.encode("utf-8", "replace")
+
+
+def _lines(metric: AnyMetric, *, openmetrics: bool) -> Iterator[str]:
+    declared = metric.declared
+    # OpenMetrics names the family, the older format the series
+    family = declared.name.removesuffix("_total") if openmetrics and isinstance(metric, Counter) else declared.name
+    kind = "counter" if isinstance(metric, Counter) else "gauge" if isinstance(metric, Gauge) else "histogram"
+    text = declared.help.replace("\\", "\\\\").replace("\n", "\\n")
+    if openmetrics:
+        text = text.replace('"', '\\"')
+    yield f"# HELP {family} {text}"
+    yield f"# TYPE {family} {kind}"
+    if isinstance(metric, Histogram):
+        yield from _histogram_lines(metric)
+        return
+    for values, series in sorted(metric.series().items()):
+        yield f"{declared.name}{_labels(declared.labels, values)} {_number(series.value)}"
+
+
+def _histogram_lines(metric: Histogram) -> Iterator[str]:
+    name, labels = metric.name, metric.declared.labels
+    for values, series in sorted(metric.series().items()):
+        count = 0
+        for bound, count in series.cumulative():
+            yield f"{name}_bucket{_labels((*labels, 'le'), (*values, _number(bound)))} {count}"
+        yield f"{name}_sum{_labels(labels, values)} {_number(series.sum)}"
+        yield f"{name}_count{_labels(labels, values)} {count}"
+
+
+def _labels(names: tuple[str, ...], values: tuple[str, ...]) -> str:
+    if not names:
+        return ""
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in zip(names, values, strict=True)) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    if math.isnan(value):
+        return "NaN"
+    return repr(float(value))

@@ -1,0 +1,137 @@
+"""Log lines that a person reads on a terminal and a machine reads elsewhere, with the fields of the work around them.
+
+Guarantees
+- Code logs with the standard library; nothing else is asked of it. Fields come from `log_fields` blocks around it and
+  from ``extra=``, and are carried by the context: tasks started inside inherit them, tasks outside never see them.
+- A line of JSON is one line, whatever is in it; a value that JSON does not know is written as its text.
+- A value that cannot be written never costs the line, nor fails the caller.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Literal, TextIO
+
+import msgspec
+
+_fields: ContextVar[Mapping[str, Any]] = ContextVar("steersman_log_fields", default=MappingProxyType({}))
+
+#: What every record has; anything else came by ``extra=``.
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+_COLOURS = {"DEBUG": "2", "INFO": "36", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
+
+
+@contextmanager
+def log_fields(**fields: Any) -> Generator[None]:
+    """Add fields to every line that is logged inside of the block.
+
+    ``with log_fields(reconcile_id=identifier, key=key, causes=causes): ...``
+    """
+    token = _fields.set({**_fields.get(), **fields})
+    try:
+        yield
+    finally:
+        _fields.reset(token)
+
+
+def current_log_fields() -> dict[str, Any]:
+    """The fields of the present context."""
+    return dict(_fields.get())
+
+
+def _fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    return {**_fields.get(), **extra}
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - a log line is no place to fail
+        return f"<{type(value).__name__} without a text>"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, the fields, and the traceback as ``error``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one record."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        # a field may not hide what every line has
+        line = {**{name: value for name, value in _fields_of(record).items() if name not in line}, **line}
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        try:
+            return msgspec.json.encode(line, enc_hook=_text).decode()
+        except (TypeError, ValueError, UnicodeError, RecursionError, OverflowError):
+            plain = {name: _text(value).encode("utf-8", "replace").decode() for name, value in line.items()}
+            return msgspec.json.encode(plain).decode()
+
+
+class TerminalFormatter(logging.Formatter):
+    """Time of day, level, message, then the fields; in colours if asked for."""
+
+    def __init__(self, *, colours: bool = False) -> None:
+        super().__init__()
+        self._colours = colours
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one record."""
+        moment = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
+        level = self._painted(f"{record.levelname:<7}", _COLOURS.get(record.levelname, "0"))
+        fields = " ".join(f"{name}={self._shown(value)}" for name, value in _fields_of(record).items())
+        line = f"{self._painted(moment, '2')} {level} {record.getMessage()}"
+        if fields:
+            line += f"  {self._painted(fields, '2')}"
+        if record.exc_info:
+            line += f"\n{self.formatException(record.exc_info)}"
+        return line
+
+    def _painted(self, text: str, colour: str) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if self._colours else text
+
+    @staticmethod
+    def _shown(value: object) -> str:
+        text = _text(value)
+        return text if text and text.isprintable() and " " not in text else repr(text)
+
+
+def configure_logging(
+    *,
+    level: int | str = logging.INFO,
+    stream: TextIO | None = None,
+    form: Literal["auto", "terminal", "json"] = "auto",
+) -> logging.Handler:
+    """Send all log lines to a stream (standard error), readable on a terminal and as JSON elsewhere.
+
+    Replaces what an earlier call set up and leaves other handlers alone.
+    """
+    chosen = stream if stream is not None else sys.stderr
+    on_terminal = bool(chosen and chosen.isatty())
+    handler = _Handler(chosen)
+    if form == "json" or (form == "auto" and not on_terminal):
+        handler.setFormatter(JsonFormatter())
+    else:
+        handler.setFormatter(TerminalFormatter(colours=on_terminal))
+    root = logging.getLogger()
+    for other in [other for other in root.handlers if isinstance(other, _Handler)]:
+        root.removeHandler(other)
+    root.addHandler(handler)
+    root.setLevel(level)
+    return handler
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """The handler of `configure_logging`; of a type of its own, so that it can be found again."""

@@ -1,0 +1,285 @@
+"""Counters, gauges and histograms, kept in a registry and written out as text that Prometheus reads.
+
+Guarantees
+- An increment is an addition: no lock, no allocation, no dependency. A metric belongs to the thread of one loop; reading
+  it from another may miss the newest increment, never more.
+- A metric never holds more than its bound of series; what comes after goes into one series that says so.
+- A name has one meaning: asking for it again gives the same metric, asking for it in another shape is an error.
+"""
+
+from __future__ import annotations
+
+import bisect
+import logging
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+
+_log = logging.getLogger("steersman.telemetry")
+
+#: Where the label values of a series stand that had no place of its own.
+OVERFLOW = "_other_"
+
+#: Seconds, for what takes from a millisecond to a minute.
+SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0)
+
+_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
+
+
+class _Declared(msgspec.Struct, frozen=True):
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"{self.name!r} cannot be the name of a metric")
+        for label in self.labels:
+            if not _LABEL.fullmatch(label) or label == "le":
+                raise ValueError(f"{label!r} cannot be a label of {self.name}")
+        if len(set(self.labels)) < len(self.labels):
+            raise ValueError(f"{self.name} has a label twice: {', '.join(self.labels)}")
+
+
+class CounterOf(_Declared, frozen=True):
+    """What a counter is called and counts; its name ends in ``_total``."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.name.endswith("_total"):
+            raise ValueError(f"a counter's name ends in _total, {self.name!r} does not")
+
+
+class GaugeOf(_Declared, frozen=True):
+    """What a gauge is called and shows."""
+
+
+class HistogramOf(_Declared, frozen=True):
+    """What a histogram is called and measures; `buckets` are upper bounds, infinity is added."""
+
+    buckets: tuple[float, ...] = SECONDS_BUCKETS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.buckets or list(self.buckets) != sorted(set(self.buckets)) or not math.isfinite(self.buckets[-1]):
+            raise ValueError(f"the buckets of {self.name} must be finite and rise: {self.buckets}")
+
+
+class Count:
+    """One series of a counter."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0.0
+
+    def inc(self, amount: float = 1.0) -> None:
+        """Add an amount that is not negative."""
+        if amount < 0:
+            raise ValueError(f"a counter only grows; {amount} would make it smaller")
+        self.value += amount
+
+
+class Level:
+    """One series of a gauge."""
+
+    __slots__ = ("_function", "_value")
+
+    def __init__(self) -> None:
+        self._value = 0.0
+        self._function: Callable[[], float] | None = None
+
+    @property
+    def value(self) -> float:
+        """What the gauge shows."""
+        if self._function is None:
+            return self._value
+        try:
+            return float(self._function())
+        except Exception:  # noqa: BLE001 - whatever it is, it is not the reader's
+            # one number that cannot be had must not cost all others
+            _log.exception("a metric cannot be computed")
+            return math.nan
+
+    def set(self, value: float) -> None:
+        """Show a value."""
+        self._function = None
+        self._value = value
+
+    def inc(self, amount: float = 1.0) -> None:
+        """Show more."""
+        self._value += amount
+
+    def dec(self, amount: float = 1.0) -> None:
+        """Show less."""
+        self._value -= amount
+
+    def set_function(self, function: Callable[[], float]) -> None:
+        """Show what a function says at the time of reading."""
+        self._function = function
+
+
+class Distribution:
+    """One series of a histogram."""
+
+    __slots__ = ("_bounds", "counts", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        #: How many values fell into each bucket, the last one without an upper bound.
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    @property
+    def count(self) -> int:
+        """How many values were observed."""
+        return sum(self.counts)
+
+    def observe(self, value: float) -> None:
+        """Take in one value."""
+        self.counts[bisect.bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    def cumulative(self) -> Iterator[tuple[float, int]]:
+        """Upper bounds, and how many values were not above them."""
+        total = 0
+        for bound, count in zip((*self._bounds, math.inf), self.counts, strict=True):
+            total += count
+            yield bound, total
+
+
+SeriesT = TypeVar("SeriesT", Count, Level, Distribution)
+Values = tuple[str, ...]
+
+
+class Metric(Generic[SeriesT]):
+    """All series of one name, told apart by the values of its labels."""
+
+    def __init__(self, declared: _Declared, make: Callable[[], SeriesT], *, max_series: int) -> None:
+        self.declared = declared
+        self._make = make
+        self._max_series = max_series
+        self._series: dict[Values, SeriesT] = {}
+        if not declared.labels:
+            self._series[()] = make()
+
+    @property
+    def name(self) -> str:
+        """The name of the metric."""
+        return self.declared.name
+
+    def labels(self, *values: str) -> SeriesT:
+        """The series with these label values, in the order of their declaration. Keep it, if it is used often."""
+        found = self._series.get(values)
+        return found if found is not None else self._add(values)
+
+    def _add(self, values: Values) -> SeriesT:
+        if len(values) != len(self.declared.labels):
+            wanted = ", ".join(self.declared.labels) or "none"
+            raise ValueError(f"{self.name} has other labels ({wanted}) than the {len(values)} values given")
+        if len(self._series) >= self._max_series:
+            values = (OVERFLOW,) * len(values)
+        return self._series.setdefault(values, self._make())
+
+    def remove(self, *values: str) -> None:
+        """Forget a series, if there is one: what it was about is gone."""
+        if self.declared.labels:
+            self._series.pop(values, None)
+
+    def remove_matching(self, **labels: str) -> None:
+        """Forget all series with these label values."""
+        wanted = [(self.declared.labels.index(label), value) for label, value in labels.items()]
+        for values in [values for values in self._series if all(values[at] == value for at, value in wanted)]:
+            self.remove(*values)
+
+    def series(self) -> Mapping[Values, SeriesT]:
+        """A copy of the series, by label values."""
+        return dict(self._series)
+
+
+class Counter(Metric[Count]):
+    """A number that only grows."""
+
+    def inc(self, amount: float = 1.0) -> None:
+        """Add to the series of a counter without labels."""
+        self.labels().inc(amount)
+
+
+class Gauge(Metric[Level]):
+    """A number that goes up and down."""
+
+    def set(self, value: float) -> None:
+        """Set the series of a gauge without labels."""
+        self.labels().set(value)
+
+
+class Histogram(Metric[Distribution]):
+    """How values are distributed."""
+
+    def observe(self, value: float) -> None:
+        """Take a value into the series of a histogram without labels."""
+        self.labels().observe(value)
+
+
+AnyMetric = Counter | Gauge | Histogram
+
+
+class Registry:
+    """The metrics of one program.
+
+    `max_series` bounds each of its metrics. Whoever has numbers that are cheaper to compute than to keep adds a
+    collector: it is called before every reading and sets gauges.
+    """
+
+    def __init__(self, *, max_series: int = 2000) -> None:
+        if max_series < 1:
+            raise ValueError(f"a metric needs room for at least one series, not {max_series}")
+        self._max_series = max_series
+        self._metrics: dict[str, AnyMetric] = {}
+        self._collectors: dict[int, Callable[[], None]] = {}
+        self._next_collector = 0
+
+    def counter(self, declared: CounterOf) -> Counter:
+        """The counter of this name."""
+        return self._get(declared, Counter, Count)
+
+    def gauge(self, declared: GaugeOf) -> Gauge:
+        """The gauge of this name."""
+        return self._get(declared, Gauge, Level)
+
+    def histogram(self, declared: HistogramOf) -> Histogram:
+        """The histogram of this name."""
+        buckets = declared.buckets
+        return self._get(declared, Histogram, lambda: Distribution(buckets))
+
+    def _get(self, declared: _Declared, cls: Callable[..., Any], make: Callable[[], object]) -> Any:
+        found = self._metrics.get(declared.name)
+        if found is None:
+            found = self._metrics[declared.name] = cast("AnyMetric", cls(declared, make, max_series=self._max_series))
+        elif found.declared != declared:
+            raise ValueError(f"{declared.name} is declared already, in another shape: {found.declared}")
+        return found
+
+    def add_collector(self, collect: Callable[[], None]) -> Callable[[], None]:
+        """Call `collect` before every reading; the returned function ends that."""
+        number = self._next_collector
+        self._next_collector += 1
+        self._collectors[number] = collect
+
+        def remove() -> None:
+            self._collectors.pop(number, None)
+
+        return remove
+
+    def collect(self) -> list[AnyMetric]:
+        """All metrics, by name, up to date."""
+        for collect in list(self._collectors.values()):
+            try:
+                collect()
+            except Exception:  # noqa: BLE001 - as above
+                _log.exception("some metrics cannot be computed, and show what they last were")
+        return [self._metrics[name] for name in sorted(self._metrics)]

@@ -1,0 +1,101 @@
+"""The metrics that Kubernetes controllers usually carry, declared once, so that existing dashboards read ours.
+
+Names, labels and meanings are those of controller-runtime and client-go; where a help text differs, ours is plainer.
+"""
+
+from __future__ import annotations
+
+from steersman.telemetry.metrics import CounterOf, GaugeOf, HistogramOf
+
+_CONTROLLER = ("controller",)
+_QUEUE = ("name", "controller")
+_WEBHOOK = ("webhook",)
+_REQUEST = ("verb", "host")
+
+#: From a hundred microseconds to a quarter of an hour, as work queues are usually measured.
+QUEUE_BUCKETS = (1e-4, 1e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 900.0)
+SIZE_BUCKETS = (64.0, 256.0, 512.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0, 16777216.0)
+
+# --- reconciling -----------------------------------------------------------------------------------------------------
+
+RECONCILE_TOTAL = CounterOf(
+    "controller_runtime_reconcile_total",
+    "Reconciles by result: success, error, requeue or requeue_after.",
+    (*_CONTROLLER, "result"),
+)
+RECONCILE_ERRORS = CounterOf("controller_runtime_reconcile_errors_total", "Reconciles that failed.", _CONTROLLER)
+TERMINAL_RECONCILE_ERRORS = CounterOf(
+    "controller_runtime_terminal_reconcile_errors_total", "Reconciles that failed and are not retried.", _CONTROLLER
+)
+RECONCILE_PANICS = CounterOf(
+    "controller_runtime_reconcile_panics_total", "Reconciles that ended in an unexpected exception.", _CONTROLLER
+)
+RECONCILE_TIMEOUTS = CounterOf(
+    "controller_runtime_reconcile_timeouts_total", "Reconciles that took longer than allowed.", _CONTROLLER
+)
+RECONCILE_TIME = HistogramOf("controller_runtime_reconcile_time_seconds", "How long a reconcile takes.", _CONTROLLER)
+MAX_CONCURRENT_RECONCILES = GaugeOf(
+    "controller_runtime_max_concurrent_reconciles", "How many reconciles may run at once.", _CONTROLLER
+)
+ACTIVE_WORKERS = GaugeOf("controller_runtime_active_workers", "How many reconciles run at present.", _CONTROLLER)
+
+# --- webhooks --------------------------------------------------------------------------------------------------------
+
+WEBHOOK_LATENCY = HistogramOf(
+    "controller_runtime_webhook_latency_seconds", "How long an admission request takes.", _WEBHOOK
+)
+WEBHOOK_REQUESTS = CounterOf(
+    "controller_runtime_webhook_requests_total", "Admission requests by HTTP status.", (*_WEBHOOK, "code")
+)
+WEBHOOK_REQUESTS_IN_FLIGHT = GaugeOf(
+    "controller_runtime_webhook_requests_in_flight", "Admission requests being served.", _WEBHOOK
+)
+WEBHOOK_PANICS = CounterOf(
+    "controller_runtime_webhook_panics_total", "Admission requests that ended in an unexpected exception."
+)
+CONVERSION_WEBHOOK_PANICS = CounterOf(
+    "controller_runtime_conversion_webhook_panics_total", "Conversions that ended in an unexpected exception."
+)
+
+# --- queues ----------------------------------------------------------------------------------------------------------
+
+QUEUE_DEPTH = GaugeOf("workqueue_depth", "Keys that wait.", (*_QUEUE, "priority"))
+QUEUE_ADDS = CounterOf("workqueue_adds_total", "Keys that were added.", _QUEUE)
+QUEUE_DURATION = HistogramOf(
+    "workqueue_queue_duration_seconds", "How long a key waits before it is worked on.", _QUEUE, QUEUE_BUCKETS
+)
+WORK_DURATION = HistogramOf("workqueue_work_duration_seconds", "How long a key is worked on.", _QUEUE, QUEUE_BUCKETS)
+UNFINISHED_WORK = GaugeOf(
+    "workqueue_unfinished_work_seconds", "How long the keys being worked on have been so, added up.", _QUEUE
+)
+LONGEST_RUNNING_PROCESSOR = GaugeOf(
+    "workqueue_longest_running_processor_seconds", "How long the oldest work under way has taken so far.", _QUEUE
+)
+QUEUE_RETRIES = CounterOf("workqueue_retries_total", "Keys that were added again after a failure.", _QUEUE)
+
+# --- requests to the API server --------------------------------------------------------------------------------------
+
+CLIENT_REQUESTS = CounterOf(
+    "rest_client_requests_total", "Requests to the API server by HTTP status.", ("code", "method", "host")
+)
+CLIENT_REQUEST_DURATION = HistogramOf(
+    "rest_client_request_duration_seconds", "How long a request to the API server takes.", _REQUEST
+)
+CLIENT_REQUEST_SIZE = HistogramOf(
+    "rest_client_request_size_bytes", "The size of requests to the API server.", _REQUEST, SIZE_BUCKETS
+)
+CLIENT_RESPONSE_SIZE = HistogramOf(
+    "rest_client_response_size_bytes", "The size of answers of the API server.", _REQUEST, SIZE_BUCKETS
+)
+CLIENT_RATE_LIMITER_DURATION = HistogramOf(
+    "rest_client_rate_limiter_duration_seconds", "How long a request waits for the client's own limit.", _REQUEST
+)
+CLIENT_RETRIES = CounterOf("rest_client_request_retries_total", "Requests that were sent again.", ("code", *_REQUEST))
+
+# --- the program -----------------------------------------------------------------------------------------------------
+
+LEADER_STATUS = GaugeOf("leader_election_master_status", "1 while this program leads, else 0.", ("name",))
+CERTIFICATE_READS = CounterOf("certwatcher_read_certificate_total", "Certificates that were read again.")
+CERTIFICATE_READ_ERRORS = CounterOf(
+    "certwatcher_read_certificate_errors_total", "Certificates that could not be read again."
+)

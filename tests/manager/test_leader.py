@@ -1,0 +1,249 @@
+"""Leader election on the engine: who leads, who takes over, and that a deposed leader writes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from steersman import Client, MergePatch, ObjectMeta
+from steersman.aio import Supervisor
+from steersman.kinds.coordination_v1 import Lease
+from steersman.kinds.core_v1 import ConfigMap, Namespace
+from steersman.manager import Campaign, LeaderElection, NotLeading, Term
+from steersman.objects import Key
+from steersman.testing import Engine
+
+
+def election(namespace: str, *, identity: str | None = None) -> LeaderElection:
+    return LeaderElection("ship", namespace=namespace, identity=identity, lease=3.0, renew=2.0, retry=0.5)
+
+
+def config_map(namespace: str, name: str = "log") -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace))
+
+
+async def test_a_released_lease_is_taken_at_once(client, namespace) -> None:
+    """The successor does not wait for the next attempt, let alone for the lease to run out."""
+    patient = LeaderElection("ship", namespace=namespace, lease=60.0, renew=40.0, retry=20.0)
+    async with (
+        asyncio.timeout(30),
+        Supervisor() as tasks,
+        AsyncExitStack() as campaigns,
+        patient.campaign(client) as first,
+    ):
+        async with await anext(first) as term:
+            second = await campaigns.enter_async_context(patient.campaign(client))
+            assert first.leading
+            await term.client.create(config_map(namespace))
+            waiting = tasks.start(_next_term(second), name="successor")
+            await asyncio.wait([waiting], timeout=1.0)
+            assert not waiting.done()
+            assert not second.leading
+            assert second.leader == first.identity
+        async with asyncio.timeout(10):
+            successor = await waiting
+        assert successor.valid
+        assert not term.valid
+
+
+async def _next_term(campaign: Campaign) -> Term:
+    return await anext(campaign)
+
+
+async def test_leaving_the_campaign_clears_the_holder(client, namespace) -> None:
+    async with election(namespace, identity="me").campaign(client) as campaign, await anext(campaign):
+        lease = await client.get(Lease, Key(namespace, "ship"))
+        assert lease.spec.holder_identity == "me"
+        assert lease.spec.lease_duration_seconds == 3
+    lease = await client.get(Lease, Key(namespace, "ship"))
+    assert lease.spec.holder_identity is None
+    assert lease.spec.lease_duration_seconds == 1
+
+
+async def test_what_others_put_on_the_lease_stays(client, namespace) -> None:
+    """Annotations and fields that we do not set survive renewals and the release."""
+    async with election(namespace).campaign(client) as campaign, await anext(campaign):
+        key = Key(namespace, "ship")
+        before = await client.patch(Lease, key, MergePatch({"metadata": {"annotations": {"note": "kept"}}}))
+        await _changed(client, key, before.metadata.resource_version)
+    assert (await client.get(Lease, key)).metadata.annotations == {"note": "kept"}
+
+
+async def _changed(client: Client, key: Key, version: str | None) -> None:
+    async with asyncio.timeout(10), client.watch(Lease, namespace=key.namespace, resource_version=version) as events:
+        await anext(aiter(events))
+
+
+async def test_leadership_is_lost_and_regained_in_process(client, namespace) -> None:
+    """A stolen lease cancels the body, refuses the old term's writes, and can be won again as a new term."""
+    cancelled = asyncio.Event()
+    terms = []
+    async with asyncio.timeout(20), election(namespace).campaign(client) as campaign:
+        async for term in campaign:
+            terms.append(term)
+            if len(terms) == 2:
+                break
+            async with term:
+                thief = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 1}}
+                await client.patch(Lease, Key(namespace, "ship"), MergePatch(thief))
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    cancelled.set()
+            assert not campaign.leading
+        old, new = terms
+        assert cancelled.is_set()
+        assert new.valid
+        with pytest.raises(NotLeading, match=r"create configmaps.*not sent.* any more"):
+            await old.client.create(config_map(namespace))
+        assert (await old.client.list(ConfigMap, namespace=namespace)).items == []
+        await new.client.create(config_map(namespace))
+
+
+async def test_a_stopped_process_cannot_write_when_it_goes_on(engine, client, namespace) -> None:
+    """SIGSTOP, another leads, SIGCONT: every write of the old leader is refused, also from a task without an owner."""
+    key = Key(namespace, "log")
+    await client.create(config_map(namespace))
+    program = Path(__file__).with_name("stopped_leader.py")
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, str(program), str(engine.kubeconfig), namespace, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(60):
+            assert await child.stdout.readline() == b"leading\n"
+            async with election(namespace).campaign(client) as campaign:
+                child.send_signal(signal.SIGSTOP)
+                async with await anext(campaign) as term:
+                    ours = await term.client.patch(ConfigMap, key, MergePatch({"data": {"writer": "the new one"}}))
+                    child.send_signal(signal.SIGCONT)
+                    assert await child.stdout.readline() == b"refused\n"
+                    assert await child.stdout.readline() == b"lost\n"
+                    found = await client.get(ConfigMap, key)
+                    assert found.data == {"writer": "the new one"}
+                    assert found.metadata.resource_version == ours.metadata.resource_version
+            assert await child.wait() == 0
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+
+
+@pytest.mark.slow
+async def test_a_server_that_does_not_answer_ends_the_term_in_time() -> None:
+    """The term ends before the lease does, and is won again when the server goes on."""
+    async with Engine.start() as engine, engine.client() as client, asyncio.timeout(60):
+        loop = asyncio.get_running_loop()
+        numbers = []
+        async with election("default").campaign(client) as campaign:
+            async for term in campaign:
+                numbers.append(term.number)
+                if len(numbers) == 2:
+                    break
+                async with term:
+                    await engine.api_servers[0].pause()
+                    paused = loop.time()
+                    await asyncio.Event().wait()
+                assert not term.valid
+                assert loop.time() - paused < 3.0
+                await engine.api_servers[0].resume()
+        assert numbers == [1, 2]
+
+
+async def test_a_campaign_outlives_what_it_may_not_write(client, engine, namespace, caplog) -> None:
+    """Without its namespace there is no Lease: it complains once, and leads as soon as there is one."""
+    missing = f"{namespace[:50]}-late"
+    async with asyncio.timeout(20), election(missing).campaign(client) as campaign:
+        while not caplog.messages:  # noqa: ASYNC110 - a log sets no event
+            await asyncio.sleep(0.05)
+        await client.create(Namespace(metadata=ObjectMeta(name=missing)))
+        async with await anext(campaign) as term:
+            assert term.number == 1
+    assert len([message for message in caplog.messages if "cannot read or write" in message]) == 1
+    await engine.delete_namespace(missing)
+
+
+async def test_leaving_the_campaign_ends_work_in_other_tasks_before_the_release(client, namespace) -> None:
+    """A task that is still in the block of a term is cancelled, and the lease is held until it has ended."""
+    holders: list[str | None] = []
+    entered = asyncio.Event()
+    key = Key(namespace, "ship")
+
+    async def work(term: Term) -> None:
+        async with term:
+            entered.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                holders.append((await client.get(Lease, key)).spec.holder_identity)
+
+    async with asyncio.timeout(20), Supervisor() as tasks:
+        async with election(namespace, identity="me").campaign(client) as campaign:
+            tasks.start(work(await anext(campaign)), name="work")
+            await entered.wait()
+        holders.append((await client.get(Lease, key)).spec.holder_identity)
+    assert holders == ["me", None]
+
+
+async def test_a_failure_in_a_term_releases_the_lease_and_goes_on(client, namespace) -> None:
+    async def fail() -> None:
+        async with election(namespace).campaign(client) as campaign, await anext(campaign):
+            raise KeyError("aground")
+
+    with pytest.raises(KeyError, match="aground"):
+        await fail()
+    assert (await client.get(Lease, Key(namespace, "ship"))).spec.holder_identity is None
+
+
+async def test_cancelling_whoever_leads_releases_the_lease(client, namespace) -> None:
+    """A cancellation from outside is not mistaken for a lost term."""
+    leading = asyncio.Event()
+
+    async def lead() -> None:
+        async with election(namespace).campaign(client) as campaign:
+            async for term in campaign:
+                async with term:
+                    leading.set()
+                    await asyncio.Event().wait()
+
+    async with asyncio.timeout(20), Supervisor() as tasks:
+        task = tasks.start(lead(), name="lead")
+        await leading.wait()
+        task.cancel()
+    assert task.cancelled()
+    assert (await client.get(Lease, Key(namespace, "ship"))).spec.holder_identity is None
+
+
+async def test_three_candidates_lead_one_after_the_other(client, namespace) -> None:
+    """Each leads once; no two at a time."""
+    leading: list[str] = []
+    most = 0
+
+    async def take_part(name: str) -> None:
+        nonlocal most
+        async with election(namespace, identity=name).campaign(client) as campaign, await anext(campaign):
+            leading.append(name)
+            most = max(most, len(leading))
+            await asyncio.sleep(0.1)
+            leading.remove(name)
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        for name in ("one", "two", "three"):
+            group.create_task(take_part(name))
+    assert most == 1
+    lease = await client.get(Lease, Key(namespace, "ship"))
+    assert lease.spec.holder_identity is None
+
+
+def test_an_election_without_a_name_is_refused() -> None:
+    with pytest.raises(ValueError, match="name of the Lease"):
+        LeaderElection("")
+
+
+def test_patience_is_checked_where_it_is_written() -> None:
+    with pytest.raises(ValueError, match=r"lease > renew > 1\.2 x retry"):
+        LeaderElection("ship", lease=10.0)

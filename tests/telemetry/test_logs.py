@@ -1,0 +1,144 @@
+"""Log lines: readable on a terminal, JSON elsewhere, with the fields of the work around them."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+
+import pytest
+
+from steersman.client import Hidden
+from steersman.telemetry import JsonFormatter, TerminalFormatter, configure_logging, current_log_fields, log_fields
+
+log = logging.getLogger("ship")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def lines():
+    """A stream that all log lines go to, and that nobody else's do afterwards."""
+    root = logging.getLogger()
+    level = root.level
+    streams = []
+
+    def start(stream=None, **options):
+        stream = stream or io.StringIO()
+        streams.append(configure_logging(stream=stream, **options))
+        return stream
+
+    yield start
+    for handler in streams:
+        root.removeHandler(handler)
+    root.setLevel(level)
+
+
+def parsed(stream: io.StringIO) -> list[dict]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_away_from_a_terminal_a_line_is_json(lines) -> None:
+    stream = lines()
+    with log_fields(reconcile_id="r1", key="default/web"):
+        log.info("sailed %d miles\nand on", 3, extra={"crew": 50})
+    [line] = parsed(stream)
+    assert line.pop("time").endswith("+00:00")
+    assert line == {
+        "level": "info",
+        "logger": "ship",
+        "message": "sailed 3 miles\nand on",
+        "reconcile_id": "r1",
+        "key": "default/web",
+        "crew": 50,
+    }
+
+
+def test_on_a_terminal_a_line_is_for_people(lines) -> None:
+    stream = lines(Terminal(), level="DEBUG")
+    with log_fields(key="default/web"):
+        log.warning("aground", extra={"why": "low tide"})
+    line = stream.getvalue()
+    assert "aground" in line
+    assert "key=default/web why='low tide'" in line
+    assert "\x1b[33m" in line
+
+
+def test_colours_are_for_terminals_only(lines) -> None:
+    stream = lines(form="terminal")
+    log.warning("aground")
+    assert "\x1b" not in stream.getvalue()
+    assert stream.getvalue().endswith("WARNING aground\n")
+
+
+def test_fields_nest_and_end_with_their_block() -> None:
+    with log_fields(controller="site", key="a"):
+        with log_fields(key="b"):
+            assert current_log_fields() == {"controller": "site", "key": "b"}
+        assert current_log_fields() == {"controller": "site", "key": "a"}
+    assert current_log_fields() == {}
+
+
+async def test_fields_follow_tasks_and_stay_apart(lines) -> None:
+    """Two reconciles at a time never show each other's key."""
+    stream = lines()
+
+    async def reconcile(key: str) -> None:
+        with log_fields(key=key):
+            await asyncio.sleep(0)
+            await asyncio.to_thread(log.info, "working")
+
+    async with asyncio.TaskGroup() as group:
+        for key in ("a", "b"):
+            group.create_task(reconcile(key))
+    log.info("done")
+    assert sorted(line.get("key", "") for line in parsed(stream) if line["logger"] == "ship") == ["", "a", "b"]
+
+
+def test_an_exception_is_one_line_with_its_traceback(lines) -> None:
+    stream = lines()
+    try:
+        float("no wind")
+    except ValueError:
+        log.exception("failed")
+    [line] = parsed(stream)
+    assert line["message"] == "failed"
+    assert line["error"].endswith("ValueError: could not convert string to float: 'no wind'")
+
+
+class Mute:
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, Mute(), "\udc80", float("nan"), 10**400, {("a",): 1}])
+@pytest.mark.parametrize("formatter", [JsonFormatter(), TerminalFormatter()])
+def test_no_value_costs_the_line(formatter, value) -> None:
+    record = log.makeRecord("ship", logging.INFO, __file__, 1, "said", (), None, extra={"value": value})
+    line = formatter.format(record)
+    assert "said" in line
+    assert "\n" not in line
+
+
+def test_a_field_cannot_hide_the_message() -> None:
+    with log_fields(level="none", time="never"):
+        line = json.loads(JsonFormatter().format(log.makeRecord("ship", logging.INFO, __file__, 1, "said", (), None)))
+    assert line["level"] == "info"
+    assert line["time"] != "never"
+
+
+def test_what_hides_itself_stays_hidden() -> None:
+    for formatter in (JsonFormatter(), TerminalFormatter()):
+        record = log.makeRecord("ship", logging.INFO, __file__, 1, "x", (), None, extra={"token": Hidden("sesame")})
+        assert "sesame" not in formatter.format(record)
+
+
+def test_configuring_again_replaces(lines) -> None:
+    first, second = lines(), lines()
+    log.info("once")
+    assert first.getvalue() == ""
+    assert len(parsed(second)) == 1
