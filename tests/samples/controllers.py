@@ -8,7 +8,7 @@ import msgspec
 from samples.site import Site
 from steersman import Client
 from steersman.aio import Supervisor
-from steersman.cache.stored import Stored, View
+from steersman.cache import Stored, View
 from steersman.controller import Controller, ControllerOptions, ObjectEvent, ReconcileClient, Request, SourceStatistics
 from steersman.controller.context import Context
 from steersman.objects import Key, PartialObjectMetadata, decode

@@ -1,9 +1,102 @@
-"""Reconcile loops: from a key to a converged world. Not built yet: this room holds no code.
+"""Reconcile loops: from a key to a converged world.
 
-What it will guarantee:
-
+Guarantees
 - **Level, not edge.** Reconcile gets a key and reads state; missed, merged and repeated events are harmless.
-- One key is reconciled by one worker at a time, many keys at once; a key added while it is worked on runs once more.
-- No key is lost and none runs hot: errors back off per key, and a converged world makes no reconciles.
-- Every reconcile knows what caused it.
+- **One at a time per key**, many keys at once; a key added while it is worked on runs once more, later.
+- **No lost keys, no hot loops.** No key is ever dropped; failures back off per key, also while events come in; an echo
+  of a reconcile's own write makes no further reconcile, so a converged world makes none.
+- **Fair.** Namespaces take turns, so one tenant's thousands of keys do not delay another's one; low priority (what was
+  there at the start, resyncs) gives way to what is happening now, but gets its share once it has waited long enough.
+- **Every reconcile knows its causes**, all of those that were merged into it, capped with a count.
+- A crash, a timeout and a blocking call are reported with where they happened, and are those of one key alone.
+- What is written wrongly in a builder is refused there, with what to write instead.
+
+Missing so far: spans with causes as links (they need `steersman.telemetry`).
 """
+
+from steersman.controller.builder import ControllerBuilder, Register, controller
+from steersman.controller.causes import Cause, Causes, Request
+from steersman.controller.channel_source import ChannelSource
+from steersman.controller.context import Context, ReconcileFunction, ReconcileLogger, Reconciler
+from steersman.controller.events import KindLike, ObjectEvent, View
+from steersman.controller.mappers import MapFunction, Stores, Through, owners_through
+from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter, TerminalError
+from steersman.controller.plan import ControllerPlan, WatchedKind
+from steersman.controller.predicates import (
+    Predicate,
+    annotations_changed,
+    generation_changed,
+    labelled,
+    labels_changed,
+    resource_version_changed,
+    when,
+)
+from steersman.controller.queue import Queue, QueueClosed
+from steersman.controller.queue_state import LOW_PRIORITY, QueueOptions, QueueStatistics, Taken
+from steersman.controller.reconcile_client import ReconcileClient
+from steersman.controller.records import ControllerStatistics, KeyRecord
+from steersman.controller.sources import Emit, KindSource, Registration, Source, SourceStatistics, Watched
+from steersman.controller.watchdog import Blocked, Watchdog
+from steersman.controller.watching import CachedKinds, CacheRecorder
+from steersman.controller.workers import ClientFor, Controller, ControllerOptions
+from steersman.controller.write_log import Write, WriteLog, WriteObserver
+
+__all__ = [
+    "LOW_PRIORITY",
+    "Blocked",
+    "CacheRecorder",
+    "CachedKinds",
+    "Cause",
+    "Causes",
+    "ChannelSource",
+    "ClientFor",
+    "Context",
+    "Controller",
+    "ControllerBuilder",
+    "ControllerOptions",
+    "ControllerPlan",
+    "ControllerStatistics",
+    "Done",
+    "Emit",
+    "KeyRecord",
+    "KindLike",
+    "KindSource",
+    "MapFunction",
+    "ObjectEvent",
+    "Outcome",
+    "Predicate",
+    "Queue",
+    "QueueClosed",
+    "QueueOptions",
+    "QueueStatistics",
+    "ReconcileClient",
+    "ReconcileFunction",
+    "ReconcileLogger",
+    "Reconciler",
+    "Register",
+    "Registration",
+    "Request",
+    "Requeue",
+    "RequeueAfter",
+    "Source",
+    "SourceStatistics",
+    "Stores",
+    "Taken",
+    "TerminalError",
+    "Through",
+    "View",
+    "Watchdog",
+    "Watched",
+    "WatchedKind",
+    "Write",
+    "WriteLog",
+    "WriteObserver",
+    "annotations_changed",
+    "controller",
+    "generation_changed",
+    "labelled",
+    "labels_changed",
+    "owners_through",
+    "resource_version_changed",
+    "when",
+]

@@ -1,0 +1,227 @@
+"""The informers of a program, shared: one for each kind, running while somebody uses it.
+
+Guarantees
+- An informer starts on first demand and stops with the last use.
+- One ``async with`` owns every task; leaving it leaves nothing behind.
+- Our own writes are recorded for every reader of this cache.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, overload
+
+from steersman.aio import Supervisor
+from steersman.cache.indexes import IndexFunction
+from steersman.cache.informer import Informer, InformerStatistics
+from steersman.cache.intake import KindOptions
+from steersman.cache.reader import CacheReader, raw_bytes
+from steersman.cache.reflector import Settings
+from steersman.cache.store import UnknownIndex
+from steersman.client import Client
+from steersman.objects import Key, Kind, Object, Unstructured, is_partial
+
+T = TypeVar("T")
+ObjectT = TypeVar("ObjectT", bound=Object)
+
+
+class _Shared:
+    """An informer and how many use it."""
+
+    def __init__(self, informer: Informer[Any]) -> None:
+        self.informer = informer
+        self.uses = 0
+        self.stop = asyncio.Event()
+
+    async def run(self) -> None:
+        async with self.informer:
+            await self.stop.wait()
+
+
+class Use(Generic[T]):
+    """A use of a shared informer, for as long as its block lasts: ``async with cache.use(Site) as informer:``."""
+
+    def __init__(self, cache: Cache, kind: type[Any] | Kind) -> None:
+        self._cache = cache
+        self._kind = kind
+        self._shared: _Shared | None = None
+
+    async def __aenter__(self) -> Informer[T]:
+        if self._shared is not None:
+            raise RuntimeError("a use is entered once: ask the cache for another one")
+        self._shared = self._cache._acquire(self._kind)  # noqa: SLF001 - a private name of the same module
+        return self._shared.informer
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._shared is not None
+        self._cache._release(self._kind, self._shared)  # noqa: SLF001 - a private name of the same module
+
+
+class Cache:
+    """Objects of a server, kept near: ``async with Cache(client) as cache: site = await cache.reader().get(Site, key)``.
+
+    ``kinds`` says what is cached of a kind if it is not everything; ``uncached`` kinds are always read from the server.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        kinds: Mapping[type[Any] | Kind, KindOptions] | None = None,
+        uncached: Iterable[type[Any] | Kind] = (),
+        settings: Settings | None = None,
+    ) -> None:
+        self.client = client
+        self._options = dict(kinds or {})
+        self._uncached = frozenset(kind.gvk() for kind in uncached)
+        self._settings = settings
+        self._indexes: dict[type[Any] | Kind, dict[str, IndexFunction]] = {}
+        self._shared: dict[type[Any] | Kind, _Shared] = {}
+        self._pinned: dict[type[Any] | Kind, _Shared] = {}
+        self._tasks: Supervisor | None = None
+
+    def __repr__(self) -> str:
+        return f"<Cache of {self.client!r}: {len(self._shared)} kinds>"
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await Supervisor().__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._tasks is not None
+        self._tasks.cancel()
+        await self._tasks.__aexit__(kind, error, trace)
+
+    # informers
+
+    @overload
+    def use(self, kind: type[ObjectT]) -> Use[ObjectT]: ...
+    @overload
+    def use(self, kind: Kind) -> Use[Unstructured]: ...
+
+    def use(self, kind: type[Any] | Kind) -> Use[Any]:
+        """Use a kind's informer for the length of a block; it is shared with everyone else who does."""
+        return Use(self, kind)
+
+    @overload
+    def informer(self, kind: type[ObjectT]) -> Informer[ObjectT]: ...
+    @overload
+    def informer(self, kind: Kind) -> Informer[Unstructured]: ...
+
+    def informer(self, kind: type[Any] | Kind) -> Informer[Any]:
+        """A kind's informer, used from now on until the cache ends."""
+        if kind not in self._pinned:
+            self._pinned[kind] = self._acquire(kind)
+        return self._pinned[kind].informer
+
+    def add_index(self, kind: type[Any] | Kind, name: str, function: IndexFunction) -> None:
+        """Find objects of a kind by any function of them: ``cache.add_index(Pod, "node", lambda pod: [pod.spec.node_name])``."""
+        indexes = self._indexes.setdefault(kind, {})
+        if name in indexes:
+            raise ValueError(f"{kind.gvk()} has an index {name!r} already; give the other one its own name")
+        indexes[name] = function
+        if kind in self._shared:
+            self._shared[kind].informer.add_index(name, function)
+
+    def index_function(self, kind: type[Any] | Kind, name: str) -> IndexFunction:
+        """The function of a declared index."""
+        indexes = self._indexes.get(kind, {})
+        if name not in indexes:
+            known = ", ".join(sorted(indexes)) or "none"
+            raise UnknownIndex(
+                f"{kind.gvk()} has no index {name!r}; declare it with cache.add_index. Declared: {known}"
+            )
+        return indexes[name]
+
+    def is_uncached(self, kind: type[Any] | Kind) -> bool:
+        """Whether a kind is always read from the server."""
+        return kind.gvk() in self._uncached
+
+    def reader(self) -> CacheReader:
+        """The reading verbs, answered from the cache."""
+        return CacheReader(self)
+
+    def statistics(self) -> tuple[InformerStatistics, ...]:
+        """What every informer holds and does."""
+        return tuple(shared.informer.statistics() for shared in self._shared.values())
+
+    def _acquire(self, kind: type[Any] | Kind) -> _Shared:
+        if self._tasks is None:
+            raise RuntimeError("the cache does not run: use it inside of `async with Cache(client) as cache:`")
+        if self.is_uncached(kind):
+            raise ValueError(f"{kind.gvk()} is excluded from this cache (uncached=...): it has no informer")
+        shared = self._shared.get(kind)
+        if shared is None:
+            informer: Informer[Any] = Informer(
+                self.client,
+                kind,
+                options=self._options.get(kind),
+                settings=self._settings,
+            )
+            for name, function in self._indexes.get(kind, {}).items():
+                informer.add_index(name, function)
+            shared = self._shared[kind] = _Shared(informer)
+            self._tasks.start(shared.run(), name=f"informer of {kind.gvk().kind}")
+        shared.uses += 1
+        return shared
+
+    def _release(self, kind: type[Any] | Kind, shared: _Shared) -> None:
+        shared.uses -= 1
+        if not shared.uses:
+            shared.stop.set()
+            if self._shared.get(kind) is shared:
+                del self._shared[kind]
+
+    async def key(self, kind: type[Any] | Kind, key: Key | str | tuple[str, str]) -> Key:
+        """Read a key as the client does, a bare name being in its namespace."""
+        namespace, name = Key.parse(key) if isinstance(key, str) else key
+        if namespace:
+            return Key(namespace, name)
+        namespaced = (
+            (await self.client.discovery.resource_of(kind.gvk())).namespaced
+            if isinstance(kind, Kind)
+            else kind.__resource__.namespaced
+        )
+        return Key(self.client.namespace if namespaced else "", name)
+
+    # our own writes
+
+    def record_write(self, obj: Object | Unstructured, *, kind: type[Any] | Kind | None = None) -> None:
+        """Show the answer to a write to every reader from now on.
+
+        Not for answers to dry runs, nor of subresources that are another kind. What was read in part is passed over.
+        """
+        partial = obj.partial if isinstance(obj, Unstructured) else is_partial(obj)
+        raw = raw_bytes(obj)
+        if partial or raw is None:
+            return
+        for shared in self._informers_of(obj, kind):
+            stored = shared.intake.admit(raw)
+            if stored is not None:
+                shared.overlay.record_write(stored, selected=shared.intake.selects(stored, raw))
+
+    def record_delete(self, kind: type[Any] | Kind, key: Key, uid: str) -> None:
+        """Hide a deleted object from every reader, by its uid; only if it is gone for good, without finalizers."""
+        for informer in self._of_kind(kind):
+            informer.overlay.record_delete(key, uid, base=informer.store.get(key))
+
+    def record_unknown(self, kind: type[Any] | Kind, key: Key) -> None:
+        """A write to this key may or may not have happened: its next read asks the server."""
+        for informer in self._of_kind(kind):
+            informer.overlay.record_unknown(key)
+
+    def _informers_of(self, obj: Object | Unstructured, kind: type[Any] | Kind | None) -> list[Informer[Any]]:
+        if kind is None:
+            kind = Kind(obj.api_version, obj.kind) if isinstance(obj, Unstructured) else type(obj)
+        return self._of_kind(kind)
+
+    def _of_kind(self, kind: type[Any] | Kind) -> list[Informer[Any]]:
+        """Every informer of the kind: a class and a `Kind` may both name it."""
+        gvk = kind.gvk()
+        return [shared.informer for known, shared in self._shared.items() if known.gvk() == gvk]

@@ -1,0 +1,206 @@
+"""From the bytes of an object to what the cache keeps of it.
+
+Guarantees
+- Watch frames, list items and the answers to our own writes go through the same door, so that they cannot differ.
+- ``managedFields`` are not kept in the bytes: the entries of our own manager stand beside them, the others are dropped.
+  A server that gets an update without ``managedFields`` keeps those it has, so a cached object may still be updated.
+- A transform of the user's makes the object partial, and so does a metadata-only cache.
+- Bytes without a name are no object: `admit` gives None, and nothing else is affected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from steersman.cache.stored import Stored
+from steersman.objects import FieldSelector, Key, Selector
+
+Tree: TypeAlias = dict[str, Any]
+#: Changes the JSON tree of an object before it is stored; the tree is the transform's own.
+Transform: TypeAlias = Callable[[Tree], Tree]
+
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_NOTHING = msgspec.Raw(b"")
+
+
+class _Owner(msgspec.Struct, gc=False):
+    uid: str = ""
+    controller: bool | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: int | None = None
+    labels: msgspec.Raw = _NOTHING
+    owner_references: list[_Owner] | None = None
+    deletion_timestamp: str | None = None
+    managed_fields: msgspec.Raw = _NOTHING
+
+
+class _Identified(msgspec.Struct, gc=False):
+    metadata: _Metadata
+
+
+class _Managed(msgspec.Struct, gc=False):
+    manager: str = ""
+
+
+_decoder = msgspec.json.Decoder(_Identified)
+_managed_decoder = msgspec.json.Decoder(_Managed)
+_entries_decoder = msgspec.json.Decoder(list[msgspec.Raw] | None)
+_entry_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_labels_decoder = msgspec.json.Decoder(dict[str, str] | None)
+
+T = TypeVar("T")
+
+#: So many different values are shared; then sharing starts anew, because names that come and go must not pile up.
+_POOLED_MAX = 10_000
+
+
+class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What is cached of a kind: everything, unless something is said here."""
+
+    labels: Selector = Selector()
+    fields: FieldSelector = FieldSelector()
+    #: Only objects in these namespaces; empty means all.
+    namespaces: tuple[str, ...] = ()
+    #: Applied before storing; what it drops can no longer be read, and the objects can no longer be updated whole.
+    transform: Transform | None = None
+    #: Keep (and transfer) metadata alone.
+    metadata_only: bool = False
+
+    def __post_init__(self) -> None:
+        if len(set(self.namespaces)) != len(self.namespaces) or "" in self.namespaces:
+            raise ValueError(f"namespaces must be distinct names, not {self.namespaces!r}; leave them out to cache all")
+
+
+class _Pool(Generic[T]):
+    """One copy of what many objects have in common."""
+
+    def __init__(self, make: Callable[[bytes], T]) -> None:
+        self._make = make
+        self._known: dict[bytes, T] = {}
+
+    def get(self, raw: bytes) -> T:
+        """What the bytes stand for."""
+        known = self._known
+        value = known.get(raw)
+        if value is None:
+            if len(known) >= _POOLED_MAX:
+                known.clear()
+            value = known[raw] = self._make(raw)
+        return value
+
+
+class Intake:
+    """The door of one cache of one kind."""
+
+    def __init__(self, options: KindOptions, *, field_manager: str = "") -> None:
+        self._options = options
+        self._field_manager = field_manager
+        # Objects of a kind have much in common: their namespaces, often their labels, and the fields that we own.
+        self._labels: _Pool[dict[str, str] | None] = _Pool(_labels_decoder.decode)
+        self._managed: _Pool[bytes] = _Pool(bytes)
+        self._namespaces: _Pool[str] = _Pool(bytes.decode)
+
+    def admit(self, raw: bytes) -> Stored | None:
+        """Read an object's bytes; None if they hold no object."""
+        options = self._options
+        managed = b""
+        try:
+            metadata = _decoder.decode(raw).metadata
+            if not metadata.name:
+                return None
+            labels = self._labels.get(bytes(metadata.labels)) if metadata.labels else None
+            if metadata.managed_fields:
+                managed = self._own_entries(metadata.managed_fields)
+                raw = without_managed_fields(raw, metadata.managed_fields)
+            if options.metadata_only:
+                raw = _metadata_alone(raw)
+            if options.transform is not None:
+                raw = msgspec.json.encode(options.transform(msgspec.json.decode(raw)))
+        except _UNREADABLE:
+            return None
+        return Stored(
+            key=Key(self._namespaces.get((metadata.namespace or "").encode()), metadata.name),
+            resource_version=metadata.resource_version or "",
+            raw=raw,
+            uid=metadata.uid or "",
+            generation=metadata.generation or 0,
+            own_labels=labels,
+            owners=_owner_uids(metadata.owner_references) if metadata.owner_references else (),
+            deleting=metadata.deletion_timestamp is not None,
+            partial=options.metadata_only or options.transform is not None,
+            managed_fields=managed,
+        )
+
+    def selects(self, stored: Stored, raw: bytes) -> bool:
+        """Whether an object belongs into this cache; ``raw`` are its bytes before the transform."""
+        options = self._options
+        if options.namespaces and stored.key.namespace not in options.namespaces:
+            return False
+        if not options.labels.matches(stored.labels):
+            return False
+        return not options.fields or options.fields.matches(lambda path: _field(raw, path))
+
+    def _own_entries(self, managed: msgspec.Raw) -> bytes:
+        if not self._field_manager:
+            return b""
+        own: list[dict[str, msgspec.Raw]] = []
+        for raw in _entries_decoder.decode(managed) or ():
+            if _managed_decoder.decode(raw).manager == self._field_manager:
+                entry = _entry_decoder.decode(raw)
+                entry.pop("time", None)  # says nothing about what is owned, and makes every entry another one
+                own.append(entry)
+        return self._managed.get(msgspec.json.encode(own)) if own else b""
+
+
+def _owner_uids(references: list[_Owner]) -> tuple[str, ...]:
+    """The owners' uids, the controller's first."""
+    return tuple(each.uid for each in sorted(references, key=lambda each: not each.controller) if each.uid)
+
+
+def without_managed_fields(raw: bytes, managed: msgspec.Raw) -> bytes:
+    """Cut ``managedFields`` out of the bytes of an object, leaving every other byte as it came."""
+    member = b'"managedFields":' + bytes(managed)
+    if raw.count(member) == 1:  # as kube-apiserver prints it; a quote inside a text would be escaped
+        before, _, after = raw.partition(member)
+        if before.endswith(b","):
+            return before[:-1] + after
+        if after.startswith(b","):
+            return before + after[1:]
+        return before + after
+    tree = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    metadata = msgspec.json.decode(tree["metadata"], type=dict[str, msgspec.Raw])
+    metadata.pop("managedFields", None)
+    tree["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
+    return msgspec.json.encode(tree)
+
+
+def _metadata_alone(raw: bytes) -> bytes:
+    """The object in the form in which a metadata-only read gives it."""
+    tree = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    kind = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+    return msgspec.json.encode(kind | {"metadata": tree["metadata"]})
+
+
+def _field(raw: bytes, path: str) -> str | None:
+    """The text of a field as a field selector sees it."""
+    value: Any = msgspec.json.decode(raw)
+    for name in path.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = cast("Tree", value).get(name)
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str() | int():
+            return str(value)
+        case _:
+            return None

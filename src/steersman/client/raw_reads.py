@@ -1,0 +1,185 @@
+"""Collections as bytes: pages and watch frames whose objects nobody has decoded yet.
+
+Guarantees
+- One request is one attempt: what fails raises at once, so that the caller alone decides when to ask again.
+- Items and frames are copies of their own bytes; nothing keeps a page or a stream's buffer alive.
+- Leaving a watch's block closes its connection. After an error, and after the end, nothing more comes.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any, Self
+
+from steersman.client.bindings import Attempt, Binding
+from steersman.client.client import Client
+from steersman.client.missing import KindNotServed
+from steersman.client.reads import MetadataReader
+from steersman.client.retries import RetryPolicy
+from steersman.client.session import Session, forget_context
+from steersman.objects import Kind, Object
+from steersman.objects.errors import ApiError, ProtocolError
+from steersman.transport import Response
+from steersman.wire import (
+    FrameSplitter,
+    ListOptions,
+    RawList,
+    Request,
+    WatchFrame,
+    WatchOptions,
+    decode_frame,
+    error_from_frame,
+    raise_for_failure,
+    split_list,
+)
+
+_ONCE = RetryPolicy(attempts=1)
+
+
+def _without_retries(session: Session) -> Session:
+    """The same session, its connections, credentials and limits, that asks once."""
+    once = copy.copy(session)
+    once._retry = _ONCE  # noqa: SLF001 - a private name of the same room
+    return once
+
+
+class RawReads:
+    """Lists and watches of one kind, as bytes: ``RawReads(client, Site)``."""
+
+    def __init__(self, client: Client, kind: type[Object] | Kind, *, metadata_only: bool = False) -> None:
+        self._reader: Client | MetadataReader = client.metadata if metadata_only else client
+        self._session = _without_retries(client._session)  # noqa: SLF001 - a private name of the same room
+        self.kind = kind
+        #: The name under which the client owns fields.
+        self.field_manager = client._field_manager  # noqa: SLF001 - a private name of the same room
+
+    async def binding(self) -> Binding[Any]:
+        """How the server speaks of the kind; `KindNotServed` if it does not."""
+        return await self._reader._bind(self.kind)  # noqa: SLF001 - a private name of the same room
+
+    async def page(self, namespace: str, options: ListOptions) -> RawList:
+        """Read one page of the collection; an empty namespace means all of them."""
+        binding = await self.binding()
+        tried = Attempt("list", binding.gvk, f"in namespace {namespace}" if namespace else "")
+        request = Request(
+            method="GET",
+            path=binding.path(namespace),
+            query=options.to_query(),
+            headers=self._reader._accept_list,  # noqa: SLF001 - a private name of the same room
+        )
+        body = await self._asked(self._session.send(request, tried=tried))
+        try:
+            return split_list(body)
+        except ProtocolError as error:
+            problem = str(error)
+        # raised outside of the handler: what it handled may show a Secret
+        raise ProtocolError(f"{tried}: {problem}")
+
+    async def watch(self, namespace: str, options: WatchOptions, *, idle_timeout: float | None = None) -> RawWatch:
+        """Open a watch; the caller closes it. ``idle_timeout`` is as for `Client.watch`."""
+        binding = await self.binding()
+        tried = Attempt("watch", binding.gvk, f"in namespace {namespace}" if namespace else "")
+        request = Request(
+            method="GET",
+            path=binding.path(namespace),
+            query=options.to_query(),
+            headers=self._reader._accept_object,  # noqa: SLF001 - a private name of the same room
+        )
+        response: Response = await self._asked(self._session.stream(request, tried=tried))
+        return RawWatch(response, tried, idle_timeout=idle_timeout)
+
+    async def _asked(self, answer: Any) -> Any:
+        try:
+            return await answer
+        except KindNotServed:
+            if isinstance(self.kind, Kind):
+                # it was discovered, and may come back under another resource or scope
+                self._reader._bindings.pop(self.kind, None)  # noqa: SLF001 - a private name of the same room
+                self._reader.discovery.invalidate()
+            raise
+
+
+class RawWatch:
+    """An open watch, read in batches: the frames that arrived together come together."""
+
+    def __init__(self, response: Response, tried: Attempt, *, idle_timeout: float | None) -> None:
+        self._response = response
+        self._tried = tried
+        self._splitter = FrameSplitter()
+        self._chunks: AsyncIterator[bytes] = response.chunks(idle_timeout=idle_timeout)
+        self._failure: ApiError | None = None
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection; closing twice does nothing."""
+        self._closed = True
+        await self._response.close()
+
+    async def next_batch(self) -> list[WatchFrame]:
+        """The frames that came next, in order; empty at the end of the stream.
+
+        What goes wrong is raised after everything that came before it was handed out.
+        """
+        while not self._closed:
+            batch = await self._receive()
+            if batch:
+                return batch
+            if self._failure is not None:
+                break
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            await self.close()
+            raise failure
+        return []
+
+    async def _receive(self) -> list[WatchFrame]:
+        if self._failure is not None:
+            return []
+        try:
+            chunk = await anext(self._chunks)
+        except StopAsyncIteration:
+            await self.close()
+            return self._frames(None)
+        except ApiError as error:
+            forget_context(error)
+            self._failure = error
+            return []
+        except BaseException:
+            await self.close()
+            raise
+        return self._frames(chunk)
+
+    def _frames(self, chunk: bytes | None) -> list[WatchFrame]:
+        """Cut and read what came; a failure in the middle waits until the frames before it were handed out."""
+        frames: list[WatchFrame] = []
+        problem = ""
+        try:
+            for raw in self._splitter.finish() if chunk is None else self._splitter.feed(chunk):
+                try:
+                    frame = decode_frame(raw)
+                except ProtocolError:
+                    raise_for_failure(raw, tried=str(self._tried))
+                    raise
+                if frame.type == "ERROR":
+                    self._failure = error_from_frame(frame, tried=str(self._tried))
+                    break
+                frames.append(frame)
+        except ProtocolError as error:
+            problem = str(error)
+        except ApiError as error:
+            forget_context(error)
+            self._failure = error
+        if problem:
+            # made outside of the handler: what it handled may show a Secret
+            self._failure = ProtocolError(f"{self._tried}: {problem}")
+        return frames

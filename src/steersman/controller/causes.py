@@ -1,0 +1,100 @@
+"""What is reconciled, and why.
+
+Guarantees
+- A `Request` is hashable and names its cluster, so that many clusters need no other type.
+- A `Cause` is plain data that can be logged, counted, compared and linked to.
+- `Causes` has a bound: the first ones are kept, every one is counted, and what is not kept is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from steersman.objects import GroupVersionKind, Key
+
+What: TypeAlias = Literal["object", "initial", "resync", "requeue", "retry", "external"]
+Event: TypeAlias = Literal["appeared", "changed", "vanished"]
+
+#: How many different causes one run carries; all are counted.
+CAUSE_LIMIT = 16
+
+
+class Request(NamedTuple):
+    """One object to reconcile; ``cluster`` is empty where there is only one."""
+
+    key: Key
+    cluster: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.cluster}:{self.key}" if self.cluster else str(self.key)
+
+    @property
+    def tenant(self) -> tuple[str, str]:
+        """Cluster and namespace: those that share a queue fairly."""
+        return (self.cluster, self.key.namespace)
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason to reconcile.
+
+    ``object`` is a change that was watched, ``initial`` an object that was there at the start, ``resync`` a look that
+    is due though nothing changed, ``requeue`` what the reconciler asked for, ``retry`` what follows a failure,
+    ``external`` an event of the world outside.
+    """
+
+    what: What
+    #: The object that changed: its kind, key and what happened to it.
+    kind: GroupVersionKind | None = None
+    event: Event | None = None
+    key: Key | None = None
+    generation: int | None = None
+    resource_version: str = ""
+    #: Words for people: what the outside said, or what failed.
+    note: str = ""
+    #: Delivered as a frame of its own on a watch without a gap, so its resource version proves which write it shows.
+    unbroken: bool = False
+
+    def __str__(self) -> str:
+        if self.kind is not None:
+            subject = f"{self.kind.kind} {self.key}" if self.key else self.kind.kind
+            happened = {"initial": "is there", "resync": "is looked at again"}.get(self.what, self.event or self.what)
+            generation = f" (generation {self.generation})" if self.generation else ""
+            return f"{subject} {happened}{generation}"
+        return f"{self.what}: {self.note}" if self.note else self.what
+
+
+class Causes(msgspec.Struct, frozen=True):
+    """Why one run happens: the different causes in the order in which they came, and how many there were in all."""
+
+    kept: tuple[Cause, ...] = ()
+    #: All causes, also those equal to a kept one and those beyond the limit.
+    total: int = 0
+    #: Causes that differ from the kept ones and were not kept.
+    omitted: int = 0
+
+    def __iter__(self) -> Iterator[Cause]:
+        return iter(self.kept)
+
+    def __len__(self) -> int:
+        return self.total
+
+    def __contains__(self, cause: object) -> bool:
+        return cause in self.kept
+
+    def __str__(self) -> str:
+        text = "; ".join(str(cause) for cause in self.kept)
+        return f"{text}; and {self.omitted} more" if self.omitted else text
+
+    def plus(self, cause: Cause, *, limit: int = CAUSE_LIMIT) -> Causes:
+        """These and one more."""
+        if cause in self.kept:
+            return Causes(self.kept, self.total + 1, self.omitted)
+        if len(self.kept) >= limit:
+            return Causes(self.kept, self.total + 1, self.omitted + 1)
+        return Causes((*self.kept, cause), self.total + 1, self.omitted)
+
+
+NO_CAUSES = Causes()

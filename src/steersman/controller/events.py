@@ -1,0 +1,100 @@
+"""What happened to a watched object, as predicates and mappers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from steersman.controller.causes import Cause, Event
+from steersman.objects import GroupVersionKind, Key, Kind, Object, ObjectMeta
+
+T_co = TypeVar("T_co", covariant=True)
+#: How a kind is named: by its class, or by `Kind` where there is none.
+KindLike: TypeAlias = type[Object] | Kind
+
+
+class View(Protocol[T_co]):
+    """One state of an object: what is cheap at once, the rest decoded when asked for. Read it, do not change it."""
+
+    @property
+    def kind(self) -> GroupVersionKind: ...  # noqa: D102
+    @property
+    def key(self) -> Key: ...  # noqa: D102
+    @property
+    def uid(self) -> str: ...  # noqa: D102
+    @property
+    def resource_version(self) -> str: ...  # noqa: D102
+    @property
+    def generation(self) -> int: ...  # noqa: D102
+    @property
+    def labels(self) -> Mapping[str, str]: ...  # noqa: D102
+    @property
+    def deleting(self) -> bool: ...  # noqa: D102
+    @property
+    def metadata(self) -> ObjectMeta: ...  # noqa: D102
+    @property
+    def object(self) -> T_co: ...  # noqa: D102
+
+
+class ObjectEvent:
+    """An object appeared, changed or vanished.
+
+    ``old`` and ``new`` are its states; one that appeared has no old state, one that vanished no new one.
+    """
+
+    __slots__ = ("event", "initial", "new", "old", "resync", "unbroken")
+
+    def __init__(
+        self,
+        event: Event,
+        *,
+        old: View[Any] | None = None,
+        new: View[Any] | None = None,
+        initial: bool = False,
+        resync: bool = False,
+        unbroken: bool = False,
+    ) -> None:
+        if (event != "appeared") != (old is not None) or (event != "vanished") != (new is not None):
+            raise ValueError(f"an object that {event} has another set of states: old={old!r}, new={new!r}")
+        self.event: Event = event
+        self.old = old
+        self.new = new
+        #: It was there when the watch began.
+        self.initial = initial
+        #: Nothing changed; it is time to look again.
+        self.resync = resync
+        #: Its own frame on a watch without a gap; nothing was merged into it.
+        self.unbroken = unbroken
+
+    def __repr__(self) -> str:
+        return f"<{self.latest.kind.kind} {self.key} {self.event}>"
+
+    @property
+    def latest(self) -> View[Any]:
+        """The newest state that is known."""
+        found = self.new or self.old
+        assert found is not None
+        return found
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name."""
+        return self.latest.key
+
+    @property
+    def states(self) -> tuple[View[Any], ...]:
+        """The old and the new state, those there are."""
+        return tuple(view for view in (self.old, self.new) if view is not None)
+
+    def cause(self) -> Cause:
+        """This event as a reason to reconcile."""
+        latest = self.latest
+        return Cause(
+            what="initial" if self.initial else "resync" if self.resync else "object",
+            kind=latest.kind,
+            event=self.event,
+            key=latest.key,
+            generation=latest.generation or None,
+            resource_version=latest.resource_version,
+            unbroken=self.unbroken,
+        )

@@ -1,0 +1,84 @@
+"""The store and its indexes against a plain dict."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from steersman.cache import Store, Stored
+from steersman.objects import Key, Selector
+
+NAMESPACES = ["x", "y"]
+keys = st.builds(Key, st.sampled_from(NAMESPACES), st.sampled_from("abcd"))
+labels = st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["1", "2"]), max_size=2)
+owners = st.lists(st.sampled_from(["u1", "u2", "u3"]), max_size=2, unique=True).map(tuple)
+values = st.lists(st.integers(0, 3), max_size=3)
+selectors = st.sampled_from(
+    ["", "app=1", "app=2,tier=1", "tier in (1)", "tier in (1,2)", "!app", "app!=1", "app=1,app=2"]
+)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    def __init__(self):
+        super().__init__()
+        self.store = Store()
+        self.model = {}
+        self.values = {}
+        self.version = 0
+        self.indexed = False
+
+    def _values_of(self, stored):
+        return self.values[stored.resource_version]
+
+    @rule(key=keys, labels=labels, owners=owners, values=values)
+    def put(self, key, labels, owners, values):
+        self.version += 1
+        stored = Stored(
+            key=key, resource_version=str(self.version), raw=b"{}", own_labels=labels or None, owners=owners
+        )
+        self.values[stored.resource_version] = values
+        assert self.store.put(stored) is self.model.get(key)
+        self.model[key] = stored
+
+    @rule(key=keys)
+    def remove(self, key):
+        assert self.store.remove(key) is self.model.pop(key, None)
+
+    @rule()
+    def declare_an_index(self):
+        if not self.indexed:
+            self.store.add_index("value", self._values_of)
+            self.indexed = True
+
+    def _same(self, found, expected):
+        found = list(found)
+        assert {each.key: each for each in found} == {each.key: each for each in expected}
+        assert len(found) == len({each.key for each in found})
+
+    @rule(value=st.integers(0, 3))
+    def by_index(self, value):
+        if self.indexed:
+            expected = [each for each in self.model.values() if value in self._values_of(each)]
+            self._same(self.store.by_index("value", value), expected)
+
+    @rule(uid=st.sampled_from(["u1", "u2", "u3"]))
+    def by_owner(self, uid):
+        self._same(self.store.by_owner(uid), [each for each in self.model.values() if uid in each.owners])
+
+    @rule(namespace=st.sampled_from(["", *NAMESPACES]), text=selectors)
+    def select(self, namespace, text):
+        selector = Selector.parse(text)
+        expected = [
+            each
+            for each in self.model.values()
+            if (not namespace or each.key.namespace == namespace) and selector.matches(each.labels)
+        ]
+        self._same(self.store.list(namespace=namespace, labels=selector), expected)
+
+    @rule(present=st.sets(keys), scope=st.sampled_from(["", *NAMESPACES]))
+    def missing_from_a_list(self, present, scope):
+        expected = [key for key in self.model if key not in present and (not scope or key.namespace == scope)]
+        assert sorted(self.store.missing_from(scope, dict.fromkeys(present))) == sorted(expected)
+
+
+TestStore = StoreMachine.TestCase
+TestStore.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)

@@ -1,0 +1,193 @@
+"""The queue in time: waiting, delays, cancellation, closing."""
+
+import asyncio
+
+import pytest
+
+from samples.virtual_time import run_virtual
+from steersman.aio import Supervisor
+from steersman.controller import Cause, Queue, QueueClosed, QueueOptions, Request
+from steersman.objects import Key
+
+A, B = Request(Key("a", "x")), Request(Key("b", "y"))
+
+
+def cause(note):
+    return Cause(what="external", note=note)
+
+
+def clock():
+    return asyncio.get_running_loop().time()
+
+
+def test_a_taker_waits_for_the_first_add():
+    async def scenario():
+        queue = Queue()
+        async with Supervisor() as tasks:
+            taking = tasks.start(queue.take(), name="take")
+            await asyncio.sleep(3)
+            queue.add(A, cause("one"))
+            taken = await taking
+        return taken.request, clock(), taken.waited
+
+    assert run_virtual(scenario())[0] == (A, 3.0, 0.0)
+
+
+def test_delayed_adds_collapse_to_the_earliest_and_run_once():
+    async def scenario():
+        queue = Queue()
+        for after in (30, 5, 20):
+            queue.add(A, cause(str(after)), after=after)
+        taken = await queue.take()
+        at = clock()
+        queue.done(A)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(100):
+                await queue.take()
+        return at, [each.note for each in taken.causes]
+
+    assert run_virtual(scenario())[0] == (5.0, ["30", "5", "20"])
+
+
+def test_an_add_ends_a_delay():
+    async def scenario():
+        queue = Queue()
+        queue.add(A, cause("later"), after=60)
+        queue.add(A, cause("now"))
+        await queue.take()
+        return clock()
+
+    assert run_virtual(scenario())[0] == 0.0
+
+
+def test_one_at_a_time_and_once_more():
+    async def scenario():
+        queue = Queue()
+        queue.add(A, cause("first"))
+        await queue.take()
+        queue.add(A, cause("second"))
+        queue.add(A, cause("third"))
+        queue.add(B, cause("other"))
+        assert (await queue.take()).request == B
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(10):
+                await queue.take()
+        queue.done(A)
+        again = await queue.take()
+        queue.done(A)
+        assert queue.statistics().ready == 0
+        return [each.note for each in again.causes]
+
+    assert run_virtual(scenario())[0] == ["second", "third"]
+
+
+def test_failures_back_off_per_request_and_start_over_after_a_success():
+    async def scenario():
+        queue = Queue(QueueOptions(initial=1, factor=2, maximum=8, jitter=0))
+        delays = []
+        for _ in range(5):
+            delays.append(queue.retry(A))
+            assert (await queue.take()).request == A
+            queue.done(A)
+        assert queue.failures(A) == 5
+        assert queue.failures(B) == 0
+        queue.forget(A)
+        delays.append(queue.retry(A))
+        return delays, clock()
+
+    assert run_virtual(scenario())[0] == ([1, 2, 4, 8, 8, 1], 23.0)
+
+
+def test_a_failing_request_never_runs_hot():
+    """Events on every turn of the loop cannot make a failing request run more than about once a second."""
+
+    async def scenario():
+        queue = Queue()
+        runs = 0
+
+        async def worker():
+            nonlocal runs
+            while True:
+                taken = await queue.take()
+                runs += 1
+                queue.retry(taken.request)
+                queue.done(taken.request)
+
+        async with Supervisor() as tasks:
+            tasks.start(worker(), name="worker")
+            for _ in range(6000):
+                queue.add(A, cause("event"))
+                await asyncio.sleep(0.01)
+            tasks.cancel()
+        return runs
+
+    assert 50 <= run_virtual(scenario())[0] <= 75
+
+
+def test_a_cancelled_taker_loses_nothing():
+    """It is cancelled in the same turn in which it was woken; another one gets the request."""
+
+    async def scenario():
+        queue = Queue()
+        async with Supervisor() as tasks:
+            first = tasks.start(queue.take(), name="first")
+            second = tasks.start(queue.take(), name="second")
+            await asyncio.sleep(1)
+            queue.add(A, cause("one"))
+            first.cancel()
+            return (await second).request, first.cancelled()
+
+    assert run_virtual(scenario())[0] == (A, True)
+
+
+def test_closing_wakes_everyone_and_hands_out_nothing():
+    async def scenario():
+        queue = Queue()
+        async with Supervisor() as tasks:
+            waiting = [tasks.start(_closed(queue), name="take") for _ in range(3)]
+            await asyncio.sleep(1)
+            queue.close()
+            queue.add(A, cause("too late"))
+            assert await asyncio.gather(*waiting) == [True] * 3
+        with pytest.raises(QueueClosed):
+            await queue.take()
+
+    async def _closed(queue):
+        with pytest.raises(QueueClosed):
+            await queue.take()
+        return True
+
+    run_virtual(scenario())
+
+
+def test_causes_are_capped_with_a_count():
+    async def scenario():
+        queue = Queue()
+        for number in range(100):
+            queue.add(A, cause(str(number)))
+            queue.add(A, cause("0"))
+        return (await queue.take()).causes
+
+    causes, _ = run_virtual(scenario())
+    assert (len(causes.kept), causes.total, causes.omitted) == (16, 200, 84)
+    assert str(causes).endswith("; and 84 more")
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [({"priority": 5000}, "between"), ({"after": -1}, "finite"), ({"after": float("inf")}, "finite")],
+)
+def test_impossible_adds_are_refused(bad, says):
+    async def scenario():
+        with pytest.raises(ValueError, match=says):
+            Queue().add(A, cause("x"), **bad)
+
+    run_virtual(scenario())
+
+
+def test_done_without_take_is_refused():
+    async def scenario():
+        with pytest.raises(ValueError, match="not running"):
+            Queue().done(A)
+
+    run_virtual(scenario())

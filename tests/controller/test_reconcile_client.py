@@ -1,0 +1,150 @@
+"""What the client of a reconcile tells of its writes, on the real API server."""
+
+import pytest
+
+from samples.raw_server import always, answer, serving
+from samples.site import Site, site
+from steersman import Client, MergePatch, ObjectMeta
+from steersman.client import BearerToken, Config, RetryPolicy
+from steersman.controller import ReconcileClient
+from steersman.kinds.autoscaling_v1 import Scale
+from steersman.kinds.core_v1 import ConfigMap
+from steersman.objects import encode
+from steersman.objects.errors import OutcomeUnknown
+
+
+class Told:
+    """Writes down what it is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def written(self, write, obj):
+        assert write.resource_version == obj.metadata.resource_version
+        self.told.append(("written", write.kind.kind, write.key.name, write.subresource, write.certain))
+
+    def deleted(self, kind, key, uid):
+        self.told.append(("deleted", kind.kind, key.name, uid))
+
+    def touched(self, kind, key):
+        self.told.append(("touched", kind.kind, key and key.name))
+
+    def unknown(self, kind, key):
+        self.told.append(("unknown", kind.kind, key.name))
+
+
+@pytest.fixture
+def observed(client):
+    told = Told()
+    return ReconcileClient(client, (told,)), told
+
+
+def config(name, namespace, **data):
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=data)
+
+
+async def test_every_verb_that_writes_is_told(observed, namespace, sites):
+    client, told = observed
+    made = await client.create(site("web", namespace))
+    made.spec.replicas = 3
+    updated = await client.update(made)
+    await client.patch(
+        Site, made.key, MergePatch({"status": {"replicas": 1, "readyReplicas": 1}}), subresource="status"
+    )
+    await client.apply(config("a", namespace, k="1"))
+    await client.patch_subresource(Site, made.key, "scale", MergePatch({"spec": {"replicas": 5}}), returns=Scale)
+    await client.delete_collection(ConfigMap, namespace=namespace, labels={"no": "such"})
+    await client.delete(Site, made.key)
+    assert told.told == [
+        ("written", "Site", "web", "", True),
+        ("written", "Site", "web", "", True),
+        ("written", "Site", "web", "status", True),
+        ("written", "ConfigMap", "a", "", True),
+        ("touched", "Site", "web"),
+        ("touched", "ConfigMap", None),
+        ("deleted", "Site", "web", updated.metadata.uid),
+    ]
+
+
+async def test_reads_and_dry_runs_are_not_told(observed, namespace, sites):
+    client, told = observed
+    await client.create(site("dry", namespace), dry_run=True)
+    await client.live.create(config("real", namespace))
+    await client.get(ConfigMap, f"{namespace}/real")
+    await client.list(ConfigMap, namespace=namespace)
+    await client.delete(ConfigMap, f"{namespace}/real", dry_run=True)
+    assert [each[:3] for each in told.told] == [("written", "ConfigMap", "real")]
+
+
+async def test_a_deletion_that_only_began_is_touched(observed, namespace, sites):
+    client, told = observed
+    held = site("held", namespace)
+    held.metadata.finalizers = ["test.dev/clean"]
+    await client.create(held)
+    await client.delete(Site, f"{namespace}/held")
+    await client.patch(Site, f"{namespace}/held", MergePatch({"metadata": {"finalizers": None}}))
+    assert told.told[1] == ("touched", "Site", "held")
+
+
+async def test_what_others_touched_is_not_certain(client, namespace):
+    """Without a cache nobody knows what the object was before."""
+    told = Told()
+    await client.create(config("shared", namespace, theirs="1"))
+    ours = ReconcileClient(client, (told,), before=lambda kind, key: None)
+    ours._session._manager = "somebody-else"
+    await ours.patch(ConfigMap, f"{namespace}/shared", MergePatch({"data": {"ours": "1"}}))
+    assert told.told == [("written", "ConfigMap", "shared", "", False)]
+
+
+async def test_what_was_known_before_makes_a_write_certain(client, namespace):
+    told = Told()
+    made = await client.create(config("known", namespace, theirs="1"))
+    known = encode(made)
+    ours = ReconcileClient(client, (told,), before=lambda kind, key: known)
+    ours._session._manager = "somebody-else"
+    patch = MergePatch({"data": {"ours": "1"}})
+    await ours.patch(ConfigMap, made.key, patch)
+    await client.patch(ConfigMap, made.key, MergePatch({"data": {"theirs": "2"}}))
+    # without effect: answered with the version of the other's write, which was not known
+    await ours.patch(ConfigMap, made.key, patch)
+    assert [certain for *_, certain in told.told] == [True, False]
+
+
+async def test_an_existing_object_that_the_cache_does_not_know_yet_is_updated(client, namespace):
+    class Empty:
+        async def get(self, kind, key, /):
+            raise AssertionError("a cache cannot say whether to create")
+
+        async def list(self, kind, /, *, namespace, labels):
+            raise AssertionError
+
+    await client.create(config("there", namespace, k="1"))
+    ours = ReconcileClient(client, reads=Empty())
+    outcome = await ours.create_or_update(config("there", namespace), lambda each: each.data.update(k="2"))
+    assert (outcome.operation, outcome.object.data) == ("updated", {"k": "2"})
+
+
+async def test_a_lost_answer_is_unknown():
+    """The server hangs up after the request: the write may or may not have happened."""
+
+    async def hang_up(talk):
+        await talk.request()
+
+    told = Told()
+    async with serving(hang_up) as server:
+        where = Config(server.address, auth=BearerToken("token"), proxy_url=None)
+        async with Client.connect(where, retry=RetryPolicy(attempts=1), timeout=2.0) as client:
+            with pytest.raises(OutcomeUnknown):
+                await ReconcileClient(client, (told,)).create(config("lost", "default"))
+    assert told.told == [("unknown", "ConfigMap", "lost")]
+
+
+async def test_a_refusal_is_told_to_nobody():
+    refusal = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}
+    told = Told()
+    async with serving(always(answer(refusal, status="403 Forbidden"))) as server:
+        where = Config(server.address, auth=BearerToken("token"), proxy_url=None)
+        async with Client.connect(where, retry=RetryPolicy(attempts=1), timeout=2.0) as client:
+            with pytest.raises(Exception, match="Forbidden"):
+                await ReconcileClient(client, (told,)).create(config("no", "default"))
+    assert told.told == []
