@@ -6,7 +6,7 @@ Guarantees
   raises `OutcomeUnknown`.
 - **Every failure is an `ApiError`**, in bounded time, and says what was tried, on which object, and what to do next.
 - **No secret is shown** in a log, a repr or a message.
-- Kubernetes 1.27 and later; watches with initial events need 1.32.
+- Tested on Kubernetes 1.36. Nothing it needs is younger than 1.27, except that watches with initial events need 1.32.
 """
 
 from __future__ import annotations
