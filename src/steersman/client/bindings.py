@@ -15,10 +15,12 @@ from steersman.objects import (
     Object,
     PartialObjectMetadata,
     Unstructured,
+    as_read,
     decode,
     encode,
     is_partial,
     raw_of,
+    to_json,
 )
 from steersman.objects.errors import DecodeError
 from steersman.wire import group_version_path, quote_segment
@@ -129,6 +131,24 @@ def bind_kind(kind: Kind, resource: str, *, namespaced: bool) -> Binding[Unstruc
 def encode_any(obj: Object | Unstructured) -> bytes:
     """The bytes to write for an object."""
     return msgspec.json.encode(obj.tree) if isinstance(obj, Unstructured) else encode(obj)
+
+
+def tree_of(obj: Object | Unstructured) -> dict[str, Any]:
+    """The object as it would be written, as a JSON tree."""
+    return obj.tree if isinstance(obj, Unstructured) else to_json(obj)
+
+
+def tree_as_read(obj: Object | Unstructured) -> dict[str, Any] | None:
+    """The JSON tree the object was read from, before any change; None if a program made it."""
+    if isinstance(obj, Unstructured):
+        return msgspec.json.decode(obj.raw) if obj.raw else None
+    return as_read(obj)
+
+
+def has_status_subresource(cls: type[Object]) -> bool:
+    """Whether a class declares a status that is written by a subresource of its own."""
+    declared = cls.__resource__.status_subresource
+    return "status" in cls.__struct_fields__ if declared is None else declared
 
 
 def was_read(obj: Object | Unstructured) -> bool:

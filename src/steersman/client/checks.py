@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from steersman.client.bindings import Attempt, read_in_part, resource_version_of
+from steersman.client.bindings import Attempt, has_status_subresource, read_in_part, resource_version_of
 from steersman.objects import Object, Resource, Unstructured, decode, raw_of
 from steersman.objects.errors import ApiError
 
@@ -67,11 +67,10 @@ def check_new(obj: Object | Unstructured, tried: Attempt) -> None:
 
 def ignored_status(obj: Object | Unstructured) -> bool:
     """Whether a write of the whole object carries a status of its own, which a server with a status subresource drops."""
-    status: Any = None
     if isinstance(obj, Unstructured):
         return False  # only discovery knows whether the kind has a status subresource
-    options = type(obj).__resource__
-    if options.status_subresource is False or (status := getattr(obj, "status", None)) is None:
+    status: Any = getattr(obj, "status", None)
+    if status is None or not has_status_subresource(type(obj)):
         return False
     before = raw_of(obj)
     return before is None or getattr(decode(type(obj), before), "status", None) != status

@@ -7,20 +7,21 @@ from typing import Any
 
 import msgspec
 
-from steersman.client.bindings import AnyObject, Attempt, Binding, encode_any
+from steersman.client.bindings import (
+    AnyObject,
+    Attempt,
+    Binding,
+    encode_any,
+    has_status_subresource,
+    tree_as_read,
+)
 from steersman.client.checks import check_constraints, check_whole
 from steersman.client.results import Outcome
 from steersman.client.retries import retry_on_conflict
 from steersman.client.writes import Writer
-from steersman.objects import Kind, Object, Unstructured, as_read
+from steersman.objects import Kind, Object, Unstructured
 from steersman.objects.difference import same_json
 from steersman.objects.errors import AlreadyExists, NotFound
-
-
-def _tree_as_read(obj: Object | Unstructured) -> dict[str, Any] | None:
-    if isinstance(obj, Unstructured):
-        return msgspec.json.decode(obj.raw) if obj.raw else None
-    return as_read(obj)
 
 
 class Saver(Writer):
@@ -64,7 +65,7 @@ class Saver(Writer):
                 except AlreadyExists:
                     current = await self.get(kind, obj.key)
             mutate(current)
-            if same_json(msgspec.json.decode(encode_any(current)), _tree_as_read(current)):
+            if same_json(msgspec.json.decode(encode_any(current)), tree_as_read(current)):
                 return Outcome("unchanged", current)
             return Outcome("updated", await write(current))
 
@@ -76,7 +77,7 @@ class Saver(Writer):
         The server ignores a status written with the object and everything else written with the status, and the first
         write makes the second one's version stale; this call keeps both changes. A conflict is raised, not retried.
         """
-        before = _tree_as_read(obj)
+        before = tree_as_read(obj)
         if before is None:
             raise ValueError(f"{obj.kind} {obj.key} was not read from the server; create or apply it")
         wanted: dict[str, Any] = msgspec.json.decode(encode_any(obj))
@@ -100,8 +101,7 @@ class Saver(Writer):
         if isinstance(obj, Unstructured):
             described = await self.discovery.resource_of(binding.gvk)
             return any(subresource.name == "status" for subresource in described.subresources)
-        declared = type(obj).__resource__.status_subresource
-        return "status" in type(obj).__struct_fields__ if declared is None else declared
+        return has_status_subresource(type(obj))
 
     async def _save_status(self, binding: Binding[Any], saved: Any, obj: Object | Unstructured, status: Any) -> Any:
         """Put the wanted status on top of the object as it is now on the server."""

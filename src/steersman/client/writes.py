@@ -19,6 +19,8 @@ from steersman.client.bindings import (
     Binding,
     encode_any,
     resource_version_of,
+    tree_as_read,
+    tree_of,
     uid_of,
     was_read,
 )
@@ -29,11 +31,9 @@ from steersman.objects import (
     Kind,
     Object,
     Unstructured,
-    as_read,
     decode,
     replace,
     set_owner,
-    to_json,
 )
 from steersman.objects.errors import ApiError
 from steersman.patches import JsonPatch, merge_patch_between
@@ -290,18 +290,10 @@ class Writer(Reader):
 
     @staticmethod
     def _trees(before: Object | Unstructured, after: Object | Unstructured) -> tuple[Tree, Tree]:
-        tree_after = after.tree if isinstance(after, Unstructured) else to_json(after)
-        if before is after:
-            if isinstance(before, Unstructured):
-                read = msgspec.json.decode(before.raw) if before.raw else None
-            else:
-                read = as_read(before)
-            if read is None:
-                raise ValueError(
-                    f"{before.kind} {before.key} was not read from the server: there is no state before it"
-                )
-            return read, tree_after
-        return (before.tree if isinstance(before, Unstructured) else to_json(before)), tree_after
+        earlier = tree_as_read(before) if before is after else tree_of(before)
+        if earlier is None:
+            raise ValueError(f"{before.kind} {before.key} was not read from the server: there is no state before it")
+        return earlier, tree_of(after)
 
     async def apply(
         self,

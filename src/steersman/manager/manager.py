@@ -90,13 +90,14 @@ class Manager:
             raise RuntimeError("the manager has no controllers; add one with manager.controller(KIND)...run_with(...)")
         if self._tasks is not None:
             raise RuntimeError("a manager runs once; make a new one")
+        kinds = self._cached()
         with self._signals():
             async with (
-                Cache(self.client, kinds=self._cached(), uncached=self._uncached) as cache,
+                Cache(self.client, kinds=kinds, uncached=self._uncached) as cache,
                 Supervisor() as tasks,
             ):
                 self._tasks = tasks
-                tasks.start(self._work(cache), name="manager: controllers")
+                tasks.start(self._work(cache, kinds), name="manager: controllers")
                 await self._stopping.wait()
                 await self._drain()
                 tasks.cancel()
@@ -119,12 +120,12 @@ class Manager:
         except TimeoutError:
             return
 
-    async def _work(self, cache: Cache) -> None:
+    async def _work(self, cache: Cache, kinds: Iterable[AnyKind]) -> None:
         try:
             if self._leader is None:
                 await self._reconcile(cache, self.client)
                 return
-            informers = [cache.informer(kind) for kind in self._cached() if not cache.is_uncached(kind)]
+            informers = [cache.informer(kind) for kind in kinds if not cache.is_uncached(kind)]
             async with self._leader.campaign(self.client) as campaign:
                 async for term in campaign:
                     async with term:

@@ -8,14 +8,14 @@ from typing import Any
 _PLAIN = (bool, int, float, str, list, dict, tuple, set, type(None))
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint at the nearest known name; empty if none is near."""
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that was probably meant; empty if none is near."""
     import difflib  # noqa: PLC0415 - only those who slip pay for it
 
     # `minReplicas` is nearest to `min_replicas`: the wire's spelling is the usual slip
     spelled = {candidate.replace("_", "").lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.replace("_", "").lower(), spelled, n=1)
-    return f"; did you mean {spelled[near[0]]}?" if near else ""
+    return spelled[near[0]] if near else ""
 
 
 def construction_error(cls: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> TypeError:
@@ -27,8 +27,9 @@ def construction_error(cls: Any, arguments: tuple[Any, ...], keywords: Mapping[s
             f"{name}(...) takes its fields by name: write {name}({', '.join(f'{f}=...' for f in fields[:2])})"
         )
     if unknown := [keyword for keyword in keywords if keyword not in fields]:
-        hint = did_you_mean(unknown[0], fields) or f"; its fields are {', '.join(fields)}"
-        return TypeError(f"{name}(...) has no field {unknown[0]}{hint}")
+        meant = nearest(unknown[0], fields)
+        hint = f"did you mean {meant}?" if meant else f"its fields are {', '.join(fields)}"
+        return TypeError(f"{name}(...) has no field {unknown[0]}; {hint}")
     missing = ", ".join(sorted(cls.__required__ - keywords.keys()))
     return TypeError(f"{name}(...) needs {missing}: the type gives no default for it")
 

@@ -8,11 +8,11 @@ Guarantees
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from steersman.objects.misuse import nearest
 from steersman.objects.options import ResourceOptions, Scale
 from steersman.objects.resource import Object
 from steersman.schemas.constraints import Schema, Where
@@ -200,8 +200,7 @@ def _at(schema: Schema, path: str, where: Where) -> Schema:
         elif at.get("x-kubernetes-preserve-unknown-fields") or path.startswith(".metadata."):
             return {}
         else:
-            near = difflib.get_close_matches(name.replace("_", "").lower(), [k.lower() for k in known], n=1)
-            meant = next((k for k in known if [k.lower()] == near), "")
+            meant = nearest(name, known)
             hint = f"; did you mean {meant!r}?" if meant else f"; there are {', '.join(known) or 'no fields'}"
             raise where.refuse(f"the path {path!r} leads nowhere: {name!r} is not there{hint} (wire names)")
     return at
