@@ -1,5 +1,5 @@
 // One binary for the Kubernetes programs of the engine. It runs as the program
-// whose name it carries, so three hard links share one file of 160 MB.
+// whose name it carries, so three hard links share one large file.
 package main
 
 import (
