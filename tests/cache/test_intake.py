@@ -70,6 +70,16 @@ def test_an_object_is_known_by_its_metadata():
     assert json.loads(stored.managed_fields) == [{"manager": "ours", "operation": "Apply", "fieldsV1": {"f:data": {}}}]
 
 
+def test_an_answer_is_read_once_for_all_who_look_at_it():
+    intake = Intake(KindOptions(), field_manager="ours")
+    one, other = config(resourceVersion="1"), config(resourceVersion="2")
+    first = intake.admit_answer(one)
+    assert intake.admit_answer(one) is first
+    assert intake.admit_answer(other).resource_version == "2"
+    assert intake.admit_answer(one).resource_version == "1"
+    assert intake.admit_answer(b"no object") is None
+
+
 def test_objects_share_what_they_have_in_common():
     intake = Intake(KindOptions(), field_manager="ours")
     one, other = (intake.admit(config(name=name, labels={"app": "web"}, managedFields=MANAGED)) for name in "ab")

@@ -124,6 +124,28 @@ async def test_a_lost_reply_to_a_delete_or_create_is_settled_by_a_list_too(held,
     assert [each.key.name for each in await held.reader.by_index(ConfigMap, "value", "1")] == ["born"]
 
 
+async def test_a_deletion_of_many_that_failed_halfway_is_settled_for_all(held, client, namespace):
+    """Nobody knows which were deleted: one is asked for by itself, many are read together."""
+    for number in range(40):
+        await client.create(config(f"each-{number}", namespace))
+    await held.hold()
+    await client.delete_collection(ConfigMap, namespace=namespace, fields={"metadata.name": "each-7"})
+    await client.patch(ConfigMap, f"{namespace}/each-8", MergePatch({"data": {"a": "2"}}))
+    assert len(await held.reader.by_index(ConfigMap, "value", "1")) == 40
+    held.cache.record_unknown(ConfigMap, None)
+    with pytest.raises(NotFound):
+        await held.reader.get(ConfigMap, f"{namespace}/each-7")
+    requests = _requests(held)
+    assert len(await held.reader.by_index(ConfigMap, "value", "1")) == 38
+    assert (await held.reader.get(ConfigMap, f"{namespace}/each-8")).data == {"a": "2"}
+    assert _requests(held) - requests < 5
+    assert held.cache.informer(ConfigMap).overlay.live_keys() == []
+
+
+def _requests(held):
+    return sum(scope.requests for each in held.cache.statistics() for scope in each.scopes)
+
+
 async def test_a_write_that_did_not_happen_leaves_no_trace(held, client, namespace):
     made = await client.create(config("unharmed", namespace))
     await held.hold()

@@ -1,10 +1,17 @@
 """The reflector's step against a model of a server: versions, history, compaction, backups, and every way to fail."""
 
-from collections import deque
+from collections import Counter, deque
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from steersman.cache import Settings, Stored, reflector
 from steersman.cache.reflector import Mark, Put, Remove, State, Stepper
@@ -37,6 +44,9 @@ class Stream:
     def __init__(self, frames, position):
         self.frames = deque(frames)
         self.position = position
+
+
+steps = Counter()
 
 
 class ReflectorMachine(RuleBasedStateMachine):
@@ -283,6 +293,13 @@ class ReflectorMachine(RuleBasedStateMachine):
         assert self.state.phase == "watching"
         assert self.mirror == self.objects
 
+    @invariant()
+    def is_a_step(self):
+        steps["taken"] += 1
 
-TestReflector = ReflectorMachine.TestCase
-TestReflector.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+
+def test_the_reflector_does_what_the_model_does():
+    run_state_machine_as_test(
+        ReflectorMachine, settings=settings(max_examples=200, stateful_step_count=50, deadline=None)
+    )
+    assert steps["taken"] >= 6_000

@@ -1,8 +1,10 @@
 """The store and its indexes against a plain dict."""
 
+from collections import Counter
+
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from steersman.cache import Store, Stored
 from steersman.objects import Key, Selector
@@ -15,6 +17,8 @@ values = st.lists(st.integers(0, 3), max_size=3)
 selectors = st.sampled_from(
     ["", "app=1", "app=2,tier=1", "tier in (1)", "tier in (1,2)", "!app", "app!=1", "app=1,app=2"]
 )
+
+steps = Counter()
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -79,6 +83,11 @@ class StoreMachine(RuleBasedStateMachine):
         expected = [key for key in self.model if key not in present and (not scope or key.namespace == scope)]
         assert sorted(self.store.missing_from(scope, dict.fromkeys(present))) == sorted(expected)
 
+    @invariant()
+    def is_a_step(self):
+        steps["taken"] += 1
 
-TestStore = StoreMachine.TestCase
-TestStore.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+
+def test_the_store_does_what_a_dict_does():
+    run_state_machine_as_test(StoreMachine, settings=settings(max_examples=100, stateful_step_count=40, deadline=None))
+    assert steps["taken"] >= 2_500

@@ -22,7 +22,9 @@ from steersman.objects.errors import (
     Unauthorized,
 )
 from steersman.objects.status import Status, encode_status
+from steersman.telemetry import Registry, expose
 from steersman.transport import InProcessTransport, ServerResponse
+from steersman.transport.measured import RequestMeasurements
 
 GOOD = encode(ConfigMap(metadata=ObjectMeta(name="a", namespace="default", resource_version="1")))
 
@@ -312,3 +314,21 @@ async def test_a_watch_with_an_expired_token(serve, reach, tmp_path):
         "Bearer old-OPENSESAME",
         "Bearer new-OPENSESAME",
     ]
+
+
+def test_retries_and_waits_are_counted():
+    registry = Registry()
+    server = Server(refusal(429, "TooManyRequests"), refusal(503, "ServiceUnavailable", ("Retry-After", "1")), OK)
+
+    async def work(client):
+        measured = client.over(lambda inner: inner, observer=RequestMeasurements(registry, "https://here:6443"))
+        await measured.get(ConfigMap, "a")
+        await measured.get(ConfigMap, "a")
+
+    ask(server, work, rate_limit=RateLimit(per_second=0.1, burst=1))
+    text = expose(registry)[1].decode()
+    assert 'rest_client_request_retries_total{code="429",verb="GET",host="here:6443"} 1' in text
+    assert 'rest_client_request_retries_total{code="503",verb="GET",host="here:6443"} 1' in text
+    # four requests, of which the first found a token
+    assert 'rest_client_rate_limiter_duration_seconds_count{verb="GET",host="here:6443"} 4' in text
+    assert 'rest_client_rate_limiter_duration_seconds_bucket{verb="GET",host="here:6443",le="5.0"} 1' in text

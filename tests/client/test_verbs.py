@@ -26,7 +26,20 @@ from steersman.client import KindNotServed, NotAnIntent, NotNew, PartialObject
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.authentication_v1 import TokenRequest, TokenRequestSpec
 from steersman.kinds.autoscaling_v1 import Scale
-from steersman.kinds.core_v1 import ConfigMap, Container, Pod, PodSpec, PodTemplateSpec, ServiceAccount
+from steersman.kinds.core_v1 import (
+    Binding,
+    ConfigMap,
+    Container,
+    Namespace,
+    ObjectReference,
+    Pod,
+    PodSpec,
+    PodTemplateSpec,
+    Service,
+    ServiceAccount,
+    ServicePort,
+    ServiceSpec,
+)
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import to_json
 from steersman.patches import json_patch
@@ -260,6 +273,87 @@ async def test_deleting_this_object_spares_its_successor(client, namespace, site
     assert (await client.get(Site, f"{namespace}/phoenix")).metadata.uid == second.metadata.uid
 
 
+async def test_a_deletion_says_whether_the_object_is_gone(client, namespace, sites):
+    """Some kinds are gone with a Status, some with their last state; some are marked, and wait."""
+    meta = ObjectMeta(name="web", namespace=namespace)
+    ports = [ServicePort(port=80)]
+    for obj in (
+        site("web", namespace),
+        ConfigMap(metadata=meta),
+        Service(metadata=meta, spec=ServiceSpec(ports=ports)),
+        Pod(metadata=meta, spec=PodSpec(containers=[Container(name="web", image="nginx")])),
+    ):
+        made = await client.create(obj)
+        assert await client.delete(made, dry_run=True) is None
+        assert await client.delete(made) is None, made.kind
+        with pytest.raises(NotFound):
+            await client.get(type(obj), made.key)
+    held = site("held", namespace)
+    held.metadata.finalizers = ["test.dev/hold"]
+    await client.create(held)
+    for _ in range(2):
+        marked = await client.delete(Site, f"{namespace}/held")
+        assert isinstance(marked, Site)
+        assert marked.metadata.deletion_timestamp
+        assert (await client.get(Site, marked.key)).metadata.resource_version == marked.metadata.resource_version
+    untyped = await client.delete(SITE, f"{namespace}/held")
+    assert isinstance(untyped, Unstructured)
+    await client.patch(Site, f"{namespace}/held", MergePatch({"metadata": {"finalizers": None}}))
+    made = await client.create(Namespace(metadata=ObjectMeta(generate_name="test-terminating-")))
+    terminating = await client.delete(made)
+    assert terminating is not None
+    assert terminating.status.phase == "Terminating"
+
+
+async def test_what_may_be_missing_is_no_error(client, namespace, sites):
+    key = Key(namespace, "home")
+    assert await client.find(Site, key) is None
+    assert await client.find(SITE, key) is None
+    assert await client.metadata.find(Site, key) is None
+    assert await client.delete(Site, key, missing_ok=True) is None
+    with pytest.raises(NotFound):
+        await client.delete(Site, key)
+    made = await client.create(site("home", namespace))
+    assert await client.find(Site, key) == made
+    assert (await client.find(SITE, key)).uid == (await client.metadata.find(Site, key)).uid == made.uid
+    assert await client.delete(made, missing_ok=True) is None
+    assert await client.delete(made, missing_ok=True) is None
+    successor = await client.create(site("home", namespace))
+    with pytest.raises(Conflict):
+        await client.delete(made, missing_ok=True)
+    assert (await client.find(Site, key)).uid == successor.uid
+    with pytest.raises(KindNotServed):
+        await client.find(Kind("nowhere.dev/v1", "Nothing"), key)
+    with pytest.raises(KindNotServed):
+        await client.delete(Kind("nowhere.dev/v1", "Nothing"), key, missing_ok=True)
+
+
+async def test_an_object_knows_what_it_is(client, namespace, sites):
+    new = site("home", namespace)
+    new.metadata.finalizers = ["test.dev/hold"]
+    assert (new.uid, new.generation, new.deleting) == ("", 0, False)
+    made = await client.create(new)
+    assert (made.uid, made.generation, made.deleting) == (made.metadata.uid, 1, False)
+    untyped = await client.get(SITE, made.key)
+    assert (untyped.uid, untyped.generation, untyped.deleting) == (made.uid, 1, False)
+    assert (await client.delete(made)).deleting
+    assert (await client.get(SITE, made.key)).deleting
+    await client.patch(Site, made.key, MergePatch({"metadata": {"finalizers": None}}))
+    assert (Unstructured({}).uid, Unstructured({}).generation, Unstructured({}).deleting) == ("", 0, False)
+
+
+async def test_what_is_created_may_have_an_owner(client, namespace, sites):
+    owner = await client.create(site("owner", namespace))
+    child = ConfigMap(metadata=ObjectMeta(generate_name="child-", namespace=namespace))
+    made = await client.create(child, owner=owner)
+    (reference,) = made.metadata.owner_references
+    assert (reference.uid, reference.controller) == (owner.uid, True)
+    assert child.metadata.owner_references is None
+    untyped = Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"}})
+    with pytest.raises(TypeError, match=r"create ConfigMap [^ ]*/child: owner= works with typed objects"):
+        await client.create(untyped, owner=owner)
+
+
 async def test_delete_collection_by_label(client, namespace):
     for name, colour in (("a", "red"), ("b", "blue"), ("c", "red")):
         await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, labels={"colour": colour})))
@@ -294,6 +388,20 @@ async def test_subresources(client, namespace, sites):
     token = await client.create_subresource(ServiceAccount, account.key, "token", request, returns=TokenRequest)
     assert token.status.token
     assert token.status.token not in repr(token)
+
+
+async def test_a_binding_answers_nothing_but_that_it_was_done(client, namespace):
+    await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace=namespace)))
+    pod = Pod(
+        metadata=ObjectMeta(name="web", namespace=namespace),
+        spec=PodSpec(containers=[Container(name="web", image="nginx")]),
+    )
+    made = await client.create(pod)
+    binding = Binding(metadata=ObjectMeta(name="web"), target=ObjectReference(kind="Node", name="worker"))
+    assert await client.create_subresource(Pod, made.key, "binding", binding, returns=None) is None
+    assert (await client.get(Pod, made.key)).spec.node_name == "worker"
+    with pytest.raises(Conflict):
+        await client.create_subresource(Pod, made.key, "binding", binding, returns=None)
 
 
 async def test_the_servers_warnings_are_surfaced(engine, namespace, sites):

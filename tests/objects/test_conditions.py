@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 
 from samples.site import SiteStatus
+from steersman.kinds.apps_v1 import DeploymentCondition, DeploymentStatus
+from steersman.kinds.core_v1 import PodCondition, PodStatus
 from steersman.objects import Condition, find_condition, is_true, set_condition
 
 FIRST = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -43,3 +45,19 @@ def test_the_time_moves_with_the_status_alone():
 def test_what_is_not_there_is_not_true():
     assert find_condition(None, "Ready") is None
     assert not is_true([], "Ready")
+
+
+def test_conditions_of_built_in_kinds_are_set_as_our_own_are():
+    status = PodStatus()
+    assert set_condition(status, PodCondition(type="Ready", status="True"), now=LATER)
+    assert not set_condition(status, PodCondition(type="Ready", status="True"), now=FIRST)
+    assert is_true(status.conditions, "Ready")
+    assert find_condition(status.conditions, "Ready").last_transition_time == LATER
+
+
+def test_fields_that_only_one_kind_of_condition_has_stay():
+    """A Deployment's condition knows no generation, but when it was last looked at."""
+    present = DeploymentCondition(type="Available", status="True", last_update_time=LATER, last_transition_time=LATER)
+    status = DeploymentStatus(conditions=[present])
+    assert set_condition(status, DeploymentCondition(type="Available", status="True", message="fine"), now=FIRST)
+    assert (present.message, present.last_update_time, present.last_transition_time) == ("fine", LATER, LATER)

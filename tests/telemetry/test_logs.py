@@ -10,6 +10,9 @@ import logging
 import pytest
 
 from steersman.client import Hidden
+from steersman.controller import Cause
+from steersman.controller.causes import NO_CAUSES
+from steersman.objects import GroupVersionKind, Key
 from steersman.telemetry import JsonFormatter, TerminalFormatter, configure_logging, current_log_fields, log_fields
 
 log = logging.getLogger("ship")
@@ -56,6 +59,42 @@ def test_away_from_a_terminal_a_line_is_json(lines) -> None:
         "key": "default/web",
         "crew": 50,
     }
+
+
+def test_a_json_line_begins_with_what_every_line_has(lines) -> None:
+    stream = lines()
+    with log_fields(controller="site"):
+        log.info("sailed", extra={"crew": 50})
+    assert list(parsed(stream)[0]) == ["time", "level", "logger", "message", "controller", "crew"]
+
+
+CAUSES = (
+    NO_CAUSES.plus(Cause(what="object", kind=GroupVersionKind("", "v1", "Pod"), event="changed", key=Key("a", "b")))
+    .plus(Cause(what="retry", note="no wind"))
+    .plus(Cause(what="external", note="storm"))
+)
+
+
+def test_causes_are_words_in_json(lines) -> None:
+    stream = lines()
+    log.info("sailed", extra={"causes": CAUSES, "of": CAUSES.kept[0], "key": Key("a", "b"), "crew": (1, 2)})
+    [line] = parsed(stream)
+    assert line["causes"] == "Pod a/b changed; retry: no wind; external: storm"
+    assert (line["of"], line["key"], line["crew"]) == ("Pod a/b changed", "a/b", [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"),
+    [
+        (logging.INFO, "causes='Pod a/b changed +2'"),
+        ("INFO", "causes='Pod a/b changed +2'"),
+        ("DEBUG", "causes='Pod a/b changed; retry: no wind; external: storm'"),
+    ],
+)
+def test_on_a_terminal_causes_are_short_unless_somebody_looks_for_more(lines, level, shown) -> None:
+    stream = lines(form="terminal", level=level)
+    log.info("sailed", extra={"causes": CAUSES})
+    assert stream.getvalue().endswith(f"sailed  {shown}\n")
 
 
 def test_on_a_terminal_a_line_is_for_people(lines) -> None:

@@ -7,12 +7,19 @@ import sys
 
 import pytest
 
-from steersman.telemetry import link_to_current, span
+from samples.spans import collected_spans
+from steersman.telemetry import SpanLink, begin_span, current_traceparent, is_tracing, link_to_current, span
 
 WITHOUT = """
 import sys
 sys.modules["opentelemetry"] = None
-from steersman.telemetry import link_to_current, span
+from steersman.telemetry import begin_span, current_traceparent, is_tracing, link_to_current, span
+assert not is_tracing() and not current_traceparent()
+begun = begin_span("request", kind="client")
+begun.make_current()
+begun.fail("in vain")
+assert begun.traceparent == ""
+begun.end()
 with span("reconcile", {"key": "a"}, links=[link_to_current()]) as current:
     current.set_attribute("outcome", "done")
     current.add_event("applied")
@@ -35,19 +42,11 @@ def test_importing_the_room_imports_neither_opentelemetry_nor_asyncio() -> None:
     assert answer.stdout == "False False\n"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def finished():
-    """The spans that were finished, in order; OpenTelemetry lets a provider be set once a process."""
-    from opentelemetry import trace
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    return exporter.get_finished_spans
+    """The spans that were finished, in order."""
+    with collected_spans() as finished:
+        yield finished
 
 
 def test_spans_know_parents_links_and_errors(finished) -> None:
@@ -69,3 +68,56 @@ def test_spans_know_parents_links_and_errors(finished) -> None:
     assert [link.context.span_id for link in reconcile.links] == [event.context.span_id]
     assert not reconcile.status.is_ok
     assert link_to_current() is None
+
+
+def test_a_span_that_ends_elsewhere_is_a_child_of_the_one_around_it_and_no_parent(finished) -> None:
+    with span("reconcile"):
+        request = begin_span("GET", {"url.path": "/api"}, kind="client")
+        with span("other"):
+            pass
+    request.fail("no answer")
+    request.end()
+    other, reconcile, get = finished()
+    assert get.parent.span_id == other.parent.span_id == reconcile.context.span_id
+    assert (get.kind.name, get.status.description) == ("CLIENT", "no answer")
+
+
+def test_a_span_is_referred_to_by_text(finished) -> None:
+    with span("cause") as cause:
+        text = current_traceparent()
+    assert text == cause.traceparent
+    with span("effect", links=[SpanLink(text)]):
+        pass
+    first, second = finished()
+    assert second.links[0].context.trace_id == first.context.trace_id
+    assert second.links[0].context.span_id == first.context.span_id
+    assert text.startswith(f"00-{first.context.trace_id:032x}-{first.context.span_id:016x}-")
+    with pytest.raises(ValueError, match="is no traceparent"):
+        SpanLink("01-2-3-4")
+
+
+UNCONFIGURED = """
+from opentelemetry import trace
+from steersman.telemetry import is_tracing, span
+with span("reconcile") as current:
+    assert current.traceparent == ""
+print(is_tracing())
+"""
+
+
+def test_without_a_provider_nothing_is_traced(finished) -> None:
+    answer = subprocess.run([sys.executable, "-c", UNCONFIGURED], capture_output=True, text=True, check=True)
+    assert answer.stdout == "False\n"
+    assert is_tracing()
+
+
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def test_an_error_without_words_is_told_all_the_same(finished) -> None:
+    with pytest.raises(Speechless), span("reconcile"):
+        raise Speechless
+    (ended,) = finished()
+    assert ended.status.description == "Speechless: (its text cannot be had: RuntimeError)"

@@ -1,4 +1,4 @@
-"""One server function, served in two ways; and proof that nothing is left behind."""
+"""One server function, served in three ways; and proof that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from steersman.transport import Handler, HttpTransport, InProcessTransport, Transport
+from steersman.transport import Handler, HttpTransport, InProcessTransport, Listener, Transport
 from steersman.wire import Request, parse_query
 
 Connect = Callable[..., Awaitable[Transport]]
@@ -127,9 +127,21 @@ async def inprocess() -> AsyncIterator[Connect]:
         yield connect
 
 
-@pytest.fixture(params=["http", "inprocess"])
+@pytest.fixture
+async def listener() -> AsyncIterator[Connect]:
+    """Connect to a handler over HTTP, served by our own listener."""
+    async with AsyncExitStack() as stack:
+
+        async def connect(handler: Handler, **options: object) -> Transport:
+            server = await stack.enter_async_context(Listener(handler, grace=0.1))
+            return await stack.enter_async_context(HttpTransport(server.address, **options))
+
+        yield connect
+
+
+@pytest.fixture(params=["http", "inprocess", "listener"])
 def connect(request: pytest.FixtureRequest) -> Connect:
-    """Connect to a handler in either way: what a test says holds for both."""
+    """Connect to a handler in every way: what a test says holds for all."""
     return request.getfixturevalue(request.param)
 
 

@@ -17,11 +17,12 @@ from steersman.aio import Supervisor
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer, InformerStatistics
 from steersman.cache.intake import KindOptions
-from steersman.cache.reader import CacheReader, raw_bytes
+from steersman.cache.reader import CacheReader, kind_name
 from steersman.cache.reflector import Settings
 from steersman.cache.store import UnknownIndex
 from steersman.client import Client
-from steersman.objects import Key, Kind, Object, Unstructured, is_partial
+from steersman.client.bindings import raw_bytes
+from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured, is_partial
 
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
@@ -82,6 +83,8 @@ class Cache:
         self._indexes: dict[type[Any] | Kind, dict[str, IndexFunction]] = {}
         self._shared: dict[type[Any] | Kind, _Shared] = {}
         self._pinned: dict[type[Any] | Kind, _Shared] = {}
+        #: Found on first use, and forgotten when an informer comes or goes.
+        self._informers: dict[GroupVersionKind, list[Informer[Any]]] = {}
         self._tasks: Supervisor | None = None
 
     def __repr__(self) -> str:
@@ -135,7 +138,8 @@ class Cache:
         if name not in indexes:
             known = ", ".join(sorted(indexes)) or "none"
             raise UnknownIndex(
-                f"{kind.gvk()} has no index {name!r}; declare it with cache.add_index. Declared: {known}"
+                f"{kind_name(kind)} has no index {name!r}; declare it with manager.index({kind_name(kind)}, {name!r}, ...)"
+                f" before run, or with cache.add_index. Declared: {known}"
             )
         return indexes[name]
 
@@ -161,15 +165,19 @@ class Cache:
             informer: Informer[Any] = Informer(
                 self.client,
                 kind,
-                options=self._options.get(kind),
+                options=self._options_of(kind),
                 settings=self._settings,
             )
             for name, function in self._indexes.get(kind, {}).items():
                 informer.add_index(name, function)
             shared = self._shared[kind] = _Shared(informer)
+            self._informers.clear()
             self._tasks.start(shared.run(), name=f"informer of {kind.gvk().kind}")
         shared.uses += 1
         return shared
+
+    def _options_of(self, kind: type[Any] | Kind) -> KindOptions | None:
+        return self._options.get(kind)
 
     def _release(self, kind: type[Any] | Kind, shared: _Shared) -> None:
         shared.uses -= 1
@@ -177,6 +185,7 @@ class Cache:
             shared.stop.set()
             if self._shared.get(kind) is shared:
                 del self._shared[kind]
+                self._informers.clear()
 
     async def key(self, kind: type[Any] | Kind, key: Key | str | tuple[str, str]) -> Key:
         """Read a key as the client does, a bare name being in its namespace."""
@@ -202,7 +211,7 @@ class Cache:
         if partial or raw is None:
             return
         for shared in self._informers_of(obj, kind):
-            stored = shared.intake.admit(raw)
+            stored = shared.intake.admit_answer(raw)
             if stored is not None:
                 shared.overlay.record_write(stored, selected=shared.intake.selects(stored, raw))
 
@@ -211,10 +220,12 @@ class Cache:
         for informer in self._of_kind(kind):
             informer.overlay.record_delete(key, uid, base=informer.store.get(key))
 
-    def record_unknown(self, kind: type[Any] | Kind, key: Key) -> None:
-        """A write to this key may or may not have happened: its next read asks the server."""
+    def record_unknown(self, kind: type[Any] | Kind, key: Key | None) -> None:
+        """A write to this key may or may not have happened: its next read asks the server. None: to any key of the kind."""
         for informer in self._of_kind(kind):
-            informer.overlay.record_unknown(key)
+            keys = (key,) if key is not None else {*informer.store.keys(), *informer.overlay.touched()}
+            for each in keys:
+                informer.overlay.record_unknown(each)
 
     def _informers_of(self, obj: Object | Unstructured, kind: type[Any] | Kind | None) -> list[Informer[Any]]:
         if kind is None:
@@ -224,4 +235,8 @@ class Cache:
     def _of_kind(self, kind: type[Any] | Kind) -> list[Informer[Any]]:
         """Every informer of the kind: a class and a `Kind` may both name it."""
         gvk = kind.gvk()
-        return [shared.informer for known, shared in self._shared.items() if known.gvk() == gvk]
+        found = self._informers.get(gvk)
+        if found is None:
+            found = [shared.informer for known, shared in self._shared.items() if known.gvk() == gvk]
+            self._informers[gvk] = found
+        return found

@@ -80,7 +80,7 @@ class Following:
         self.scope = scope
         self._sink = sink
         self._intake = intake
-        self._settings = settings
+        self._idle_timeout = options.idle_timeout or settings.idle_timeout
         self._stepper = Stepper(settings)
         self._labels = str(options.labels)
         self._fields = str(options.fields)
@@ -169,7 +169,7 @@ class Following:
             allow_bookmarks=True,
             timeout_seconds=command.seconds,
         )
-        self._stream = await self._reads.watch(self.scope, options, idle_timeout=self._settings.idle_timeout)
+        self._stream = await self._reads.watch(self.scope, options, idle_timeout=self._idle_timeout)
         return reflector.Opened()
 
     async def _listen(self) -> Event:

@@ -2,7 +2,9 @@
 
 Guarantees
 - A handler that is slow delays nobody: not the watch, not other handlers.
-- The buffer holds one entry for each key, whatever happens: changes that were not delivered yet become one.
+- The buffer holds one entry for each key, whatever happens: changes that were not delivered yet become one. The states
+  between are not lost with them: the last ``PASSED_LIMIT`` are handed on, so that whoever saw one of them can be told.
+- Also an object that came and went between two calls is told, as both: somebody may have read it.
 - What is delivered is consistent: an object appears before it changes, and vanishes before another of its name appears;
   the ``old`` of a change is what this handler was told last.
 - Synced means that the handler was *called* for every object of the initial list.
@@ -29,6 +31,8 @@ _log = logging.getLogger("steersman.cache")
 #: Called for every change; it must not block.
 Handler: TypeAlias = Callable[[Notification], None]
 
+#: States between two calls that one key keeps.
+PASSED_LIMIT = 16
 #: So many calls, and other tasks get their turn.
 _BATCH = 128
 
@@ -41,6 +45,8 @@ class _Pending(msgspec.Struct):
     old: Stored | None
     #: The final state, as the watch showed it.
     last: Stored | None = None
+    #: What it was between, the oldest first.
+    passed: tuple[Stored, ...] = ()
     frames: int = 0
     broken: bool = False
     initial: bool = False
@@ -110,10 +116,14 @@ class Registration:
         if self._initial is None:
             return  # the initial list will tell
         entry = self._entry(key, old)
+        if last is not None:
+            # it shows the object as it was before, so it stands for that state too
+            entry.last = last
+            self._pass(entry, last)
+        elif old is not None and old is not entry.old:
+            self._pass(entry, old)
         entry.frames += 1
         entry.broken = entry.broken or not framed
-        if last is not None:
-            entry.last = last
         self._wake.set()
 
     def note_again(self, keys: Iterable[Key]) -> None:
@@ -130,6 +140,10 @@ class Registration:
             self._number += 1
             entry = self._pending[key] = _Pending(self._number, old)
         return entry
+
+    @staticmethod
+    def _pass(entry: _Pending, state: Stored) -> None:
+        entry.passed = (*entry.passed[1 - PASSED_LIMIT :], state)
 
     async def deliver(self) -> None:
         """Call the handler for what is pending, for ever."""
@@ -163,20 +177,44 @@ class Registration:
     def _notifications(self, key: Key, entry: _Pending) -> Iterator[Notification]:
         old, new = entry.old, self._current(key)
         unbroken = entry.frames == 1 and not entry.broken and not entry.initial
+        passed = self._by_object(entry)
         if old is not None and (new is None or new.uid != old.uid):
-            last = entry.last if entry.last is not None and entry.last.uid == old.uid else None
-            yield Vanished(self._view(last or old), certain=last is not None, unbroken=unbroken and new is None)
+            yield self._vanished(entry, [old, *passed.pop(old.uid, ())], unbroken=unbroken and new is None)
             old = None
             unbroken = unbroken and new is None
+        between = self._views(passed.pop(new.uid, [])) if new is not None else ()
+        for states in passed.values():
+            # it came and went: nobody was told of it, but it could be read
+            yield Appeared(self._view(states[-1]), initial=entry.initial, passed=self._views(states[:-1]))
+            yield self._vanished(entry, states, unbroken=False)
         if new is None:
             return
         if old is None:
-            yield Appeared(self._view(new), initial=entry.initial, unbroken=unbroken)
-        elif old.resource_version != new.resource_version:
-            yield Changed(self._view(old), self._view(new), coalesced=entry.frames > 1, unbroken=unbroken)
+            yield Appeared(self._view(new), initial=entry.initial, unbroken=unbroken, passed=between)
+        elif old.resource_version != new.resource_version or old.raw != new.raw or between:
+            # one version can name two states: of before and after a backup was restored, which can also bring one back
+            coalesced = entry.frames > 1
+            yield Changed(self._view(old), self._view(new), coalesced=coalesced, unbroken=unbroken, passed=between)
         elif entry.resync:
             view = self._view(new)
             yield Changed(view, view, resync=True)
+
+    def _vanished(self, entry: _Pending, states: list[Stored], *, unbroken: bool) -> Vanished:
+        """An object is gone that was told, or passed, in these states."""
+        certain = states[-1] is entry.last
+        earlier = states[:-1] if entry.frames > 1 else ()
+        return Vanished(self._view(states[-1]), certain=certain, unbroken=unbroken, passed=self._views(earlier))
+
+    @staticmethod
+    def _by_object(entry: _Pending) -> dict[str, list[Stored]]:
+        """What was passed, object by object, in the order in which they came."""
+        found: dict[str, list[Stored]] = {}
+        for stored in entry.passed:
+            found.setdefault(stored.uid, []).append(stored)
+        return found
+
+    def _views(self, states: Iterable[Stored]) -> tuple[View, ...]:
+        return tuple(self._view(stored) for stored in states)
 
     def _call(self, notification: Notification) -> None:
         try:

@@ -4,7 +4,8 @@ Guarantees
 - The store holds a complete list or nothing; from then on it follows the watch, and heals by itself.
 - A kind that is not served yet is waited for; one that is removed empties the store, tells the handlers, and is waited
   for again. Neither ends the program.
-- A server restored from an older backup is noticed: store and overlay are dropped, the handlers are told the difference.
+- A server restored from an older backup is noticed while its versions lie behind those that were seen: store and overlay
+  are dropped, the handlers are told the difference, and no version that was given before counts as known (`unbroken`).
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ class Informer(Generic[T]):
             )
             for scope in self.options.namespaces or ("",)
         }
+        #: Who follows each scope, and who did so before and is ending.
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._ending: dict[str, list[asyncio.Task[None]]] = {}
         self._registrations: dict[Registration, list[asyncio.Task[None]]] = {}
         self._tasks: Supervisor | None = None
         self._committed: set[str] = set()
@@ -97,6 +100,8 @@ class Informer(Generic[T]):
         #: Set when the store is complete, or when it is known that the kind is not served.
         self._settled = asyncio.Event()
         self._progress: asyncio.Event = asyncio.Event()
+        #: Versions up to this one may have named other states before a backup was restored.
+        self._reused = 0
         self._index_failures = 0
         self._decoded: tuple[Stored, Any] | None = None
 
@@ -121,9 +126,18 @@ class Informer(Generic[T]):
         await self._tasks.__aexit__(kind, error, trace)
 
     def _follow(self, scope: Following, first: Event) -> None:
+        """Follow a scope from now on, as soon as whoever did so before has ended.
+
+        There is nothing to wait for here, so nobody can come between letting one go and taking on the next.
+        """
         assert self._tasks is not None
+        before = [task for task in self._ending.get(scope.scope, ()) if not task.done()]
+        if (last := self._running.get(scope.scope)) is not None and not last.done():
+            last.cancel()  # and not the others: told twice, they would not even close their streams
+            before.append(last)
+        self._ending[scope.scope] = before
         name = f"follow {self.gvk.kind} {scope.scope}".rstrip()
-        self._running[scope.scope] = self._tasks.start(scope.run(first), name=name)
+        self._running[scope.scope] = self._tasks.start(_run_after(before, scope, first), name=name)
 
     # reading
 
@@ -155,17 +169,16 @@ class Informer(Generic[T]):
             await self._progress.wait()
 
     async def refresh(self) -> None:
-        """Read everything again, as new as the server has it now; returns when the store holds it."""
+        """Read everything again, as new as the server has it now; returns when the store holds it.
+
+        One that is asked for while another is under way starts that one anew, for both.
+        """
         if self._tasks is None:
             raise RuntimeError(f"the informer of {self.gvk.kind} does not run")
-        waiting = set(self._scopes)
-        self._committed -= waiting
+        self._committed.clear()
         for scope in self._scopes.values():
-            task = self._running[scope.scope]
-            task.cancel()
-            await asyncio.wait((task,))
             self._follow(scope, Refresh())
-        while not waiting <= self._committed:
+        while len(self._committed) < len(self._scopes):
             await self._progress.wait()
 
     async def read_live(self, key: Key) -> tuple[bytes | None, str]:
@@ -270,11 +283,12 @@ class Informer(Generic[T]):
                 self.gvk.kind,
                 resource_version,
             )
+            self._reused = max(self._reused, self._highest(scope))
             self.overlay.clear(scope=scope)
         for key in self.store.missing_from(scope, objects):
             self._removed(key, None)
         for stored in objects.values():
-            self._put(stored, framed=False)
+            self._put(stored, framed=False, same_epoch=not new_epoch)
         self.store.advance(scope, resource_version)
         self.overlay.reached(resource_version, scope=scope)
         self._committed.add(scope)
@@ -318,13 +332,27 @@ class Informer(Generic[T]):
         if not self.synced:
             self._settled.set()
 
-    def _put(self, stored: Stored, *, framed: bool) -> None:
+    def _put(self, stored: Stored, *, framed: bool, same_epoch: bool = True) -> None:
         old = self.store.get(stored.key)
-        if old is not None and old.resource_version == stored.resource_version and old.uid == stored.uid:
+        if (
+            old is not None
+            and old.resource_version == stored.resource_version
+            and old.uid == stored.uid
+            and (same_epoch or old.raw == stored.raw)
+        ):
             return
+        if self._reused and (version_number(stored.resource_version) or 0) <= self._reused:
+            # whoever knows this version from before the backup was restored must not take it for what it was then
+            framed = False
         self.store.put(stored)
         for registration in self._registrations:
             registration.note(stored.key, old, framed=framed)
+
+    def _highest(self, scope: str) -> int:
+        """The highest version that was seen in a scope, or that a write of ours was answered with."""
+        written = [self.overlay.visible(key, None) for key in self.overlay.touched()]
+        versions = [self.store.watermark(scope), *(each.resource_version for each in written if each is not None)]
+        return max(version_number(version) or 0 for version in versions)
 
     def _removed(self, key: Key, last: Stored | None) -> None:
         old = self.store.remove(key)
@@ -339,6 +367,13 @@ class Informer(Generic[T]):
     def _advance(self) -> None:
         progress, self._progress = self._progress, asyncio.Event()
         progress.set()
+
+
+async def _run_after(before: list[asyncio.Task[None]], scope: Following, first: Event) -> None:
+    # Those before may take a moment to close what they have open, and a scope has one state.
+    if before:
+        await asyncio.wait(before)
+    await scope.run(first)
 
 
 def _as_object(kind: type[Any]) -> type[Object]:

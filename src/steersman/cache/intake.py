@@ -24,6 +24,8 @@ Transform: TypeAlias = Callable[[Tree], Tree]
 
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _NOTHING = msgspec.Raw(b"")
+_COMMA = ord(",")
+_MANAGED_FIELDS = b'"managedFields":'
 
 
 class _Owner(msgspec.Struct, gc=False):
@@ -47,14 +49,19 @@ class _Identified(msgspec.Struct, gc=False):
     metadata: _Metadata
 
 
-class _Managed(msgspec.Struct, gc=False):
+class _Managed(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
+    """An entry of ``managedFields`` without its time, which says nothing about what is owned, and makes all of them differ."""
+
     manager: str = ""
+    operation: msgspec.Raw = _NOTHING
+    api_version: msgspec.Raw = _NOTHING
+    fields_type: msgspec.Raw = _NOTHING
+    fields_v1: msgspec.Raw = msgspec.field(name="fieldsV1", default=_NOTHING)
+    subresource: msgspec.Raw = _NOTHING
 
 
 _decoder = msgspec.json.Decoder(_Identified)
-_managed_decoder = msgspec.json.Decoder(_Managed)
-_entries_decoder = msgspec.json.Decoder(list[msgspec.Raw] | None)
-_entry_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_managed_decoder = msgspec.json.Decoder(list[_Managed] | None)
 _labels_decoder = msgspec.json.Decoder(dict[str, str] | None)
 
 T = TypeVar("T")
@@ -74,8 +81,13 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     transform: Transform | None = None
     #: Keep (and transfer) metadata alone.
     metadata_only: bool = False
+    #: A stream that says nothing for so many seconds is given up and replaced; None: as `Settings` have it. Servers send
+    #: a bookmark about every minute, so that less makes a quiet kind be asked for again and again.
+    idle_timeout: float | None = None
 
     def __post_init__(self) -> None:
+        if self.idle_timeout is not None and not self.idle_timeout > 0:
+            raise ValueError(f"idle_timeout is a number of seconds above 0, or None; got {self.idle_timeout}")
         if len(set(self.namespaces)) != len(self.namespaces) or "" in self.namespaces:
             raise ValueError(f"namespaces must be distinct names, not {self.namespaces!r}; leave them out to cache all")
 
@@ -103,11 +115,21 @@ class Intake:
 
     def __init__(self, options: KindOptions, *, field_manager: str = "") -> None:
         self._options = options
+        self._selects_all = not (options.namespaces or options.labels or options.fields)
         self._field_manager = field_manager
         # Objects of a kind have much in common: their namespaces, often their labels, and the fields that we own.
         self._labels: _Pool[dict[str, str] | None] = _Pool(_labels_decoder.decode)
         self._managed: _Pool[bytes] = _Pool(bytes)
         self._namespaces: _Pool[str] = _Pool(bytes.decode)
+        self._last: tuple[bytes, Stored | None] = (b"", None)
+
+    def admit_answer(self, raw: bytes) -> Stored | None:
+        """Like `admit`, for the answer to a write: several look at it one after the other, and it is read once."""
+        known, stored = self._last
+        if known is not raw:
+            stored = self.admit(raw)
+            self._last = (raw, stored)
+        return stored
 
     def admit(self, raw: bytes) -> Stored | None:
         """Read an object's bytes; None if they hold no object."""
@@ -143,6 +165,8 @@ class Intake:
     def selects(self, stored: Stored, raw: bytes) -> bool:
         """Whether an object belongs into this cache; ``raw`` are its bytes before the transform."""
         options = self._options
+        if self._selects_all:
+            return True
         if options.namespaces and stored.key.namespace not in options.namespaces:
             return False
         if not options.labels.matches(stored.labels):
@@ -152,12 +176,7 @@ class Intake:
     def _own_entries(self, managed: msgspec.Raw) -> bytes:
         if not self._field_manager:
             return b""
-        own: list[dict[str, msgspec.Raw]] = []
-        for raw in _entries_decoder.decode(managed) or ():
-            if _managed_decoder.decode(raw).manager == self._field_manager:
-                entry = _entry_decoder.decode(raw)
-                entry.pop("time", None)  # says nothing about what is owned, and makes every entry another one
-                own.append(entry)
+        own = [entry for entry in _managed_decoder.decode(managed) or () if entry.manager == self._field_manager]
         return self._managed.get(msgspec.json.encode(own)) if own else b""
 
 
@@ -168,14 +187,17 @@ def _owner_uids(references: list[_Owner]) -> tuple[str, ...]:
 
 def without_managed_fields(raw: bytes, managed: msgspec.Raw) -> bytes:
     """Cut ``managedFields`` out of the bytes of an object, leaving every other byte as it came."""
-    member = b'"managedFields":' + bytes(managed)
-    if raw.count(member) == 1:  # as kube-apiserver prints it; a quote inside a text would be escaped
-        before, _, after = raw.partition(member)
-        if before.endswith(b","):
-            return before[:-1] + after
-        if after.startswith(b","):
-            return before + after[1:]
-        return before + after
+    # Only the name is searched for: looking for a long text costs more than all else here.
+    start = raw.find(_MANAGED_FIELDS)
+    value = start + len(_MANAGED_FIELDS)
+    end = value + len(bytes(managed))
+    # As kube-apiserver prints it, and nowhere else: a quote inside a text would be escaped.
+    if start > 0 and raw[value:end] == bytes(managed) and raw.find(_MANAGED_FIELDS, end) < 0:
+        if raw[start - 1] == _COMMA:
+            start -= 1
+        elif raw[end : end + 1] == b",":
+            end += 1
+        return raw[:start] + raw[end:]
     tree = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     metadata = msgspec.json.decode(tree["metadata"], type=dict[str, msgspec.Raw])
     metadata.pop("managedFields", None)

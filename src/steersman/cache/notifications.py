@@ -1,4 +1,8 @@
-"""What an informer tells its handlers: a closed union, to be matched exhaustively."""
+"""What an informer tells its handlers: a closed union, to be matched exhaustively.
+
+``passed`` are states that the object went through and that the handler was not told of, the oldest first: a reader may have
+seen it so. They are bounded; of more than that, the last are kept.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ class Appeared(msgspec.Struct, frozen=True):
     initial: bool = False
     #: It stands for exactly one frame of a watch that was not interrupted.
     unbroken: bool = False
+    passed: tuple[View, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -40,6 +45,7 @@ class Changed(msgspec.Struct, frozen=True):
     coalesced: bool = False
     #: It stands for exactly one frame of a watch that was not interrupted.
     unbroken: bool = False
+    passed: tuple[View, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -60,6 +66,7 @@ class Vanished(msgspec.Struct, frozen=True):
     certain: bool = True
     #: It stands for exactly one frame of a watch that was not interrupted.
     unbroken: bool = False
+    passed: tuple[View, ...] = ()
 
     @property
     def key(self) -> Key:

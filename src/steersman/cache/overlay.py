@@ -45,12 +45,15 @@ class Overlay:
         self._entries: dict[Key, _Entry] = {}
         #: uid -> the key it was deleted under
         self._deleted: dict[str, Key] = {}
-        self._deleted_at: dict[Key, int] = {}
+        #: key -> the uids that were deleted under it, each with its newest known version; 0: none
+        self._deleted_at: dict[Key, dict[str, int]] = {}
         #: uids that the watch has shown to be gone, lately: the event often comes before the answer to the delete.
         self._vanished: dict[str, None] = {}
         #: scope -> the version that the store has reached there
         self._reached: dict[str, int] = {}
         self._lowest = 0
+        #: How often everything was forgotten: versions of different epochs cannot be compared, not even for equality.
+        self.epoch = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -64,11 +67,16 @@ class Overlay:
 
     def record_write(self, stored: Stored, *, selected: bool = True) -> None:
         """Remember the answer to a write. ``selected``: the cache's selector still covers the object."""
-        if stored.uid in self._deleted:
-            return  # an answer that was overtaken by our own delete
         number = version_number(stored.resource_version)
+        if stored.uid in self._deleted:
+            # an answer that was overtaken by our own delete
+            gone = self._deleted_at[stored.key]
+            gone[stored.uid] = max(gone[stored.uid], number or 0)
+            return
         if number is not None and number <= self._reached_at(stored.key):
             return  # the store has caught up already, and may know something newer
+        if stored.key in self._deleted_at and not self._succeeds(stored.key, number or 0):
+            return
         entry = self._entries.get(stored.key) or _Entry()
         if number is None:
             entry.awaited = stored.resource_version
@@ -80,6 +88,16 @@ class Overlay:
         self._entries[stored.key] = entry
         self._lowest = min(self._lowest, entry.floor) if self._lowest else entry.floor
 
+    def _succeeds(self, key: Key, number: int) -> bool:
+        """Whether an object came after those that we deleted under its key: the lives of namesakes do not overlap."""
+        versions = self._deleted_at[key].values()
+        if any(number < version for version in versions):
+            return False
+        if not all(versions):
+            # one of them was never seen: whether it came before or after, only the server knows
+            self.record_unknown(key)
+        return True
+
     def record_delete(self, key: Key, uid: str, *, base: Stored | None) -> None:
         """Remember that the object with this uid is gone for good, ``base`` being what the store has under its key."""
         entry = self._entries.get(key)
@@ -89,11 +107,13 @@ class Overlay:
         if uid in self._deleted or uid in self._vanished:
             return
         shown = [each for each in (base, written) if each is not None]
-        if shown and all(each.uid != uid for each in shown):
-            # never seen here: whether what is shown came before or after it, only the server knows
+        unseen = all(each.uid != uid for each in shown)
+        if unseen and (shown or (entry is not None and entry.unknown)):
+            # never seen here: whether what is shown, or being read, came before or after it, only the server knows
             self.record_unknown(key)
         self._deleted[uid] = key
-        self._deleted_at[key] = self._deleted_at.get(key, 0) + 1
+        versions = [version_number(each.resource_version) or 0 for each in shown if each.uid == uid]
+        self._deleted_at.setdefault(key, {})[uid] = max(versions, default=0)
         if len(self._deleted) > _TOMBSTONES_MAX:
             self._forget_deleted(next(iter(self._deleted)))
 
@@ -108,6 +128,10 @@ class Overlay:
 
     def record_read(self, stored: Stored, *, doubts: int, selected: bool = True) -> None:
         """Remember what a live read found; it settles the doubts there were before it was sent."""
+        if stored.key in self._deleted_at and self.doubts(stored.key) == doubts:
+            # found after they were deleted, so it came after them
+            gone = self._deleted_at[stored.key]
+            gone.update({uid: 1 for uid, version in gone.items() if not version})
         self.record_write(stored, selected=selected)
         self._settle(stored.key, doubts)
 
@@ -122,6 +146,13 @@ class Overlay:
         elif number > self._reached_at(key) and (entry is None or number > entry.floor):
             entry = self._entries.setdefault(key, _Entry())
             entry.floor, entry.written = number, None
+        if entry is not None:
+            entry.awaited = ""
+        self._settle(key, doubts)
+
+    def record_refreshed(self, key: Key, *, doubts: int) -> None:
+        """Remember that everything was read again: the store settles the doubts there were before."""
+        entry = self._entries.get(key)
         if entry is not None:
             entry.awaited = ""
         self._settle(key, doubts)
@@ -201,6 +232,7 @@ class Overlay:
 
     def clear(self, *, scope: str = "") -> None:
         """Forget everything: the server is another one than it was, or was restored from a backup."""
+        self.epoch += 1
         self._reached.pop(scope, None)
         self._vanished.clear()
         for key in [key for key in self._entries if not scope or key.namespace == scope]:
@@ -215,8 +247,6 @@ class Overlay:
 
     def _forget_deleted(self, uid: str) -> None:
         key = self._deleted.pop(uid)
-        left = self._deleted_at[key] - 1
-        if left:
-            self._deleted_at[key] = left
-        else:
+        del self._deleted_at[key][uid]
+        if not self._deleted_at[key]:
             del self._deleted_at[key]

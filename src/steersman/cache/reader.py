@@ -12,13 +12,14 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from steersman.cache.informer import Informer
 from steersman.cache.stored import Stored
 from steersman.client import ListOf, Undecodable
+from steersman.client.bindings import uid_of
 from steersman.client.missing import kind_not_served
-from steersman.objects import Key, Kind, Object, Selector, Unstructured, raw_of
+from steersman.objects import Key, Kind, Object, Selector, Unstructured
 from steersman.objects.errors import ApiError, DecodeError, NotFound
 from steersman.objects.status import Status, StatusDetails
 
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from steersman.cache.cache import Cache
 
 ObjectT = TypeVar("ObjectT", bound=Object)
+#: The class has a method ``list``.
+Keys: TypeAlias = list[Key]
+
+#: More keys in doubt than this are read together with everything else.
+_ONE_BY_ONE = 32
 
 
 class NotCached(ApiError):
@@ -69,6 +75,18 @@ class CacheReader:
         return informer.decode(stored)
 
     @overload
+    async def find(self, kind: type[ObjectT], key: Key | str | tuple[str, str]) -> ObjectT | None: ...
+    @overload
+    async def find(self, kind: Kind, key: Key | str | tuple[str, str]) -> Unstructured | None: ...
+
+    async def find(self, kind: type[Any] | Kind, key: Key | str | tuple[str, str]) -> Any:
+        """Read one object, or None if there is none."""
+        try:
+            return await self.get(kind, key)
+        except NotFound:
+            return None
+
+    @overload
     async def list(
         self, kind: type[ObjectT], *, namespace: str | None = ..., labels: Selector | str | dict[str, str] | None = ...
     ) -> ListOf[ObjectT]: ...
@@ -100,32 +118,47 @@ class CacheReader:
         )
 
     @overload
-    async def by_index(self, kind: type[ObjectT], name: str, value: Hashable) -> ListOf[ObjectT]: ...
+    async def by_index(
+        self, kind: type[ObjectT], name: str, value: Hashable, *, namespace: str | None = ...
+    ) -> ListOf[ObjectT]: ...
     @overload
-    async def by_index(self, kind: Kind, name: str, value: Hashable) -> ListOf[Unstructured]: ...
+    async def by_index(
+        self, kind: Kind, name: str, value: Hashable, *, namespace: str | None = ...
+    ) -> ListOf[Unstructured]: ...
 
-    async def by_index(self, kind: type[Any] | Kind, name: str, value: Hashable) -> ListOf[Any]:
-        """Read the objects that an index (see `Cache.add_index`) has under a value."""
+    async def by_index(
+        self, kind: type[Any] | Kind, name: str, value: Hashable, *, namespace: str | None = None
+    ) -> ListOf[Any]:
+        """Read the objects that an index (see `Cache.add_index`) has under a value, in all namespaces or in one."""
         self._refuse_uncached(kind, f"index {name!r}")
-        informer = await self._synced(kind)
         function = self._cache.index_function(kind, name)
+        informer = await self._synced(kind)
+        if namespace:
+            self._check(informer, namespace)
+
+        def found() -> Iterable[Stored]:
+            under = informer.store.by_index(name, value)
+            return [each for each in under if each.key.namespace == namespace] if namespace else under
 
         def belongs(stored: Stored) -> bool:
-            return value in informer.index_values(function, stored)
+            here = not namespace or stored.key.namespace == namespace
+            return here and value in informer.index_values(function, stored)
 
-        return await self._several(informer, lambda: informer.store.by_index(name, value), belongs)
+        return await self._several(informer, found, belongs)
 
     @overload
-    async def owned_by(self, kind: type[ObjectT], owner: Object | str) -> ListOf[ObjectT]: ...
+    async def owned_by(self, kind: type[ObjectT], owner: Object | Unstructured | str) -> ListOf[ObjectT]: ...
     @overload
-    async def owned_by(self, kind: Kind, owner: Object | str) -> ListOf[Unstructured]: ...
+    async def owned_by(self, kind: Kind, owner: Object | Unstructured | str) -> ListOf[Unstructured]: ...
 
-    async def owned_by(self, kind: type[Any] | Kind, owner: Object | str) -> ListOf[Any]:
+    async def owned_by(self, kind: type[Any] | Kind, owner: Object | Unstructured | str) -> ListOf[Any]:
         """Read the objects that name an object, or its uid, among their owners."""
         self._refuse_uncached(kind, "the owner index")
-        uid = owner if isinstance(owner, str) else owner.metadata.uid or ""
+        uid = owner if isinstance(owner, str) else uid_of(owner)
         if not uid:
-            raise ValueError(f"{kind}: the owner has no uid yet; it must be created before something can belong to it")
+            raise ValueError(
+                f"{kind_name(kind)}: the owner has no uid yet; it must be created before something can belong to it"
+            )
         informer = await self._synced(kind)
         return await self._several(informer, lambda: informer.store.by_owner(uid), lambda stored: uid in stored.owners)
 
@@ -141,8 +174,7 @@ class CacheReader:
         self, informer: Informer[Any], found: Callable[[], Iterable[Stored]], belongs: Callable[[Stored], bool]
     ) -> ListOf[Any]:
         overlay, store = informer.overlay, informer.store
-        for key in overlay.live_keys():
-            await self._current(informer, key)
+        await self._settle(informer, overlay.live_keys())
         shown = [stored for stored in found() if not overlay.touches(stored.key)]
         for key in overlay.touched():
             stored = overlay.visible(key, store.get(key))
@@ -159,6 +191,17 @@ class CacheReader:
         return ListOf(
             items=items, resource_version="" if watermark is None else str(watermark), undecodable=undecodable
         )
+
+    async def _settle(self, informer: Informer[Any], keys: Keys) -> None:
+        """Ask the server about keys in doubt: one by one, or about everything if they are many."""
+        if len(keys) <= _ONE_BY_ONE:
+            for key in keys:
+                await self._current(informer, key)
+            return
+        doubts = {key: informer.overlay.doubts(key) for key in keys}
+        await informer.refresh()
+        for key, count in doubts.items():
+            informer.overlay.record_refreshed(key, doubts=count)
 
     async def _current(self, informer: Informer[Any], key: Key) -> Stored | None:
         """What a reader sees of a key, asking the server if nobody else can say."""
@@ -178,19 +221,20 @@ class CacheReader:
         if namespaces and namespace not in namespaces:
             raise NotCached(
                 f"{informer.gvk.kind} in namespace {namespace} is not cached: the cache holds {', '.join(namespaces)};"
-                " read it with the client itself, or add the namespace to the cache's options"
+                " read it with client.live, or add the namespace to Manager(namespaces=...) or to the kind's KindOptions"
             )
 
     def _refuse_uncached(self, kind: type[Any] | Kind, what: str) -> None:
         if self._cache.is_uncached(kind):
-            raise NotCached(f"{kind} is excluded from the cache, so {what} cannot be used: list it with a selector")
+            raise NotCached(
+                f"{kind_name(kind)} is excluded from the cache (uncached=...), so {what} cannot be used: list it with a"
+                " selector, or let it be cached"
+            )
 
 
-def raw_bytes(obj: Object | Unstructured) -> bytes | None:
-    """The bytes in which the server sent an object; None if it did not."""
-    if isinstance(obj, Unstructured):
-        return obj.raw
-    return raw_of(obj)
+def kind_name(kind: type[Any] | Kind) -> str:
+    """How to speak of a kind: the name of its class."""
+    return kind.kind if isinstance(kind, Kind) else kind.__name__
 
 
 def _not_found(informer: Informer[Any], key: Key) -> NotFound:

@@ -2,7 +2,8 @@
 
 Guarantees
 - **No hot loop.** After a failure the next request waits, each time longer, with jitter; only the first failure after a
-  healthy time is answered at once. A stream that lasts less than `Settings.healthy_after` heals nothing.
+  healthy time is answered at once, and so is the first version that expires after it. A stream that lasts less than
+  `Settings.healthy_after` heals nothing.
 - **No relist without need.** A stream that ends is resumed where it stopped. Only an expired version, a kind that went
   away, or a server whose versions have gone back makes the collection be read again.
 - A collection is staged and then committed as a whole: the store never holds half of a list.
@@ -209,6 +210,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     #: Failures since the last healthy stream.
     failures: int = 0
+    #: A version expired since then, and was answered at once.
+    expired: bool = False
     #: How often in a row the server did not know the kind.
     missing: int = 0
     opened_at: float = 0.0
@@ -336,7 +339,10 @@ class Stepper:
                 return self._applied(state, changes)
             case Ended() | Failed():
                 if state.phase == "watching" and now - state.opened_at >= self.settings.healthy_after:
-                    state = replace(state, failures=0, broken_streams=0)
+                    state = replace(state, failures=0, expired=False, broken_streams=0)
+                if isinstance(event, Failed) and event.reason == "expired" and not state.expired:
+                    # it answers, and waiting would help nobody: what failed before was most likely why it expired
+                    return self._sync(replace(state, failures=state.failures + 1, expired=True), rng)
                 return self._failed(state, _after(event), rng, _patience(event))
             case _:
                 raise unexpected(state, event)

@@ -74,7 +74,8 @@ class Store:
         if index is None:
             known = ", ".join(sorted(self._indexes)) or "none"
             raise UnknownIndex(
-                f"there is no index {name!r}; declare it with add_index before it is used. Declared: {known}"
+                f"there is no index {name!r}; declare it with manager.index or cache.add_index before it is used."
+                f" Declared: {known}"
             )
         return self._take(index.find(value))
 

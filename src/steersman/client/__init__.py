@@ -22,6 +22,8 @@ from steersman.client.credentials import Credentials, CredentialsError
 from steersman.client.discovery import Discovery
 from steersman.client.installing import NotEstablished
 from steersman.client.missing import KindNotServed
+from steersman.client.observed_client import ObservedClient
+from steersman.client.observing import Before, CachedReads, Intent, Intents, Write, WriteObserver
 from steersman.client.reads import ListSelection, MetadataReader, Reader, WatchSelection
 from steersman.client.results import (
     Added,
@@ -36,8 +38,9 @@ from steersman.client.results import (
 )
 from steersman.client.retries import RateLimit, RetryPolicy, retry_on_conflict
 from steersman.client.secrecy import Hidden
+from steersman.client.session import RequestObserver
 from steersman.client.watches import Watch
-from steersman.client.writes import MergePatch, NotAnIntent, Patch, PatchTarget, StrategicPatch
+from steersman.client.writes import Deletion, MergePatch, NotAnIntent, Patch, PatchTarget, StrategicPatch
 
 if TYPE_CHECKING:
     from steersman.client.discovery_order import discover_config
@@ -62,7 +65,9 @@ __all__ = [
     "Attempt",
     "BasicAuth",
     "BearerToken",
+    "Before",
     "Bookmark",
+    "CachedReads",
     "Client",
     "ClientOptions",
     "Config",
@@ -70,12 +75,15 @@ __all__ = [
     "Credentials",
     "CredentialsError",
     "Deleted",
+    "Deletion",
     "Discovery",
     "EventRecorder",
     "EventStatistics",
     "ExecPlugin",
     "Hidden",
     "Impersonation",
+    "Intent",
+    "Intents",
     "KindNotServed",
     "Kubeconfig",
     "ListOf",
@@ -86,12 +94,14 @@ __all__ = [
     "NotAnIntent",
     "NotEstablished",
     "NotNew",
+    "ObservedClient",
     "Outcome",
     "PartialObject",
     "Patch",
     "PatchTarget",
     "RateLimit",
     "Reader",
+    "RequestObserver",
     "RetryPolicy",
     "ServerWarning",
     "StrategicPatch",
@@ -100,6 +110,8 @@ __all__ = [
     "Watch",
     "WatchEvent",
     "WatchSelection",
+    "Write",
+    "WriteObserver",
     "discover_config",
     "in_cluster_config",
     "load_kubeconfig",

@@ -100,6 +100,38 @@ def holds_object(body: bytes, kind: str = "") -> bool:
     return not kind or found.kind in {kind, ""}
 
 
+class _Metadata(msgspec.Struct, rename="camel", frozen=True):
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: list[str] | None = None
+
+
+class _Deleted(msgspec.Struct):
+    kind: str = ""
+    metadata: _Metadata = _Metadata()
+    spec: msgspec.Raw = msgspec.Raw(b"")
+
+
+_deleted_decoder = msgspec.json.Decoder(_Deleted)
+
+
+def is_gone(body: bytes) -> bool:
+    """Whether the answer to a deletion says that the object is gone, and not only marked.
+
+    Most kinds are gone with a Status; some answer with their last state. A marked object waits for its grace period or
+    for finalizers, a Namespace for those in its spec.
+    """
+    try:
+        last = _deleted_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    metadata = last.metadata
+    if last.kind == "Status" or metadata.deletion_timestamp is None:
+        return True
+    waits = metadata.finalizers or b'"finalizers"' in bytes(last.spec)
+    return metadata.deletion_grace_period_seconds == 0 and not waits
+
+
 def bind_class(cls: type[Object]) -> Binding[Any]:
     """The binding of a typed kind."""
     options = getattr(cls, "__resource__", None)
@@ -153,12 +185,17 @@ def has_status_subresource(cls: type[Object]) -> bool:
 
 def was_read(obj: Object | Unstructured) -> bool:
     """Whether the object came from the server."""
-    return (obj.raw if isinstance(obj, Unstructured) else raw_of(obj)) is not None
+    return raw_bytes(obj) is not None
 
 
 def read_in_part(obj: Object | Unstructured) -> bool:
     """Whether the object holds less than the server does."""
     return obj.partial if isinstance(obj, Unstructured) else is_partial(obj)
+
+
+def raw_bytes(obj: Object | Unstructured) -> bytes | None:
+    """The bytes in which the server sent an object; None if it did not."""
+    return obj.raw if isinstance(obj, Unstructured) else raw_of(obj)
 
 
 def uid_of(obj: Object | Unstructured) -> str | None:
@@ -177,6 +214,8 @@ class Attempt(NamedTuple):
     verb: str
     kind: GroupVersionKind | None = None
     key: Key | str = ""
+    subresource: str = ""
 
     def __str__(self) -> str:
-        return " ".join(str(part) for part in (self.verb, self.kind.kind if self.kind else "", self.key) if part)
+        verb = f"{self.verb} {self.subresource} of" if self.subresource else self.verb
+        return " ".join(str(part) for part in (verb, self.kind.kind if self.kind else "", self.key) if part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
@@ -17,11 +17,13 @@ from steersman.client.credentials import Credentials, StaticCredentials
 from steersman.client.discovery import Discovery
 from steersman.client.identity import credentials_for
 from steersman.client.installing import install
+from steersman.client.observed_client import ObservedClient
+from steersman.client.observing import Before, CachedReads, Intents, WriteObserver, nothing_before
 from steersman.client.reads import MetadataReader
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
 from steersman.client.saves import Saver
-from steersman.client.session import Session, log_warning
+from steersman.client.session import RequestObserver, Session, log_warning
 from steersman.objects import Object
 from steersman.transport import Transport
 from steersman.wire import Request, parse_query
@@ -107,16 +109,31 @@ class Client(Saver):
         """
         return Connecting(cls, config, kubeconfig, context, options)
 
-    def over(self, wrap: Callable[[Transport], Transport]) -> Self:
+    def over(self, wrap: Callable[[Transport], Transport], *, observer: RequestObserver | None = None) -> Self:
         """The same client with something between it and its transport: ``client.over(Recording)``.
 
         User, options and what is known of the server's kinds are shared; closing either closes the transport that it
-        has.
+        has. ``observer`` is told what no transport sees: requests that are repeated, or held up by the rate limit.
         """
         client = copy.copy(self)
-        client._session = self._session.over(wrap(self._session.transport))  # noqa: SLF001 - its own
+        client._session = self._session.over(wrap(self._session.transport), observer=observer)  # noqa: SLF001 - its own
         client.metadata = MetadataReader(client._session, self.discovery, namespace=self.namespace)  # noqa: SLF001
         return client
+
+    def observed(
+        self,
+        observers: Iterable[WriteObserver] = (),
+        *,
+        reads: CachedReads | None = None,
+        before: Before = nothing_before,
+        intents: Intents | None = None,
+    ) -> ObservedClient:
+        """The same client, its writes told to observers; see `steersman.client.observing`.
+
+        ``reads`` answers get and list, ``before`` says what is known of an object before a write, and ``intents`` which
+        applies need no request.
+        """
+        return ObservedClient(self, observers, reads=reads, before=before, intents=intents)
 
     async def request(self, method: str, path: str, *, body: bytes | None = None, accept: str = "*/*") -> bytes:
         """Send any request and give back the body: for endpoints that are no resources, ``/version`` or ``/metrics``."""

@@ -8,7 +8,6 @@ Guarantees
 
 from __future__ import annotations
 
-import copy
 from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Any, Self
@@ -17,8 +16,7 @@ from steersman.client.bindings import Attempt, Binding
 from steersman.client.client import Client
 from steersman.client.missing import KindNotServed
 from steersman.client.reads import MetadataReader
-from steersman.client.retries import RetryPolicy
-from steersman.client.session import Session, forget_context
+from steersman.client.session import forget_context
 from steersman.objects import Kind, Object
 from steersman.objects.errors import ApiError, ProtocolError
 from steersman.transport import Response
@@ -35,25 +33,16 @@ from steersman.wire import (
     split_list,
 )
 
-_ONCE = RetryPolicy(attempts=1)
-
-
-def _without_retries(session: Session) -> Session:
-    """The same session, its connections, credentials and limits, that asks once."""
-    once = copy.copy(session)
-    once._retry = _ONCE  # noqa: SLF001 - a private name of the same room
-    return once
-
 
 class RawReads:
     """Lists and watches of one kind, as bytes: ``RawReads(client, Site)``."""
 
     def __init__(self, client: Client, kind: type[Object] | Kind, *, metadata_only: bool = False) -> None:
         self._reader: Client | MetadataReader = client.metadata if metadata_only else client
-        self._session = _without_retries(client._session)  # noqa: SLF001 - a private name of the same room
+        self._session = client._session.asking_once()  # noqa: SLF001 - a private name of the same room
         self.kind = kind
         #: The name under which the client owns fields.
-        self.field_manager = client._field_manager  # noqa: SLF001 - a private name of the same room
+        self.field_manager = client.field_manager
 
     async def binding(self) -> Binding[Any]:
         """How the server speaks of the kind; `KindNotServed` if it does not."""

@@ -14,7 +14,7 @@ from steersman.client.results import ListOf, Undecodable
 from steersman.client.session import Session
 from steersman.client.watches import Watch
 from steersman.objects import Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
-from steersman.objects.errors import DecodeError, Expired, ProtocolError
+from steersman.objects.errors import DecodeError, Expired, NotFound, ProtocolError
 from steersman.objects.selectors import FieldSelector, Selector
 from steersman.wire import GetOptions, ListOptions, RawList, Request, WatchOptions, key_of, split_list
 from steersman.wire.content import JSON, PARTIAL_OBJECT_METADATA, PARTIAL_OBJECT_METADATA_LIST
@@ -138,6 +138,12 @@ class Reading:
         tried = Attempt("get", binding.gvk, key)
         return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
 
+    async def _find(self, kind: AnyKind, key: KeyLike) -> Any:
+        try:
+            return await self._get(kind, key, None)
+        except NotFound:
+            return None
+
     async def _page(self, binding: Binding[Any], namespace: str | None, options: ListOptions) -> ListOf[Any]:
         request = Request(
             method="GET", path=binding.path(namespace or ""), query=options.to_query(), headers=self._accept_list
@@ -232,6 +238,18 @@ class Reader(Reading):
         """
         return await self._get(kind, key, resource_version)
 
+    @overload
+    async def find(self, kind: type[ObjectT], key: KeyLike) -> ObjectT | None: ...
+    @overload
+    async def find(self, kind: Kind, key: KeyLike) -> Unstructured | None: ...
+
+    async def find(self, kind: AnyKind, key: KeyLike) -> Any:
+        """Read one object, or None if there is none: ``if (site := await client.find(Site, key)) is None: ...``.
+
+        Nothing but the object's absence is None; a kind that is not served raises, as with `get`.
+        """
+        return await self._find(kind, key)
+
     async def get_subresource(
         self, kind: AnyKind, key: KeyLike, subresource: str, *, returns: type[ObjectT]
     ) -> ObjectT:
@@ -308,6 +326,10 @@ class MetadataReader(Reading):
     async def get(self, kind: AnyKind, key: KeyLike, *, resource_version: str | None = None) -> PartialObjectMetadata:
         """Read the metadata of one object."""
         return await self._get(kind, key, resource_version)
+
+    async def find(self, kind: AnyKind, key: KeyLike) -> PartialObjectMetadata | None:
+        """Read the metadata of one object, or None if there is none."""
+        return await self._find(kind, key)
 
     def pages(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[ListOf[PartialObjectMetadata]]:
         """Read a collection page by page; see `Reader.pages`."""

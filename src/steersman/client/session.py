@@ -13,9 +13,9 @@ import asyncio
 import copy
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
-from steersman.client.bindings import AnyObject, Attempt, holds_object
+from steersman.client.bindings import AnyObject, Attempt, holds_object, is_gone
 from steersman.client.credentials import Credentials, Headers
 from steersman.client.missing import kind_not_served
 from steersman.client.results import ServerWarning
@@ -53,6 +53,25 @@ class _Redirected(ProtocolError):
     """The server sends us elsewhere: whatever was asked, it did not do it."""
 
 
+class Answer(NamedTuple):
+    """A successful answer, read to its end."""
+
+    code: int
+    body: bytes
+
+
+class RequestObserver(Protocol):
+    """Is told what happens to a request beside being sent: for metrics. It must not wait."""
+
+    def repeated(self, request: Request, code: int | None) -> None:
+        """The request was answered with this code, or not at all (None), and is sent again."""
+        ...
+
+    def limited(self, request: Request, seconds: float) -> None:
+        """The client's own limit held the request up for so long."""
+        ...
+
+
 class Session:
     """Sends requests over a transport in the name of one user."""
 
@@ -76,26 +95,51 @@ class Session:
         self._timeout = timeout
         self.server = server
         self._on_warning = on_warning
+        self._observer: RequestObserver | None = None
 
     def warn(self, text: str, tried: Attempt) -> None:
         """Tell of what is allowed and hardly meant."""
         self._on_warning(ServerWarning(text, str(tried)))
 
-    def over(self, transport: Transport) -> Session:
-        """The same user and the same limits, over another transport."""
+    def over(self, transport: Transport, *, observer: RequestObserver | None = None) -> Session:
+        """The same user and the same limits, over another transport; ``observer`` takes the place of the one before."""
         session = copy.copy(self)
         session.transport = transport
+        session._observer = observer or self._observer  # noqa: SLF001 - it is ourselves
         return session
+
+    def asking_once(self) -> Session:
+        """The same user and the same limits, without retries."""
+        session = copy.copy(self)
+        session._retry = RetryPolicy(attempts=1)  # noqa: SLF001 - it is ourselves
+        return session
+
+    async def answer(self, request: Request, *, tried: Attempt) -> Answer:
+        """Send and give back a successful answer."""
+        return await self._repeat(self._whole, request, tried)
 
     async def send(self, request: Request, *, tried: Attempt) -> bytes:
         """Send and give back the body of a successful answer."""
-        return await self._repeat(self._whole, request, tried)
+        return (await self.answer(request, tried=tried)).body
 
     async def fetch(
         self, request: Request, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
     ) -> AnyObject:
         """Send and give back the object that a successful answer holds; ``reads`` is its kind, unless any may come."""
-        body = await self._repeat(self._whole, request, tried)
+        answer = await self.answer(request, tried=tried)
+        return self.read(answer, decode, request=request, tried=tried, reads=reads)
+
+    def read(
+        self,
+        answer: Answer,
+        decode: Callable[[bytes], AnyObject],
+        *,
+        request: Request,
+        tried: Attempt,
+        reads: str = "",
+    ) -> AnyObject:
+        """The object that the answer to a request holds."""
+        body = answer.body
         try:
             obj = decode(body)
         except DecodeError as error:
@@ -106,11 +150,35 @@ class Session:
                 return obj
         raise self._strange(body, request, tried, what=reads)
 
-    async def perform(self, request: Request, *, tried: Attempt) -> None:
-        """Send what asks for no object; a success that no Kubernetes API server would confirm so is none."""
-        body = await self._repeat(self._whole, request, tried)
+    async def delete(
+        self, request: Request, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
+    ) -> AnyObject | None:
+        """Send a deletion; give back the object if it is only marked for it, None if it is gone."""
+        answer = await self.answer(request, tried=tried)
+        return self.read_deleted(answer, decode, request=request, tried=tried, reads=reads)
+
+    def read_deleted(
+        self,
+        answer: Answer,
+        decode: Callable[[bytes], AnyObject],
+        *,
+        request: Request,
+        tried: Attempt,
+        reads: str = "",
+    ) -> AnyObject | None:
+        """What the answer to a deletion holds: see `delete`."""
+        if not holds_object(answer.body):
+            raise self._strange(answer.body, request, tried)
+        if is_gone(answer.body):
+            return None
+        return self.read(answer, decode, request=request, tried=tried, reads=reads)
+
+    async def delete_many(self, request: Request, *, tried: Attempt) -> bytes:
+        """Send a deletion of many objects; the answer holds them as they were before, or is a Status."""
+        body = await self.send(request, tried=tried)
         if not holds_object(body):
             raise self._strange(body, request, tried)
+        return body
 
     @staticmethod
     def _strange(body: bytes, request: Request, tried: Attempt, *, what: str = "") -> ApiError:
@@ -131,7 +199,7 @@ class Session:
         while True:
             attempt += 1
             if self._rate_limit is not None:
-                await self._rate_limit.acquire()
+                await self._within_limit(self._rate_limit, request)
             credentials = await self._credentials.headers()
             outgoing = Request(
                 method=request.method,
@@ -146,6 +214,7 @@ class Session:
                 if renewed or not await self._renew(credentials):
                     raise
                 renewed = True
+                self._repeated(request, 401)
             except ApiError as error:
                 forget_context(error)
                 delay = self._retry.delay_before_retry(error, attempt, read=request.method == "GET")
@@ -155,6 +224,18 @@ class Session:
                     raise
                 _log.debug("%s: %s; trying again in %.2f s", tried, error, delay)
                 await asyncio.sleep(delay)
+                self._repeated(request, error.code if isinstance(error, StatusError) else None)
+
+    async def _within_limit(self, limit: RateLimit, request: Request) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await limit.acquire()
+        if self._observer is not None:
+            self._observer.limited(request, loop.time() - began)
+
+    def _repeated(self, request: Request, code: int | None) -> None:
+        if self._observer is not None:
+            self._observer.repeated(request, code)
 
     async def _renew(self, rejected: Headers) -> bool:
         """Ask for other credentials than those that were refused; say whether there are any."""
@@ -164,11 +245,12 @@ class Session:
             await self._credentials.headers() != rejected or await self._credentials.client_certificate() != certificate
         )
 
-    async def _whole(self, request: Request, tried: Attempt) -> bytes:
-        body = await (await self._begin(request, tried, stream=False)).read()
+    async def _whole(self, request: Request, tried: Attempt) -> Answer:
+        response = await self._begin(request, tried, stream=False)
+        body = await response.read()
         if b'"Status"' in body[:160]:  # hardly ever; `wire` decides whether it is one
             raise_for_failure(body, tried=str(tried))
-        return body
+        return Answer(response.status, body)
 
     async def _begin_stream(self, request: Request, tried: Attempt) -> Response:
         return await self._begin(request, tried, stream=True)

@@ -25,6 +25,7 @@ from steersman.client.bindings import (
     was_read,
 )
 from steersman.client.checks import STATUS_IGNORED, check_constraints, check_new, check_whole, ignored_status
+from steersman.client.observing import Intent
 from steersman.client.reads import Fields, KeyLike, Labels, Reader, selector_text
 from steersman.objects import (
     Key,
@@ -35,7 +36,8 @@ from steersman.objects import (
     replace,
     set_owner,
 )
-from steersman.objects.errors import ApiError
+from steersman.objects.difference import differing_fields
+from steersman.objects.errors import ApiError, NotFound
 from steersman.patches import JsonPatch, merge_patch_between
 from steersman.wire import (
     CreateOptions,
@@ -99,12 +101,32 @@ class PatchTarget(TypedDict, total=False):
     field_validation: FieldValidation | None
 
 
+class Deletion(TypedDict, total=False):
+    """How an object is deleted, and which one alone."""
+
+    #: What becomes of the objects that it owns.
+    propagation: PropagationPolicy | None
+    #: Only the object with this uid ...
+    uid: str | None
+    #: ... and in this version; another one is a `Conflict`.
+    resource_version: str | None
+    grace_period_seconds: int | None
+    #: Whether it may be gone already; a successor under the same name is still a `Conflict` where a uid is said.
+    missing_ok: bool
+    dry_run: bool
+
+
 class Writer(Reader):
     """The writing verbs."""
 
     _field_manager: str = ""
     _field_validation: FieldValidation | None = None
     _validate: bool = True
+
+    @property
+    def field_manager(self) -> str:
+        """The name under which this program owns fields; empty if it has none."""
+        return self._field_manager
 
     async def _bind_object(self, obj: Object | Unstructured) -> Binding[Any]:
         if isinstance(obj, Unstructured):
@@ -121,13 +143,23 @@ class Writer(Reader):
             self._session.warn(STATUS_IGNORED, tried)
 
     async def create(
-        self, obj: AnyObject, *, dry_run: bool = False, field_validation: FieldValidation | None = None
+        self,
+        obj: AnyObject,
+        *,
+        owner: Object | None = None,
+        dry_run: bool = False,
+        field_validation: FieldValidation | None = None,
     ) -> AnyObject:
-        """Create an object and give back what the server made of it. Without a namespace it goes to the client's."""
+        """Create an object and give back what the server made of it. Without a namespace it goes to the client's.
+
+        ``owner=site`` adds a controller reference.
+        """
         binding = await self._bind_object(obj)
         key = Key(obj.key.namespace or self.namespace if binding.namespaced else "", obj.key.name)
         tried = Attempt("create", binding.gvk, key)
         check_new(obj, tried)
+        if owner is not None:
+            obj = self._owned(obj, owner, key, tried)
         self._check(obj, tried)
         options = CreateOptions(
             dry_run=dry_run,
@@ -143,10 +175,22 @@ class Writer(Reader):
         )
         return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
 
+    @overload
     async def create_subresource(
         self, kind: type[Object] | Kind, key: KeyLike, subresource: str, body: Object, *, returns: type[ObjectT]
-    ) -> ObjectT:
-        """Post to a subresource: an eviction of a Pod, a token of a ServiceAccount, a binding."""
+    ) -> ObjectT: ...
+    @overload
+    async def create_subresource(
+        self, kind: type[Object] | Kind, key: KeyLike, subresource: str, body: Object, *, returns: None
+    ) -> None: ...
+
+    async def create_subresource(
+        self, kind: type[Object] | Kind, key: KeyLike, subresource: str, body: Object, *, returns: type[Any] | None
+    ) -> Any:
+        """Post to a subresource: a token of a ServiceAccount, an eviction or a binding of a Pod.
+
+        ``returns=None`` where the server only says that it was done, as it does of a binding.
+        """
         binding = await self._bind(kind)
         key = self._key(binding, key)
         request = Request(
@@ -156,7 +200,10 @@ class Writer(Reader):
             headers=_JSON_BODY,
             body=encode_any(body),
         )
-        tried = Attempt(f"create {subresource} of", binding.gvk, key)
+        tried = Attempt("create", binding.gvk, key, subresource)
+        if returns is None:
+            await self._session.fetch(request, Unstructured.decode, tried=tried)
+            return None
         return await self._session.fetch(request, lambda raw: decode(returns, raw), tried=tried)
 
     async def update_subresource(
@@ -214,8 +261,7 @@ class Writer(Reader):
             headers=_JSON_BODY,
             body=body,
         )
-        what = f"update {subresource} of" if subresource else "update"
-        tried = Attempt(what, binding.gvk, key)
+        tried = Attempt("update", binding.gvk, key, subresource)
         return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
 
     @overload
@@ -257,8 +303,7 @@ class Writer(Reader):
             headers=(("Accept", JSON), ("Content-Type", media_type)),
             body=body,
         )
-        what = f"{verb} {subresource} of" if subresource else verb
-        tried = Attempt(what, binding.gvk, key)
+        tried = Attempt(verb, binding.gvk, key, subresource)
         return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
 
     async def patch_from(
@@ -290,6 +335,10 @@ class Writer(Reader):
 
     @staticmethod
     def _trees(before: Object | Unstructured, after: Object | Unstructured) -> tuple[Tree, Tree]:
+        if isinstance(before, Object) and isinstance(after, Object):
+            differing = differing_fields(before, after)
+            if differing is not None:
+                return differing
         earlier = tree_as_read(before) if before is after else tree_of(before)
         if earlier is None:
             raise ValueError(f"{before.kind} {before.key} was not read from the server: there is no state before it")
@@ -324,38 +373,54 @@ class Writer(Reader):
                 "build an object with the fields you mean, or use update or patch_from"
             )
         if owner is not None:
-            obj = self._owned(obj, owner, key)
-        self._check(obj, Attempt("apply", binding.gvk, key), intent=True, subresource=subresource)
+            obj = self._owned(obj, owner, key, Attempt("apply", binding.gvk, key))
         options = PatchOptions(
             dry_run=dry_run, field_manager=manager, field_validation=self._field_validation, force=force or None
         )
-        body = encode_any(obj)
-        return await self._patch(binding, key, APPLY_PATCH, body, options, subresource, "apply")
+        declared = None if isinstance(obj, Unstructured) else type(obj)
+        intent = Intent(binding.gvk, key, encode_any(obj), manager, subresource, declared)
+        return await self._apply(binding, obj, intent, options)
+
+    async def _apply(self, binding: Binding[Any], obj: AnyObject, intent: Intent, options: PatchOptions) -> AnyObject:
+        tried, subresource = Attempt("apply", binding.gvk, intent.key), intent.subresource
+        self._check(obj, tried, intent=True, subresource=subresource)
+        return await self._patch(binding, intent.key, APPLY_PATCH, intent.body, options, subresource, "apply")
 
     @staticmethod
-    def _owned(obj: Any, owner: Object, key: Key) -> Any:
+    def _owned(obj: Any, owner: Object, key: Key, tried: Attempt) -> Any:
         """A copy of ``obj`` that belongs to ``owner``; the caller's object stays as it is."""
         if isinstance(obj, Unstructured):
-            raise TypeError(f"apply {obj.kind} {key}: owner= works with typed objects; set ownerReferences in the tree")
+            raise TypeError(f"{tried}: owner= works with typed objects; set ownerReferences in the tree")
         copy = replace(obj, metadata=replace(obj.metadata, namespace=key.namespace or None))
         set_owner(copy, owner)
         return copy
 
+    @overload
+    async def delete(
+        self, kind: type[ObjectT], key: KeyLike | None = ..., **options: Unpack[Deletion]
+    ) -> ObjectT | None: ...
+    @overload
+    async def delete(
+        self, kind: Kind, key: KeyLike | None = ..., **options: Unpack[Deletion]
+    ) -> Unstructured | None: ...
+    @overload
+    async def delete(
+        self, kind: AnyObject, key: KeyLike | None = ..., **options: Unpack[Deletion]
+    ) -> AnyObject | None: ...
+
     async def delete(
         self,
-        kind: type[Object] | Kind | Object | Unstructured,
+        kind: type[Any] | Kind | Object | Unstructured,
         key: KeyLike | None = None,
-        *,
-        propagation: PropagationPolicy | None = None,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        grace_period_seconds: int | None = None,
-        dry_run: bool = False,
-    ) -> None:
+        **options: Unpack[Deletion],
+    ) -> Any:
         """Delete an object: ``delete(Site, key)``, or ``delete(site)`` for that very object (by uid) and no successor.
 
-        It is gone at once, or marked for deletion if it has finalizers or a grace period.
+        Gives back None if it is gone; if it has finalizers or a grace period, the object as it is marked for deletion.
+        Options: ``propagation``, ``uid``, ``resource_version``, ``grace_period_seconds``, ``dry_run`` and
+        ``missing_ok``, with which an object that is not there is as good as deleted.
         """
+        uid, resource_version = options.get("uid"), options.get("resource_version")
         if isinstance(kind, (Object, Unstructured)):
             uid = uid or uid_of(kind)
             key = kind.key
@@ -365,16 +430,22 @@ class Writer(Reader):
         if key is None:
             raise TypeError(f"delete {binding.gvk.kind}: which one? give a key, or use delete_collection for many")
         key = self._key(binding, key)
-        options = DeleteOptions(
-            propagation_policy=propagation,
+        sent = DeleteOptions(
+            propagation_policy=options.get("propagation"),
             preconditions=Preconditions(uid=uid, resource_version=resource_version)
             if uid or resource_version
             else None,
-            grace_period_seconds=grace_period_seconds,
-            dry_run=dry_run,
+            grace_period_seconds=options.get("grace_period_seconds"),
+            dry_run=options.get("dry_run", False),
         )
-        request = Request(method="DELETE", path=binding.path(*key), headers=_JSON_BODY, body=options.to_body())
-        await self._session.perform(request, tried=Attempt("delete", binding.gvk, key))
+        request = Request(method="DELETE", path=binding.path(*key), headers=_JSON_BODY, body=sent.to_body())
+        tried = Attempt("delete", binding.gvk, key)
+        try:
+            return await self._session.delete(request, binding.decode, tried=tried, reads=binding.reads)
+        except NotFound:
+            if not options.get("missing_ok", False):
+                raise
+            return None
 
     async def delete_collection(
         self,
@@ -386,7 +457,11 @@ class Writer(Reader):
         propagation: PropagationPolicy | None = None,
         dry_run: bool = False,
     ) -> None:
-        """Delete all objects of a kind that match. ``namespace=None`` means cluster-wide and must be said."""
+        """Delete all objects of a kind that match. ``namespace=None`` means cluster-wide and must be said.
+
+        The server deletes them one by one: a failure may come after some of them, and what was created meanwhile stays.
+        A reconcile's next read of each of them asks the server, which says whether it is gone or marked.
+        """
         binding = await self._bind(kind)
         options = DeleteOptions(propagation_policy=propagation, dry_run=dry_run)
         selection = ListOptions(label_selector=selector_text(labels), field_selector=selector_text(fields))
@@ -397,4 +472,4 @@ class Writer(Reader):
             headers=_JSON_BODY,
             body=options.to_body(),
         )
-        await self._session.perform(request, tried=Attempt("delete all matching", binding.gvk))
+        await self._session.delete_many(request, tried=Attempt("delete all matching", binding.gvk))

@@ -1,10 +1,13 @@
-"""Conditions: what is true of an object, since when, and why."""
+"""Conditions: what is true of an object, since when, and why.
+
+The functions take conditions of any kind: our own `Condition`, and those of Pods, Deployments, Jobs and the like.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, Protocol, TypeVar
 
 from steersman.objects.markers import MaxLength, Minimum, MinLength, Pattern
 from steersman.objects.struct import Struct
@@ -31,24 +34,38 @@ class Condition(Struct):
     """The metadata.generation that the observation is about."""
 
 
-class HoldsConditions(Protocol):
+class AnyCondition(Protocol):
+    """What conditions of all kinds have in common."""
+
+    last_transition_time: datetime | None
+
+    @property
+    def type(self) -> str: ...  # noqa: D102 - see `Condition`
+    @property
+    def status(self) -> str: ...  # noqa: D102
+
+
+ConditionT = TypeVar("ConditionT", bound=AnyCondition)
+
+
+class HoldsConditions(Protocol[ConditionT]):
     """A status with conditions."""
 
-    conditions: list[Condition] | None
+    conditions: list[ConditionT] | None
 
 
-def find_condition(conditions: Iterable[Condition] | None, condition_type: str) -> Condition | None:
+def find_condition(conditions: Iterable[ConditionT] | None, condition_type: str) -> ConditionT | None:
     """The condition of this type, if there is one."""
     return next((condition for condition in conditions or () if condition.type == condition_type), None)
 
 
-def is_true(conditions: Iterable[Condition] | None, condition_type: str) -> bool:
+def is_true(conditions: Iterable[AnyCondition] | None, condition_type: str) -> bool:
     """Whether a condition of this type exists and is ``"True"``."""
     condition = find_condition(conditions, condition_type)
     return condition is not None and condition.status == "True"
 
 
-def set_condition(status: HoldsConditions, condition: Condition, *, now: datetime) -> bool:
+def set_condition(status: HoldsConditions[ConditionT], condition: ConditionT, *, now: datetime) -> bool:
     """Put a condition into a status; say whether anything changed.
 
     The transition time moves only when the condition's status does, so that repeating an observation writes nothing.
@@ -66,7 +83,8 @@ def set_condition(status: HoldsConditions, condition: Condition, *, now: datetim
         condition.last_transition_time = condition.last_transition_time or now.replace(microsecond=0)
     changed = False
     for name in ("status", "reason", "message", "observed_generation", "last_transition_time"):
-        if getattr(present, name) != getattr(condition, name):
-            setattr(present, name, getattr(condition, name))
+        value = getattr(condition, name, None)  # not every kind of condition has all of them
+        if getattr(present, name, None) != value:
+            setattr(present, name, value)
             changed = True
     return changed

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.objects.document import Tree, encode_custom, origin_of, to_tree
+from steersman.objects.document import Document, Tree, encode_custom, origin_of, strip_origins, to_tree
 from steersman.objects.errors import ApiError
-from steersman.objects.hints import ListShape, MapShape, Shape, StructShape, field_shapes, narrowed
+from steersman.objects.hints import ListShape, MapShape, Shape, StructShape, field_shapes, narrowed, wire_names
 from steersman.objects.origins import ORIGIN_KEY, Origin
 from steersman.objects.struct import Struct
 
@@ -66,6 +66,58 @@ def as_read(struct: Struct) -> Tree | None:
     """The JSON tree a struct was read from, before any change; None if a program made it."""
     origin = origin_of(struct)
     return msgspec.json.decode(msgspec.json.encode(origin.document.place(origin.ordinal)[0])) if origin else None
+
+
+def _mark_documents(value: Any) -> Any:
+    return id(value) if isinstance(value, Document) else encode_custom(value)
+
+
+#: Writes origins down too: the same bytes stand for the same values, read from the same places.
+_marking_encoder = msgspec.json.Encoder(enc_hook=_mark_documents)
+_fields_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_MARK = ORIGIN_KEY.encode()
+
+
+def differing_fields(before: Struct, after: Struct) -> tuple[Tree, Tree] | None:
+    """The fields in which two states of an object differ, as each of them would be written; they are not to be changed.
+
+    The same object twice means its bytes as read, and what became of them. A field that is the same is not looked into,
+    which makes this far cheaper than two whole trees. None if it takes those to tell.
+    """
+    origin, other = origin_of(after), origin_of(before)
+    if origin is None or other is None or (origin.document, origin.ordinal) != (other.document, other.ordinal):
+        return None
+    read = origin.document.decoded_again()
+    root = origin_of(read) if read is not None and type(read) is type(before) is type(after) else None
+    if read is None or root is None or root.ordinal != origin.ordinal:
+        return None
+    written = (after,) if before is after else (before, after)
+    try:
+        fields = [_fields_decoder.decode(_marking_encoder.encode(state)) for state in (*written, read)]
+        raw: Tree = msgspec.json.decode(origin.document.raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    now, was = fields[len(written) - 1], fields[-1] if before is after else fields[0]
+    names = {name: wire for name, wire in wire_names(type(after)).items() if was.get(wire) != now.get(wire)}
+    parts = [bytes(each[wire]) for each in fields[:-1] for wire in names.values() if wire in each]
+    moved = any(_MARK in part for part in parts)
+    if moved:
+        # A part that was read stands in what changed: it is recognised by its place in the document.
+        raw, seen, _ = origin.document.place(origin.ordinal)
+    else:
+        seen = _trees(read, names, fields[-1])
+        strip_origins(seen)
+    raw = {wire: raw[wire] for wire in names.values() if wire in raw}
+    seen = {wire: seen[wire] for wire in names.values() if wire in seen}
+    states = [_trees(state, names, there) for state, there in zip(written, fields, strict=False)]
+    if raw or seen or moved:
+        states = [_resolve_object(state, raw, seen, field_shapes(type(after)), "") for state in states]
+    return (raw if before is after else states[0]), states[-1]
+
+
+def _trees(struct: Struct, names: dict[str, str], there: dict[str, msgspec.Raw]) -> Tree:
+    """Some fields as trees, by their wire names; of those only what is written at all."""
+    return {wire: to_tree(getattr(struct, name)) for name, wire in names.items() if wire in there}
 
 
 def _resolve(now: Any, raw: Any, seen: Any, shape: Shape, path: str) -> Any:

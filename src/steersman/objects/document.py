@@ -82,6 +82,14 @@ class Document:
             self._places = self._find_places()
         return self._places[ordinal]
 
+    def decoded_again(self) -> Struct | None:
+        """The object as it was read, its structs with the same origins; None if it cannot be decoded on its own."""
+        try:
+            with tracking(self):
+                return decoder_for(self.cls).decode(self.readable)
+        except _UNREADABLE:
+            return None
+
     def _find_places(self) -> list[Place]:
         """Decode again, meeting the structs in the same order, and note where each one lies."""
         problem = ""
@@ -164,8 +172,8 @@ def decode_custom(kind: type[Any], value: Any) -> Any:
     raise ValueError(f"expected {kind.__name__}, got {type(value).__name__}")
 
 
-def to_tree(struct: Struct) -> Any:
-    """A struct as a JSON tree, each object of it with its `Origin` under a hidden key."""
+def to_tree(struct: Any) -> Any:
+    """A struct, or what a field of one holds, as a JSON tree, each object of it with its `Origin` under a hidden key."""
     origins: dict[int, Document] = {}
 
     def encode(value: Any) -> Any:

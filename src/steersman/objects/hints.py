@@ -54,6 +54,7 @@ def _own_hints(cls: type[Struct]) -> dict[str, Any]:
         ) from error
 
 
+@cache
 def wire_names(cls: type[Struct]) -> dict[str, str]:
     """Python name -> wire name of all fields."""
     pairs = zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True)

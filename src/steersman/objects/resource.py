@@ -56,6 +56,21 @@ class Object(Struct):
         """Namespace and name."""
         return Key(self.metadata.namespace or "", self.metadata.name or "")
 
+    @property
+    def uid(self) -> str:
+        """What tells this very object from others of its name, before and after it; empty until it is created."""
+        return self.metadata.uid or ""
+
+    @property
+    def generation(self) -> int:
+        """How often what is asked for has changed; 0 until it is created, and of kinds that do not count."""
+        return self.metadata.generation or 0
+
+    @property
+    def deleting(self) -> bool:
+        """Whether its deletion has begun: it goes when its finalizers, or its grace period, allow."""
+        return self.metadata.deletion_timestamp is not None
+
     @classmethod
     def gvk(cls) -> GroupVersionKind:
         """Group, version and kind of this class."""

@@ -94,3 +94,18 @@ class Unstructured:
         """Namespace and name."""
         metadata: dict[str, Any] = self.tree.get("metadata") or {}
         return Key(metadata.get("namespace") or "", metadata.get("name") or "")
+
+    @property
+    def uid(self) -> str:
+        """The uid; empty until it is created."""
+        return self.get("metadata", "uid") or ""
+
+    @property
+    def generation(self) -> int:
+        """How often what is asked for has changed; 0 until it is created, and of kinds that do not count."""
+        return self.get("metadata", "generation") or 0
+
+    @property
+    def deleting(self) -> bool:
+        """Whether its deletion has begun."""
+        return bool(self.get("metadata", "deletionTimestamp"))

@@ -12,8 +12,9 @@ Guarantees:
 
 - JSON patch (RFC 6902): `JsonPatch` and its operations in ``steersman.patches.json_patch`` (``json_patch.add(...)``).
 - Merge patch (RFC 7386): `apply_merge_patch`, `merge_patch_between`.
+- Strategic merge patch: `apply_strategic_merge`, by the schema of a built-in kind.
 - Ownership: `FieldSet`, `PathElement`, `format_path`; `applied_set` with a `MergeSchema`.
-- Comparison: `is_subset`, `semantically_equal`, `difference`.
+- Comparison: `is_subset`, `semantically_equal`, `difference`; `changes_nothing` and `projection` for what was applied.
 """
 
 from steersman.patches import json_patch
@@ -32,6 +33,8 @@ from steersman.patches.field_set import FieldSet, Path, PathElement, format_path
 from steersman.patches.json_patch import JsonPatch, Operation, pointer
 from steersman.patches.merge_patch import apply_merge_patch, merge_patch_between
 from steersman.patches.merge_schema import MergeSchema, Resolver
+from steersman.patches.strategic_merge import StrategicMergeError, apply_strategic_merge
+from steersman.patches.unchanged import changes_nothing, projection
 
 __all__ = [
     "MAX_DEPTH",
@@ -49,14 +52,18 @@ __all__ = [
     "PathElement",
     "Resolver",
     "SchemaMismatch",
+    "StrategicMergeError",
     "TooDeep",
     "applied_set",
     "apply_merge_patch",
+    "apply_strategic_merge",
+    "changes_nothing",
     "difference",
     "format_path",
     "is_subset",
     "json_patch",
     "merge_patch_between",
     "pointer",
+    "projection",
     "semantically_equal",
 ]

@@ -6,7 +6,7 @@ Guarantees:
 - Metrics need no dependency, cost an addition, and never hold more series than their bound.
 - The names in `steersman.telemetry.names` are those that Kubernetes controllers usually carry, so that existing
   dashboards read them.
-- OpenTelemetry is used where it is installed and imported when the first span is begun.
+- OpenTelemetry is used where it is installed and a provider is configured; it is imported when the first span is begun.
 - Field values are written as their own text, so what hides itself, as the client's secrets do, stays hidden.
 """
 
@@ -25,9 +25,19 @@ from steersman.telemetry.metrics import (
     Level,
     Registry,
 )
-from steersman.telemetry.tracing import Span, SpanLink, link_to_current, span
+from steersman.telemetry.tracing import (
+    NO_SPAN,
+    Span,
+    SpanLink,
+    begin_span,
+    current_traceparent,
+    is_tracing,
+    link_to_current,
+    span,
+)
 
 __all__ = [
+    "NO_SPAN",
     "OPENMETRICS_TEXT",
     "OVERFLOW",
     "PROMETHEUS_TEXT",
@@ -45,9 +55,12 @@ __all__ = [
     "Span",
     "SpanLink",
     "TerminalFormatter",
+    "begin_span",
     "configure_logging",
     "current_log_fields",
+    "current_traceparent",
     "expose",
+    "is_tracing",
     "link_to_current",
     "log_fields",
     "span",

@@ -3,7 +3,9 @@
 Guarantees
 - Code logs with the standard library; nothing else is asked of it. Fields come from `log_fields` blocks around it and
   from ``extra=``, and are carried by the context: tasks started inside inherit them, tasks outside never see them.
-- A line of JSON is one line, whatever is in it; a value that JSON does not know is written as its text.
+- A line of JSON is one line, whatever is in it, and begins with what every line has. A value that JSON does not know, or
+  that has a text of its own (``__str__``), is written as its text.
+- On a terminal a value that can say it shorter (``in_short()``) does, unless the level is debug.
 - A value that cannot be written never costs the line, nor fails the caller.
 """
 
@@ -58,6 +60,19 @@ def _text(value: object) -> str:
         return f"<{type(value).__name__} without a text>"
 
 
+def _short_text(value: object) -> str:
+    short: Any = getattr(value, "in_short", None)
+    try:
+        return str(short()) if callable(short) else _text(value)
+    except Exception:  # noqa: BLE001 - as above
+        return _text(value)
+
+
+def _is_better_as_text(value: object) -> bool:
+    """Whether a record defines how people read it."""
+    return isinstance(value, msgspec.Struct | tuple) and type(value).__str__ is not object.__str__  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+
+
 class JsonFormatter(logging.Formatter):
     """One JSON object a line: time, level, logger, message, the fields, and the traceback as ``error``."""
 
@@ -69,8 +84,10 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        # a field may not hide what every line has
-        line = {**{name: value for name, value in _fields_of(record).items() if name not in line}, **line}
+        for name, value in _fields_of(record).items():
+            # a field may not hide what every line has
+            if name not in line:
+                line[name] = _text(value) if _is_better_as_text(value) else value
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         try:
@@ -81,11 +98,12 @@ class JsonFormatter(logging.Formatter):
 
 
 class TerminalFormatter(logging.Formatter):
-    """Time of day, level, message, then the fields; in colours if asked for."""
+    """Time of day, level, message, then the fields, in short unless ``full``; in colours if asked for."""
 
-    def __init__(self, *, colours: bool = False) -> None:
+    def __init__(self, *, colours: bool = False, full: bool = False) -> None:
         super().__init__()
         self._colours = colours
+        self._full = full
 
     def format(self, record: logging.LogRecord) -> str:
         """Write one record."""
@@ -102,9 +120,8 @@ class TerminalFormatter(logging.Formatter):
     def _painted(self, text: str, colour: str) -> str:
         return f"\x1b[{colour}m{text}\x1b[0m" if self._colours else text
 
-    @staticmethod
-    def _shown(value: object) -> str:
-        text = _text(value)
+    def _shown(self, value: object) -> str:
+        text = _text(value) if self._full else _short_text(value)
         return text if text and text.isprintable() and " " not in text else repr(text)
 
 
@@ -124,13 +141,17 @@ def configure_logging(
     if form == "json" or (form == "auto" and not on_terminal):
         handler.setFormatter(JsonFormatter())
     else:
-        handler.setFormatter(TerminalFormatter(colours=on_terminal))
+        handler.setFormatter(TerminalFormatter(colours=on_terminal, full=_number(level) <= logging.DEBUG))
     root = logging.getLogger()
     for other in [other for other in root.handlers if isinstance(other, _Handler)]:
         root.removeHandler(other)
     root.addHandler(handler)
     root.setLevel(level)
     return handler
+
+
+def _number(level: int | str) -> int:
+    return logging.getLevelNamesMapping().get(level, logging.INFO) if isinstance(level, str) else level
 
 
 class _Handler(logging.StreamHandler[TextIO]):

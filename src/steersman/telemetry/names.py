@@ -1,6 +1,7 @@
 """The metrics that Kubernetes controllers usually carry, declared once, so that existing dashboards read ours.
 
 Names, labels and meanings are those of controller-runtime and client-go; where a help text differs, ours is plainer.
+What they have no name for begins with ``steersman_``.
 """
 
 from __future__ import annotations
@@ -99,3 +100,36 @@ CERTIFICATE_READS = CounterOf("certwatcher_read_certificate_total", "Certificate
 CERTIFICATE_READ_ERRORS = CounterOf(
     "certwatcher_read_certificate_errors_total", "Certificates that could not be read again."
 )
+
+# --- what only Steersman has ------------------------------------------------------------------------------------------
+
+RECONCILE_WRITES = CounterOf(
+    "steersman_reconcile_writes_total", "Writes that reconciles made; a converged world makes none.", _CONTROLLER
+)
+RECONCILE_CONFLICTS = CounterOf(
+    "steersman_reconcile_conflicts_total", "Reconciles that met a newer state and are tried again.", _CONTROLLER
+)
+ECHOES = CounterOf(
+    "steersman_echoes_total", "Events that showed a reconcile its own write and made no further one.", _CONTROLLER
+)
+FAILING_KEYS = GaugeOf("steersman_failing_keys", "Keys whose last reconcile failed.", _CONTROLLER)
+SOURCE_FAILURES = CounterOf("steersman_source_failures_total", "Failures of predicates and mappers.", _CONTROLLER)
+SOURCE_RETRYING = GaugeOf("steersman_source_retrying", "Objects whose mapper failed and is tried again.", _CONTROLLER)
+CACHED_OBJECTS = GaugeOf("steersman_cached_objects", "Objects in the cache.", ("kind",))
+CACHE_SYNCED = GaugeOf("steersman_cache_synced", "1 when the cache of a kind is complete, else 0.", ("kind",))
+
+# --- by controller: what to forget when one is removed ----------------------------------------------------------------
+
+CONTROLLER_COUNTERS = (
+    RECONCILE_TOTAL,
+    RECONCILE_ERRORS,
+    TERMINAL_RECONCILE_ERRORS,
+    RECONCILE_PANICS,
+    RECONCILE_TIMEOUTS,
+    RECONCILE_WRITES,
+    RECONCILE_CONFLICTS,
+    ECHOES,
+    SOURCE_FAILURES,
+)
+QUEUE_COUNTERS = (QUEUE_ADDS, QUEUE_RETRIES)
+CONTROLLER_HISTOGRAMS = (RECONCILE_TIME, QUEUE_DURATION, WORK_DURATION)

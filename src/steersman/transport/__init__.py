@@ -7,10 +7,21 @@ Guarantees, the same for every transport
 - Every failure is an error of `steersman.objects.errors`, without a secret in it.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from steersman.transport.http import HttpTransport
 from steersman.transport.inprocess import InProcessTransport
 from steersman.transport.protocol import DEFAULT_TIMEOUT, MAX_BODY, Handler, Response, ServerResponse, Transport
-from steersman.transport.tls import TlsMaterial
+from steersman.transport.tls import ServerTls, TlsMaterial
+
+if TYPE_CHECKING:
+    from steersman.transport.listener import Listener, Peer, current_peer
+
+#: Imported when first used: a client needs no server, and aiohttp's takes its time.
+_LATER = {"Listener": "listener", "Peer": "listener", "current_peer": "listener"}
 
 __all__ = [
     "DEFAULT_TIMEOUT",
@@ -18,8 +29,19 @@ __all__ = [
     "Handler",
     "HttpTransport",
     "InProcessTransport",
+    "Listener",
+    "Peer",
     "Response",
     "ServerResponse",
+    "ServerTls",
     "TlsMaterial",
     "Transport",
+    "current_peer",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what only servers need when it is first used."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -7,6 +7,8 @@ for a second connection all the same, it gets none.
 Guarantees
 - A request gets a connection once.
 - `Exchange.sent` is false exactly as long as nothing of the request can have been written.
+- Whoever wants to be asked before a request is sent is asked with its first byte in hand: aiohttp writes a body in a task
+  of its own, and others may run, for as long as they like, between getting a connection and that.
 - A peer that vanished without a word is noticed within about a minute, also on a connection where nobody writes.
 """
 
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -32,22 +34,41 @@ _PROBES = (30, 10, 3)
 class Exchange:
     """What a request's connection and its caller have to tell each other."""
 
-    __slots__ = ("_holders", "before_send", "response", "sent", "transport")
+    __slots__ = ("_holders", "before_send", "held", "refusal", "response", "sent", "transport")
 
     def __init__(self, before_send: Callable[[], None] | None) -> None:
         self.before_send = before_send
         self.sent = False
+        #: Whether it has, or had, a connection.
+        self.held = False
+        #: What `before_send` raised.
+        self.refusal: BaseException | None = None
         self._holders: set[Exchange] | None = None
         self.transport: asyncio.Transport | None = None
         self.response: aiohttp.ClientResponse | None = None
 
     def hold(self, connection: Connection, holders: set[Exchange]) -> None:
-        """Take a connection: from here on the server may see the request."""
-        self.sent = True
+        """Take a connection: from here on the server may see the request, unless somebody is to be asked first."""
+        self.held = True
         self.transport = connection.transport
+        if self.before_send is None:
+            self.sent = True
+        elif connection.protocol is not None and self.transport is not None:
+            gate: Any = _Gate(connection.protocol, self.transport, self)
+            connection.protocol.transport = gate
         self._holders = holders
         holders.add(self)
         connection.add_callback(self._released)
+
+    def ask(self) -> None:
+        """Ask whether the first byte may be written."""
+        assert self.before_send is not None
+        try:
+            self.before_send()
+        except BaseException as refusal:
+            self.refusal = refusal
+            raise
+        self.sent = True
 
     def _released(self) -> None:
         if self._holders is not None:
@@ -60,6 +81,34 @@ class Exchange:
         if self.response is not None:
             # wakes whoever reads the body
             self.response.close()
+
+
+class _Gate:
+    """Stands before a connection until the first byte of a request comes by, and asks then whether it may pass."""
+
+    __slots__ = ("_exchange", "_protocol", "_transport")
+
+    def __init__(self, protocol: Any, transport: asyncio.Transport, exchange: Exchange) -> None:
+        self._protocol = protocol
+        self._transport = transport
+        self._exchange = exchange
+
+    def write(self, data: bytes) -> None:
+        """Write if it may be."""
+        self._open()
+        self._transport.write(data)
+
+    def writelines(self, pieces: Iterable[bytes]) -> None:
+        """Write if it may be."""
+        self._open()
+        self._transport.writelines(pieces)
+
+    def _open(self) -> None:
+        self._protocol.transport = self._transport
+        self._exchange.ask()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 #: The exchange of the request that the current task sends.
@@ -100,15 +149,9 @@ class OnceMixin(aiohttp.BaseConnector):
     async def connect(self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout) -> Connection:  # noqa: ASYNC109 - aiohttp's
         """Get a connection for the exchange of the current task, once."""
         exchange = current_exchange.get()
-        if exchange.sent:
+        if exchange.held:
             raise BrokenExchangeError(None)
         connection = await super().connect(req, traces, timeout)
-        if exchange.before_send is not None:
-            try:
-                exchange.before_send()
-            except BaseException:
-                connection.release()
-                raise
         exchange.hold(connection, self._held)
         return connection
 

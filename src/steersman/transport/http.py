@@ -36,6 +36,11 @@ _WRITE_AT_ONCE_MAX = 1 << 20
 # what may stand in a request line: no space, no control character, no fragment
 _TARGET = re.compile(r"/[!\"$-~]*")
 
+# Most writes of a controller are of methods that aiohttp never sends again, and a middleware costs each of them its toll.
+_NOT_REPEATED = frozenset({"PATCH", "POST"})
+_UNREPEATED: tuple[aiohttp.ClientMiddlewareType, ...] = ()
+_REPEATED: tuple[aiohttp.ClientMiddlewareType, ...] = (keep_first_failure,)
+
 _FAILURES = (aiohttp.ClientError, asyncio.TimeoutError, OSError, aiohttp.http.HttpProcessingError)
 
 
@@ -113,6 +118,7 @@ class HttpTransport:
                 proxy=self._proxy,
                 proxy_headers=self._proxy_headers,
                 allow_redirects=False,
+                middlewares=_UNREPEATED if request.method in _NOT_REPEATED else _REPEATED,
             )
             if stream:
                 async with asyncio.timeout(timeout):
@@ -123,7 +129,7 @@ class HttpTransport:
             return HttpResponse(response, request, self)
         except _FAILURES as error:
             exchange.abort()
-            failure = self._explain(error, request, sent=exchange.sent)
+            failure = exchange.refusal or self._explain(error, request, sent=exchange.sent)
         except asyncio.CancelledError:
             exchange.abort()
             # closing the pool cancels those that wait for a place in it; they were not cancelled themselves
@@ -178,7 +184,6 @@ class HttpTransport:
             connector=connector,
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            middlewares=(keep_first_failure,),
         )
         if stream:
             self._streams = session

@@ -1,4 +1,4 @@
-"""TLS material: what a server is checked against, and what we show it.
+"""TLS material: what the other end is checked against, and what we show it.
 
 Guarantees
 - Files are looked at again (time, size, inode) whenever a context is asked for: a renewed certificate or CA is used by
@@ -14,7 +14,7 @@ import contextlib
 import os
 import ssl
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -51,11 +51,56 @@ class TlsMaterial:
         return tuple(file for file, data in pairs if file and data is None)
 
 
-class TlsContexts:
-    """Makes one `ssl.SSLContext` for each version of the material."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTls:
+    """What a server shows, and whom it asks for a certificate; each as a file or as data, data wins.
 
-    def __init__(self, material: TlsMaterial) -> None:
+    With a client CA clients may show a certificate of it; with ``require_client`` they must.
+    """
+
+    certificate_file: str | None = None
+    certificate_data: bytes | None = field(default=None, repr=False)
+    key_file: str | None = None
+    key_data: bytes | None = field(default=None, repr=False)
+    client_ca_file: str | None = None
+    client_ca_data: bytes | None = field(default=None, repr=False)
+    require_client: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.certificate_file and self.certificate_data is None:
+            raise ValueError("a server needs a certificate: ServerTls(certificate_file=..., key_file=...)")
+        if self.require_client and not self.client_ca_file and self.client_ca_data is None:
+            raise ValueError("require_client needs to know whose certificates count: give client_ca_file")
+
+    @property
+    def material(self) -> TlsMaterial:
+        """The same, as a client's would be written."""
+        return TlsMaterial(
+            ca_file=self.client_ca_file,
+            ca_data=self.client_ca_data,
+            certificate_file=self.certificate_file,
+            certificate_data=self.certificate_data,
+            key_file=self.key_file,
+            key_data=self.key_data,
+        )
+
+
+class TlsContexts:
+    """Makes one `ssl.SSLContext` for each version of the material.
+
+    ``on_read`` is told whenever changed files are read again, and whether they could be used.
+    """
+
+    def __init__(
+        self,
+        material: TlsMaterial,
+        *,
+        make: Callable[[TlsMaterial], ssl.SSLContext] | None = None,
+        on_read: Callable[[bool], None] | None = None,
+    ) -> None:
         self._material = material
+        self._make = make or make_context
+        self._on_read = on_read
         self._files = material.files
         self._versions: tuple[_Version, ...] | None = None
         self._context: ssl.SSLContext | None = None
@@ -66,14 +111,46 @@ class TlsContexts:
             return self._context
         versions = tuple([_version(file) for file in self._files])
         if self._context is None or versions != self._versions:
+            usable = True
             try:
-                self._context = make_context(self._material)
+                self._context = self._make(self._material)
             except ConfigError:
                 # certificate and key are two files: between the two writes they do not match
                 if self._context is None:
                     raise
+                usable = False
             self._versions = versions
+            if self._on_read is not None:
+                self._on_read(usable)
         return self._context
+
+
+class ServerContexts:
+    """The contexts of a server: every handshake gets that of the material as it is then."""
+
+    def __init__(self, tls: ServerTls, *, on_read: Callable[[bool], None] | None = None) -> None:
+        self._tls = tls
+        self._contexts = TlsContexts(tls.material, make=self._make_context, on_read=on_read)
+
+    def listening(self) -> ssl.SSLContext:
+        """The context to listen with; raise ConfigError if the material cannot be used."""
+        self._contexts.current()
+        context = self._make_context(self._tls.material)
+        # asked in every handshake, whether or not the client names a server
+        context.sni_callback = self._choose
+        return context
+
+    def _choose(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext) -> None:
+        connection.context = self._contexts.current()
+
+    def _make_context(self, material: TlsMaterial) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.set_alpn_protocols(["http/1.1"])
+        if material.ca_data is not None or material.ca_file:
+            _load_ca(context, material)
+            context.verify_mode = ssl.CERT_REQUIRED if self._tls.require_client else ssl.CERT_OPTIONAL
+        _load_certificate(context, material, whose="server")
+        return context
 
 
 def _version(file: str) -> _Version:
@@ -114,10 +191,10 @@ def _load_ca(context: ssl.SSLContext, material: TlsMaterial) -> None:
         ) from None
 
 
-def _load_certificate(context: ssl.SSLContext, material: TlsMaterial) -> None:
+def _load_certificate(context: ssl.SSLContext, material: TlsMaterial, *, whose: str = "client") -> None:
     certificate = material.certificate_file if material.certificate_data is None else "given as data"
     if material.key_data is None and not material.key_file:
-        raise ConfigError(f"the client certificate {certificate} has no key beside it")
+        raise ConfigError(f"the {whose} certificate {certificate} has no key beside it")
     try:
         with (
             _as_file(material.certificate_data, material.certificate_file) as certificate_file,
@@ -127,13 +204,13 @@ def _load_certificate(context: ssl.SSLContext, material: TlsMaterial) -> None:
     except (OSError, ValueError) as error:
         key = material.key_file if material.key_data is None else "given as data"
         raise ConfigError(
-            f"the client certificate {certificate} with the key {key} cannot be loaded: {_reason(error)};"
+            f"the {whose} certificate {certificate} with the key {key} cannot be loaded: {_reason(error)};"
             " both must be PEM and belong together"
         ) from None
 
 
 def _refuse_password() -> NoReturn:
-    raise ConfigError("the key of the client certificate is encrypted: give an unencrypted one, or an exec plugin")
+    raise ConfigError("the key of the certificate is encrypted: give an unencrypted one, or an exec plugin")
 
 
 def _reason(error: Exception) -> str:

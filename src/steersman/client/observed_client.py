@@ -1,0 +1,95 @@
+"""A client whose writes are observed, and whose reads and applies may be answered by somebody who knows.
+
+Guarantees
+- Every verb that writes tells its observers before it returns, or raises (see `steersman.client.observing`).
+- It owns nothing: closing connections is the business of the client it was made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self
+
+from steersman.client.bindings import AnyObject, Binding
+from steersman.client.observed_session import ObservedSession
+from steersman.client.observing import Before, CachedReads, Intent, Intents, WriteObserver, nothing_before
+from steersman.client.reads import AnyKind, KeyLike, ListSelection
+from steersman.client.results import Outcome
+from steersman.client.saves import Saver
+from steersman.objects.errors import DecodeError
+from steersman.wire import PatchOptions
+
+if TYPE_CHECKING:
+    from steersman.client.client import Client
+    from steersman.client.results import ListOf
+
+
+class ObservedClient(Saver):
+    """Reads and writes objects of any kind, as `Client` does; made by `Client.observed`.
+
+    With ``reads``, `get` and `list` are answered by them; asking for a certain resource version, for fields, or through
+    `live` asks the server.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        observers: Iterable[WriteObserver] = (),
+        *,
+        reads: CachedReads | None = None,
+        before: Before = nothing_before,
+        intents: Intents | None = None,
+    ) -> None:
+        # A client of the same room: it lends what it has.
+        session = ObservedSession(client._session, tuple(observers), before)  # noqa: SLF001
+        super().__init__(session, client.discovery, namespace=client.namespace)
+        self._reads = reads
+        self._intents = intents
+        self.metadata = client.metadata
+        self._field_manager = client._field_manager  # noqa: SLF001
+        self._field_validation = client._field_validation  # noqa: SLF001
+        self._validate = client._validate  # noqa: SLF001
+        # Bindings are made once a kind, not once a client.
+        self._bindings = client._bindings  # noqa: SLF001
+
+    @property
+    def live(self) -> Self:
+        """The same client, reading from the server and applying without a look at what is known."""
+        if self._reads is None:
+            return self
+        live = copy(self)
+        live._reads = None  # noqa: SLF001 - it is ourselves
+        return live
+
+    async def _get(self, kind: AnyKind, key: KeyLike, resource_version: str | None) -> Any:
+        if self._reads is None or resource_version is not None:
+            return await super()._get(kind, key, resource_version)
+        binding = self._bindings.get(kind) or await self._bind(kind)
+        return await self._reads.get(kind, self._key(binding, key))
+
+    async def _list(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
+        if self._reads is None or selection.keys() - {"namespace", "labels", "limit"}:
+            return await super()._list(kind, selection)
+        return await self._reads.list(kind, namespace=selection.get("namespace"), labels=selection.get("labels"))
+
+    async def _create_or_write(
+        self, obj: AnyObject, mutate: Callable[[AnyObject], None], write: Callable[[AnyObject], Any]
+    ) -> Outcome[AnyObject]:
+        # Whether to create cannot be asked of a cache: another writer's object may be on its way here.
+        if self._reads is None:
+            return await super()._create_or_write(obj, mutate, write)
+        return await self.live._create_or_write(obj, mutate, write)  # noqa: SLF001 - it is ourselves
+
+    async def _apply(self, binding: Binding[Any], obj: AnyObject, intent: Intent, options: PatchOptions) -> AnyObject:
+        intents = self._intents
+        if intents is None or options.dry_run:
+            return await super()._apply(binding, obj, intent, options)
+        if self._reads is not None and (raw := intents.unchanged(intent)) is not None:
+            try:
+                return binding.decode(raw)
+            except DecodeError:
+                pass  # known, but not to this type: let the server answer
+        answer = await super()._apply(binding, obj, intent, options)
+        intents.applied(intent, answer)
+        return answer

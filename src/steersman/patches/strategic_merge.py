@@ -1,0 +1,486 @@
+"""Strategic merge patches: lists of built-in kinds merge by the key that their schema names.
+
+Guarantees:
+
+- `apply_strategic_merge` makes the object that kube-apiserver 1.36 makes, in the same order of list items, and refuses what it
+  refuses, with its words and its code. Where several things are wrong the server tells a random one; this room tells the first.
+- Neither argument is ever changed; the result may share parts with them.
+- Directives: ``$patch`` (replace, delete), ``$retainKeys``, ``$deleteFromPrimitiveList/NAME``, ``$setElementOrder/NAME``.
+  As on the server, a new item of a merged list is taken as it is; what it holds of directives is for the reader of the object to drop.
+- Patches that crash a handler of kube-apiserver (a list or an object as a merge key, null as the first item) are refused.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+from steersman.kinds import definitions
+from steersman.patches.errors import PatchError
+from steersman.patches.go_values import printed, same, type_name
+from steersman.patches.merge_schema import Resolver
+from steersman.patches.trees import check_depth
+
+__all__ = ["StrategicMergeError", "apply_strategic_merge"]
+
+Tree: TypeAlias = dict[str, Any]
+
+_DIRECTIVE: Final = "$patch"
+_RETAIN: Final = "$retainKeys"
+_DELETE: Final = "$deleteFromPrimitiveList"
+_ORDER: Final = "$setElementOrder"
+_BAD_RETAIN: Final = "invalid patch format of retainKeys"
+_BAD_ORDER: Final = "invalid patch format of setElementOrder list"
+_BAD_DELETE: Final = "invalid patch format of primitive list"
+_CRASHED: Final = "This request caused apiserver to panic. Look in the logs for details."
+
+
+class StrategicMergeError(PatchError):
+    """A strategic merge patch cannot be applied; ``code`` is the HTTP status that kube-apiserver gives it."""
+
+    def __init__(self, message: str, *, code: int = 500) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+class _Place(NamedTuple):
+    """A type: its schema, references followed, and the name of its Go struct."""
+
+    node: Mapping[str, Any]
+    name: str
+    resolve: Resolver
+
+
+class _Field(NamedTuple):
+    place: _Place
+    strategy: str
+    merge_key: str
+
+
+def _built_in(reference: str) -> Mapping[str, Any]:
+    return definitions.definition(reference.rpartition("/")[2])
+
+
+def apply_strategic_merge(
+    target: Mapping[str, Any], patch: Mapping[str, Any], schema: Mapping[str, Any], *, resolve: Resolver = _built_in
+) -> Tree:
+    """Apply a strategic merge patch to an object.
+
+    ``schema`` is the OpenAPI schema of its kind with patch strategies and patch merge keys; ``resolve`` finds what a ``$ref``
+    names, among the built-in definitions unless told otherwise.
+    """
+    check_depth(patch)
+    kinds: list[Mapping[str, str]] = schema.get("x-kubernetes-group-version-kind") or [{}]
+    return _merged_map(dict(target), dict(patch), _place(schema, resolve, kinds[0].get("kind", "")))
+
+
+def _place(node: Mapping[str, Any], resolve: Resolver, name: str = "") -> _Place:
+    reference = node.get("$ref") or next((part["$ref"] for part in node.get("allOf") or () if "$ref" in part), None)
+    if reference is None:
+        return _Place(node, name, resolve)
+    return _Place(resolve(reference), reference.rpartition(".")[2], resolve)
+
+
+def _kind(node: Mapping[str, Any]) -> str:
+    """What Go calls the kind of a type."""
+    if "additionalProperties" in node:
+        return "map"
+    kinds = {"array": "slice", "string": "string", "integer": node.get("format", "int64"), "boolean": "bool"}
+    return kinds.get(node.get("type", ""), "struct")
+
+
+def _field(place: _Place, key: str) -> _Field:
+    kind = _kind(place.node)
+    if kind != "struct":
+        raise StrategicMergeError(f"merging an object in json but data type is not struct, instead is: {kind}")
+    properties: Mapping[str, Any] = place.node.get("properties") or {}
+    node = properties.get(key)
+    if node is None:
+        folded = key.casefold()
+        node = next((inner for name, inner in properties.items() if name.casefold() == folded), None)
+    if node is None:
+        raise StrategicMergeError(f'unable to find api field in struct {place.name} for the json field "{key}"')
+    strategies = [each for each in node.get("x-kubernetes-patch-strategy", "").split(",") if each != "retainKeys"]
+    strategy = strategies[0] if strategies else ""
+    return _Field(_place(node, place.resolve), strategy, node.get("x-kubernetes-patch-merge-key", ""))
+
+
+def _list_field(place: _Place, key: str) -> _Field:
+    field = _field(place, key)
+    if _kind(field.place.node) != "slice":
+        raise StrategicMergeError(f"expected slice or array type, but got: {_kind(place.node)}")
+    return field._replace(place=_place(field.place.node.get("items") or {}, place.resolve))
+
+
+def _merged_map(original: Tree, patch: Tree, place: _Place) -> Tree:
+    """Merge one object; both are shallow copies of ours."""
+    if _DIRECTIVE in patch:
+        return _directed(patch)
+    _retain_keys(original, patch)
+    _merge_ordered_lists(original, patch, place)
+    for name, value in patch.items():
+        deletes = name.startswith(_DELETE)
+        key = _after_slash(name, _DELETE, _BAD_DELETE) if deletes else name
+        key = key or name
+        if value is None:
+            original.pop(key, None)
+        elif key not in original or type_name(original[key]) != type_name(value):
+            if not deletes:
+                _take(original, key, value)
+        elif isinstance(value, dict):
+            field = _field(place, key)
+            new = dict(cast("Tree", value))
+            original[key] = new if field.strategy == "replace" else _merged_map(dict(original[key]), new, field.place)
+        elif isinstance(value, list):
+            field = _list_field(place, key)
+            items = cast("list[Any]", value)
+            original[key] = _merged_list(list(original[key]), items, field, deletes=deletes)
+        else:
+            original[key] = value
+    return original
+
+
+def _directed(patch: Tree) -> Tree:
+    directive = patch[_DIRECTIVE]
+    if directive == "replace":
+        return {name: value for name, value in patch.items() if name != _DIRECTIVE}
+    if directive == "delete":
+        return {}
+    raise _unknown_directive(directive, patch)
+
+
+def _unknown_directive(directive: Any, where: Tree) -> StrategicMergeError:
+    shown = directive if isinstance(directive, str) else f"%!s({type_name(directive)}={printed(directive)})"
+    shown = "%!s(<nil>)" if directive is None else shown
+    return StrategicMergeError(f"unknown patch type: {shown} in map: {printed(where)}")
+
+
+def _after_slash(name: str, prefix: str, problem: str) -> str:
+    head, slash, key = name.partition("/")
+    if not slash or head != prefix:
+        raise StrategicMergeError(problem, code=400)
+    return key
+
+
+def _take(original: Tree, key: str, value: Any) -> None:
+    """Put a value where nothing was, or something of another type: without nulls and directives."""
+    if isinstance(value, dict) and _DIRECTIVE in value:
+        original.pop(key, None)
+    else:
+        original[key] = _without_directives(_without_nulls(value))
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        members = cast("Tree", value).items()
+        return {name: _without_nulls(inner) for name, inner in members if inner is not None}
+    return [_without_nulls(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+def _without_directives(value: Any) -> Any:
+    """Drop whole objects that carry ``$patch``; other directives stay, as on the server."""
+    if isinstance(value, dict):
+        members = cast("Tree", value).items()
+        return {name: _without_directives(inner) for name, inner in members if not _is_directed(inner)}
+    if isinstance(value, list):
+        return [_without_directives(item) for item in cast("list[Any]", value) if not _is_directed(item)]
+    return value
+
+
+def _is_directed(value: Any) -> bool:
+    return isinstance(value, dict) and _DIRECTIVE in value
+
+
+def _retain_keys(original: Tree, patch: Tree) -> None:
+    if _RETAIN not in patch:
+        return
+    kept = patch.pop(_RETAIN)
+    if not isinstance(kept, list):
+        raise StrategicMergeError(_BAD_RETAIN, code=400)
+    names = _hashed(cast("list[Any]", kept))
+    for name, value in patch.items():
+        if value is not None and not name.startswith((_DELETE, _ORDER)) and name not in names:
+            raise StrategicMergeError(_BAD_RETAIN, code=400)
+    for name in [name for name in original if name not in names]:
+        del original[name]
+
+
+def _hashed(items: Iterable[Any]) -> set[Any]:
+    """Scalars as Go tells them apart; what Go cannot hash ends its handler."""
+    found: set[Any] = set()
+    for item in items:
+        if isinstance(item, (dict, list)):
+            raise StrategicMergeError(_CRASHED)
+        found.add(_identity(item))
+    return found
+
+
+def _identity(value: Any) -> Any:
+    return value if isinstance(value, str) else (type_name(value), value)
+
+
+def _merge_ordered_lists(original: Tree, patch: Tree, place: _Place) -> None:
+    """Merge the lists whose order is told, and take them out of the patch."""
+    for name in [name for name in patch if name.startswith(_ORDER)]:
+        told = patch.pop(name)
+        if not isinstance(told, list):
+            raise _bad_type("[]interface {}", told)
+        key = _after_slash(name, _ORDER, _BAD_ORDER)
+        merged = _ordered(original, patch, place, key, cast("list[Any]", told))
+        if merged is not None:
+            original[key] = merged
+            patch.pop(key, None)
+
+
+def _ordered(original: Tree, patch: Tree, place: _Place, key: str, told: list[Any]) -> list[Any] | None:
+    for each in (original, patch):
+        if key in each and not isinstance(each[key], list):
+            raise _bad_type("[]interface {}", each[key])
+    ours: list[Any] = list(original.get(key) or ())
+    theirs: list[Any] = patch.get(key) or []
+    field = _list_field(place, key)
+    _check_order(theirs, told, field.merge_key)
+    if key not in original:
+        if key not in patch:
+            return None
+        merged = _without_directives(theirs)
+    elif key not in patch:
+        merged = ours
+    else:
+        merged = _merged_list(ours, theirs, field, deletes=False)
+    present, others = _partition(merged, told, field.merge_key)
+    of_maps = _element_type(ours, theirs) == "map[string]interface {}"
+    return _interleaved(present, others, told, ours, field.merge_key, of_maps=of_maps)
+
+
+def _check_order(patch: list[Any], told: list[Any], merge_key: str) -> None:
+    """The items of a patch must stand in the told list, in the same order."""
+    if not told or not patch:
+        return
+    kept = _split_deletions(patch)[0] if merge_key else patch
+    at = 0
+    for item in told:
+        while at < len(kept) and _is_directed(kept[at]):
+            at += 1
+        if at == len(kept):
+            break
+        at += _same_item(kept[at], item, merge_key)
+    if at < len(kept):
+        raise StrategicMergeError(
+            f"The order in patch list:\n{printed(patch)}\n doesn't match {_ORDER} list:\n{printed(told)}\n"
+        )
+
+
+def _same_item(left: Any, right: Any, merge_key: str) -> bool:
+    if not merge_key:
+        return _equal(left, right)
+    for each in (left, right):
+        if not isinstance(each, dict):
+            raise _bad_type("map[string]interface {}", each)
+        if merge_key not in each:
+            raise _no_key(cast("Tree", each), merge_key)
+    return _equal(left[merge_key], right[merge_key])
+
+
+def _equal(left: Any, right: Any) -> bool:
+    if isinstance(left, (dict, list)) and type(left) is type(right):  # pyright: ignore[reportUnknownArgumentType]
+        raise StrategicMergeError(_CRASHED)
+    return same(left, right)
+
+
+def _merged_list(original: list[Any], patch: list[Any], field: _Field, *, deletes: bool) -> list[Any]:
+    """Merge one list. ``original`` is ours, and left as Go leaves the array beneath it: its order counts afterwards."""
+    if field.strategy != "merge" and not deletes:
+        return patch
+    if not original and not patch:
+        return original
+    kind = _element_type(original, patch)
+    if kind != "map[string]interface {}":
+        if deletes:
+            gone = _hashed(patch)
+            return [item for item in original if _identity(item) not in gone]
+        merged = _deduplicated([*original, *patch])
+        present, others = _partition(merged, patch, field.merge_key)
+        return _interleaved(present, others, patch, original, field.merge_key, of_maps=False)
+    if not field.merge_key:
+        raise StrategicMergeError(f"cannot merge lists without merge key for {_kind(field.place.node)}")
+    ours, theirs = _without_special(original, patch, field.merge_key)
+    merged = _merged_items(list(ours), theirs, field)
+    original[: len(ours)] = merged[: len(ours)]
+    spare = merged[len(ours) : len(original)]
+    original[len(ours) : len(ours) + len(spare)] = spare
+    present, others = _partition(merged, theirs, field.merge_key)
+    return _interleaved(present, others, theirs, ours, field.merge_key, of_maps=True)
+
+
+def _deduplicated(items: list[Any]) -> list[Any]:
+    """Each value once. As on the server, the last item takes the place of one that was there before."""
+    at = 0
+    while at < len(items):
+        other = at + 1
+        while other < len(items):
+            if same(items[at], items[other]):
+                last = items.pop()
+                if other < len(items):
+                    items[other] = last
+            else:
+                other += 1
+        at += 1
+    return items
+
+
+def _without_special(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
+    """Follow the items of a patch that are directives; the lists without them."""
+    plain: list[Any] = []
+    replaces = False
+    live = list(original)
+    for item in patch:
+        if _DIRECTIVE not in item:
+            plain.append(item)
+            continue
+        match item[_DIRECTIVE]:
+            case "delete":
+                if merge_key not in item:
+                    raise _no_key(item, merge_key)
+                while (at := _find(live, merge_key, item[merge_key])) is not None:
+                    del live[at]
+                    original[at : len(live)] = live[at:]
+            case "replace":
+                replaces = True
+            case "merge":
+                raise StrategicMergeError("merging lists cannot yet be specified in the patch")
+            case directive:
+                raise _unknown_directive(directive, item)
+    return (plain, []) if replaces else (live, plain)
+
+
+def _merged_items(merged: list[Any], patch: list[Any], field: _Field) -> list[Any]:
+    for item in patch:
+        if field.merge_key not in item:
+            raise _no_key(item, field.merge_key)
+        at = _find(merged, field.merge_key, item[field.merge_key])
+        if at is None:
+            merged.append(item)
+        else:
+            merged[at] = _merged_map(dict(merged[at]), dict(item), field.place)
+    return merged
+
+
+def _find(items: list[Any], merge_key: str, value: Any) -> int | None:
+    for at, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise StrategicMergeError(f"value for key {at} is not a map")
+        if merge_key in item and _equal(item[merge_key], value):
+            return at
+    return None
+
+
+def _partition(items: list[Any], by: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
+    """The items that another list has, and those that it has not."""
+    present: list[Any] = []
+    others: list[Any] = []
+    if not merge_key:
+        known = _hashed(by)
+        _hashed(items)
+        for item in items:
+            (present if _identity(item) in known else others).append(item)
+        return present, others
+    for item in items:
+        if not isinstance(item, dict):
+            raise _bad_type("map[string]interface {}", item)
+        if merge_key not in item:
+            raise _no_key(cast("Tree", item), merge_key)
+        (others if _find(by, merge_key, item[merge_key]) is None else present).append(cast("Tree", item))
+    return present, others
+
+
+def _interleaved(
+    present: list[Any], others: list[Any], told: list[Any], live: list[Any], merge_key: str, *, of_maps: bool
+) -> list[Any]:
+    """Both lists in one: those of the patch in its order, the rest in the order of the live list, woven as that has them."""
+
+    def key_of(item: Any) -> Any:
+        if not of_maps:
+            return item
+        return cast("Tree", item).get(merge_key) if isinstance(item, dict) else None
+
+    def index_in(order: list[Any]) -> Callable[[Any], int]:
+        keys = [key_of(item) for item in order]
+        return lambda item: next((at for at, key in enumerate(keys) if _equal(key, key_of(item))), -1)
+
+    if of_maps:
+        _check_keys(merge_key, present, told)
+        _check_keys(merge_key, others, live)
+    place = index_in(live)
+    right, left = _sorted(present, index_in(told), of_maps=of_maps), _sorted(others, place, of_maps=of_maps)
+    woven: list[Any] = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        first, second = place(left[i]), place(right[j])
+        if 0 <= first < second:
+            woven.append(left[i])
+            i += 1
+        else:
+            woven.append(right[j])
+            j += 1
+    return [*woven, *left[i:], *right[j:]]
+
+
+def _sorted(items: list[Any], index: Callable[[Any], int], *, of_maps: bool) -> list[Any]:
+    """Sort by an order that may not know all items: those move to the front past whatever stands before them."""
+    kept, deletions = _split_deletions(items) if of_maps else (items, [])
+    places = [index(item) for item in kept]
+    if -1 not in places:
+        order = sorted(range(len(kept)), key=places.__getitem__)
+        return [*(kept[at] for at in order), *deletions]
+    sorted_: list[tuple[int, Any]] = []
+    for place, item in zip(places, kept, strict=True):
+        at = len(sorted_)
+        while at and (place < 0 or sorted_[at - 1][0] < 0 or place < sorted_[at - 1][0]):
+            at -= 1
+        sorted_.insert(at, (place, item))
+    return [*(item for _, item in sorted_), *deletions]
+
+
+def _split_deletions(items: list[Any]) -> tuple[list[Any], list[Any]]:
+    kept: list[Any] = []
+    deletions: list[Any] = []
+    for item in items:
+        if not isinstance(item, dict):
+            raise _bad_type("map[string]interface {}", item)
+        directed = cast("Tree", item)
+        (deletions if directed.get(_DIRECTIVE) == "delete" else kept).append(directed)
+    return kept, deletions
+
+
+def _check_keys(merge_key: str, *lists: list[Any]) -> None:
+    for items in lists:
+        for item in items:
+            if not isinstance(item, dict):
+                raise _bad_type("map[string]interface {}", item)
+            if merge_key not in item:
+                raise _no_key(cast("Tree", item), merge_key)
+
+
+def _element_type(*lists: list[Any]) -> str:
+    found = ""
+    for items in lists:
+        for item in items:
+            name = type_name(item)
+            if not found and item is None:
+                raise StrategicMergeError(_CRASHED)
+            if not found and isinstance(item, list):
+                raise StrategicMergeError("lists of lists are not supported", code=422)
+            if found and name != found:
+                raise StrategicMergeError(f"list element types are not identical: {printed(list(lists))}")
+            found = name
+    if not found:
+        raise StrategicMergeError("no elements in any of the given slices")
+    return found
+
+
+def _bad_type(expected: str, actual: Any) -> StrategicMergeError:
+    found = "%!s(<nil>)" if actual is None else type_name(actual)
+    return StrategicMergeError(f"expected a {expected}, but received a {found}")
+
+
+def _no_key(item: Tree, merge_key: str) -> StrategicMergeError:
+    return StrategicMergeError(f"map: {printed(item)} does not contain declared merge key: {merge_key}")

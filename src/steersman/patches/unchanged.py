@@ -1,0 +1,312 @@
+"""Whether applying an intent would change nothing: neither a value nor who owns it.
+
+Guarantees:
+
+- `changes_nothing` says yes only if kube-apiserver, given the same intent by the same manager, would change no value and nothing that
+  the manager owns: every applied field is in its own entry, and nothing else is. Who else owns a field is not looked at. (A server may
+  still note that somebody wrote: an empty list where it keeps none makes it count a generation for some kinds.)
+- Where the server reads values into types (built-in kinds, and the metadata of all kinds), a value counts as held in the form in which
+  the server prints it: quantities, times, bytes, a Secret's ``stringData``. Custom resources are kept as they were sent, so
+  they are compared as they are.
+- In doubt it says no: the price is one request that changes nothing.
+- `projection` is what an object holds in a set of fields: equal projections are equal in all that a manager applied.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias, cast
+
+import msgspec
+
+from steersman.objects.quantity import Quantity
+from steersman.objects.time import parse_time
+from steersman.patches.applied_set import item_text
+from steersman.patches.errors import MAX_DEPTH
+from steersman.patches.merge_schema import MergeSchema, ValueKind
+
+__all__ = ["changes_nothing", "projection"]
+
+Tree: TypeAlias = Mapping[str, Any]
+
+_ABSENT: Final[Any] = object()
+_NOTHING: Final[dict[str, Any]] = {}
+_NO: Final = -1
+_NOWHERE: Final[tuple[int, Any]] = (-1, None)
+
+#: What an intent may say in its metadata and be compared; whoever says more (a uid, a version) asks the server a question.
+_APPLIED_METADATA: Final = frozenset({"annotations", "finalizers", "labels", "ownerReferences"})
+_NAMES: Final = frozenset({"name", "namespace"})
+
+#: Fields of built-in kinds that cannot tell zero from absent: everywhere in the API they are plain values that are left out when zero.
+_ZERO_IS_ABSENT: Final = frozenset(
+    {
+        "hostIPC",
+        "hostNetwork",
+        "hostPID",
+        "hostPort",
+        "insecureSkipTLSVerifyBackend",
+        "minReadySeconds",
+        "paused",
+        "publishNotReadyAddresses",
+        "stdin",
+        "stdinOnce",
+        "subPath",
+        "subPathExpr",
+        "subdomain",
+        "tty",
+        "unschedulable",
+        "workingDir",
+    }
+)
+#: The same for names that mean something else elsewhere: field -> a field that only its neighbour in this struct has.
+_ZERO_IS_ABSENT_BESIDE: Final = {"value": "valueFrom", "readOnly": "mountPath"}
+
+
+def changes_nothing(intent: Tree, live: Tree, owned: Tree, schema: MergeSchema, *, typed: bool) -> bool:
+    """Whether applying ``intent`` to ``live`` would leave it as it is.
+
+    ``owned`` is the fieldsV1 of the manager's own entry for this endpoint; ``typed`` says that the server reads the kind into types of its
+    own, as it does with its built-in kinds. ``intent`` holds only what the endpoint takes.
+    """
+    metadata: dict[str, Any] = intent.get("metadata") or {}
+    applied = {name: value for name, value in metadata.items() if name not in _NAMES}
+    place = schema.field("metadata")
+    if place is None or applied.keys() - _APPLIED_METADATA:
+        return False
+    body = {name: value for name, value in intent.items() if name not in {"apiVersion", "kind", "metadata"}}
+    if "stringData" in body and intent.get("kind") == "Secret":
+        live = _as_texts(body, live)
+    rest = {name: node for name, node in owned.items() if name != "f:metadata"}
+    if _in_map(body, live, rest, schema, typed=typed, depth=0) == _NO:
+        return False
+    node = owned.get("f:metadata")
+    count = _in_map(applied, live.get("metadata") or {}, node or _NOTHING, place, typed=True, depth=1)
+    return count != _NO and _is_node(node, member=False, below=count)
+
+
+# Each of these gives the number of fields that the value contributes to its owner's set at this level, or _NO if something would change.
+
+
+def _in_map(ours: Tree, theirs: Tree, node: Tree, schema: MergeSchema, *, typed: bool, depth: int) -> int:
+    if depth > MAX_DEPTH:
+        return _NO
+    count = 0
+    for name, value in ours.items():
+        place = schema.field(name)
+        if place is None:
+            return _NO
+        child: Any = node.get(f"f:{name}")
+        other = theirs.get(name, _ABSENT)
+        member = not schema.declares(name)
+        below = 0
+        if isinstance(value, dict) and value and not place.is_atomic_map:
+            if not place.allows_map or not isinstance(other, dict):
+                return _NO
+            inner = cast("dict[str, Any]", value)
+            below = _in_map(
+                inner, cast("dict[str, Any]", other), child or _NOTHING, place, typed=typed, depth=depth + 1
+            )
+        elif isinstance(value, list) and place.allows_list and place.list_type != "atomic":
+            below = _in_list(cast("list[Any]", value), other, child or _NOTHING, place, typed=typed, depth=depth + 1)
+        else:
+            member = True
+            if not _same(value, other, place, name, schema, typed=typed, depth=depth + 1):
+                return _NO
+        if below == _NO or not _is_node(child, member=member, below=below):
+            return _NO
+        count += member or below > 0
+    return count if count == len(node) - ("." in node) else _NO
+
+
+def _in_list(ours: list[Any], theirs: Any, node: Tree, schema: MergeSchema, *, typed: bool, depth: int) -> int:
+    if not isinstance(theirs, list):
+        return 0 if not ours and typed and (theirs is _ABSENT or theirs is None) else _NO
+    found = _by_text(cast("list[Any]", theirs), schema)
+    last = -1
+    for item in ours:
+        text = item_text(item, schema)
+        position, other = found.get(text, _NOWHERE)
+        child: Any = None if text is None else node.get(text)
+        # Applied items come in the order in which they were applied.
+        if position <= last or child is None:
+            return _NO
+        last = position
+        below = _in_item(item, other, child, schema.items, typed=typed, depth=depth + 1)
+        if below == _NO or not _is_node(child, member=True, below=below):
+            return _NO
+    return len(ours) if len(ours) == len(node) - ("." in node) else _NO
+
+
+def _by_text(items: list[Any], schema: MergeSchema) -> dict[str | None, tuple[int, Any]]:
+    """Index items by what names them; nothing if one has no name or a name is taken twice."""
+    found = {item_text(item, schema): (position, item) for position, item in enumerate(items)}
+    return {} if None in found or len(found) < len(items) else found
+
+
+def _in_item(item: Any, other: Any, node: Tree, schema: MergeSchema, *, typed: bool, depth: int) -> int:
+    if not isinstance(item, dict):
+        return 0  # an item of a set: the same name is the same value
+    mine = cast("dict[str, Any]", item)
+    if not schema.allows_map:
+        return _NO
+    if schema.is_atomic_map:
+        return 0 if _whole(mine, other, schema, typed=typed, depth=depth) else _NO
+    return _in_map(mine, other, node, schema, typed=typed, depth=depth)
+
+
+def _is_node(node: Tree | None, *, member: bool, below: int) -> bool:
+    """Whether a set has the field itself or has not, and something below it or nothing."""
+    if node is None:
+        return not member and not below
+    if below:
+        return ("." in node) == member
+    return member and len(node) == ("." in node)
+
+
+def _same(
+    ours: Any, theirs: Any, place: MergeSchema, name: str, schema: MergeSchema, *, typed: bool, depth: int
+) -> bool:
+    """Whether a value that is owned as one would be stored as what is there."""
+    if isinstance(ours, (dict, list)):
+        if not (place.allows_map if isinstance(ours, dict) else place.allows_list):
+            return False
+        if not ours and not place.is_atomic_map and isinstance(theirs, dict):
+            return isinstance(ours, dict)  # what others have inside stays
+        if not ours and (theirs is _ABSENT or theirs is None):
+            # The server drops what is empty, except an object with named fields: ``emptyDir: {}``.
+            return typed and (isinstance(ours, list) or place.is_map)
+        return _whole(ours, theirs, place, typed=typed, depth=depth)
+    if theirs is _ABSENT:
+        return typed and (ours is None or (not ours and _vanishes(name, schema)))
+    return (ours is None or place.allows_scalar) and _same_scalar(ours, theirs, place, typed=typed)
+
+
+def _vanishes(name: str, schema: MergeSchema) -> bool:
+    """Whether the server leaves out a zero here, whatever was there before."""
+    neighbour = _ZERO_IS_ABSENT_BESIDE.get(name)
+    return name in _ZERO_IS_ABSENT if neighbour is None else schema.declares(neighbour)
+
+
+def _whole(ours: Any, theirs: Any, place: MergeSchema, *, typed: bool, depth: int) -> bool:
+    """Whether an atomic value would be stored as what is there: all of it, but for what the server adds by default."""
+    if depth > MAX_DEPTH or isinstance(ours, dict) != isinstance(theirs, dict):
+        return False
+    if isinstance(ours, dict):
+        mine, others = cast("dict[str, Any]", ours), cast("dict[str, Any]", theirs)
+        return all(
+            _same_inside(value, others.get(name, _ABSENT), name, place, typed=typed, depth=depth + 1)
+            for name, value in mine.items()
+        ) and all(
+            name in mine or (typed and value is not None and place.default_of(name) == value)
+            for name, value in others.items()
+        )
+    if isinstance(ours, list) and isinstance(theirs, list):
+        items, found = cast("list[Any]", ours), cast("list[Any]", theirs)
+        return len(items) == len(found) and all(
+            _whole(item, other, place.items, typed=typed, depth=depth + 1)
+            for item, other in zip(items, found, strict=True)
+        )
+    return _same_scalar(ours, theirs, place, typed=typed)
+
+
+def _same_inside(ours: Any, theirs: Any, name: str, schema: MergeSchema, *, typed: bool, depth: int) -> bool:
+    place = schema.field(name)
+    if place is None:
+        return False
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return _whole(cast("dict[str, Any]", ours), theirs, place, typed=typed, depth=depth)
+    return _same(ours, theirs, place, name, schema, typed=typed, depth=depth)
+
+
+def _same_scalar(ours: Any, theirs: Any, place: MergeSchema, *, typed: bool) -> bool:
+    kind = cast("type[object]", type(ours))
+    if kind is type(theirs) and ours == theirs:
+        return True
+    if not typed or not isinstance(theirs, str) or (kind is not str and kind is not int):
+        return False
+    try:
+        return _printed(ours, place.value_kind) == _printed(theirs, place.value_kind)
+    except (ValueError, TypeError, binascii.Error):
+        return False
+
+
+def _printed(value: Any, kind: ValueKind) -> Any:
+    """What identifies the form in which the server prints a value of its own types."""
+    match kind:
+        case "quantity":
+            return Quantity(value).printed()
+        case "time":
+            return parse_time(value)
+        case "seconds":
+            return parse_time(value).replace(microsecond=0)
+        case "bytes":
+            return _decoded(value)
+        case _:
+            return (type(value), value)
+
+
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
+
+
+def _as_texts(secret: Tree, live: Tree) -> Tree:
+    """A stored Secret as one sees it who writes ``stringData``: the server folds it into ``data``, over what is there."""
+    texts: Any = secret.get("stringData")
+    data: Any = secret.get("data") or {}
+    stored: Any = live.get("data") or {}
+    if not isinstance(texts, dict) or not isinstance(data, dict) or not isinstance(stored, dict):
+        return live
+    names, mine = cast("dict[str, Any]", texts), cast("dict[str, Any]", data)
+    held = cast("dict[str, Any]", stored)
+    shown: dict[str, str] = {}
+    for name in names:
+        try:
+            shown[name] = _decoded(held[name]).decode()
+        except (KeyError, ValueError, TypeError, AttributeError):
+            continue
+    return {**live, "stringData": shown, "data": held | {name: mine[name] for name in names if name in mine}}
+
+
+def projection(live: Tree, owned: Tree) -> Any:
+    """What an object holds in the fields of a fieldsV1 tree, as a JSON tree of its own form; list items in their order."""
+    texts = owned.get("f:stringData")
+    if texts:
+        data = {name: node for name, node in texts.items() if name != "."}
+        owned = {**owned, "f:data": {**(owned.get("f:data") or {}), **data}}
+    return _projected(live, owned, 0)
+
+
+def _projected(value: Any, node: Tree, depth: int) -> Any:
+    if depth > MAX_DEPTH or not node or (len(node) == 1 and "." in node):
+        return None if value is _ABSENT else [value]
+    if isinstance(value, dict):
+        held = cast("dict[str, Any]", value)
+        return {
+            text: _projected(held.get(text[2:], _ABSENT), child, depth + 1)
+            for text, child in sorted(node.items())
+            if text != "."
+        }
+    if isinstance(value, list):
+        wanted = [(_content(text), child) for text, child in sorted(node.items()) if text != "."]
+        found: list[Any] = []
+        for item in cast("list[Any]", value):
+            for (kind, content), child in wanted:
+                if _is_item(item, kind, content):
+                    found.append([content, _projected(item, child, depth + 1)])
+        return found
+    return None if value is _ABSENT else [value]
+
+
+def _content(text: str) -> tuple[str, Any]:
+    try:
+        return text[:1], msgspec.json.decode(text[2:])
+    except msgspec.DecodeError:
+        return "", text
+
+
+def _is_item(item: Any, kind: str, content: Any) -> bool:
+    if kind == "k" and isinstance(item, dict) and isinstance(content, dict):
+        held, keys = cast("dict[str, Any]", item), cast("dict[str, Any]", content)
+        return all(held.get(name) == value for name, value in keys.items())
+    return kind == "v" and item == content

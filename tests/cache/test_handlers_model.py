@@ -1,0 +1,294 @@
+"""What a handler is told, against a model that knows nothing of buffers: it only compares what was told with what is."""
+
+import asyncio
+import logging
+from collections import Counter
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from steersman.aio import Supervisor
+from steersman.cache import Appeared, Changed, Store, Stored, Vanished, View, handlers
+from steersman.cache.handlers import Registration
+from steersman.kinds.core_v1 import ConfigMap
+from steersman.objects import Key
+
+KEYS = [Key("default", name) for name in "abcd"]
+keys = st.sampled_from(KEYS)
+#: which object, whether it is gone, whether a watch said so by itself
+changes = st.lists(
+    st.tuples(keys, st.sampled_from([False, False, True]), st.sampled_from([True, True, False])), min_size=1, max_size=5
+)
+counted = Counter()
+
+
+class HandlerMachine(RuleBasedStateMachine):
+    """The world is a store; ``told`` is what the handler would believe of it, ``since`` what happened after that."""
+
+    runner: asyncio.Runner
+
+    def __init__(self):
+        super().__init__()
+        self.store = Store()
+        self.versions = 0
+        self.told = {}  # key -> the state the handler was told last
+        self.since = {}  # key -> [whether each change since then was a frame of its own]
+        self.been = {}  # key -> every state in which a reader could see it since then
+        self.heard = {}  # key -> states that the handler was shown since then
+        self.finals = set()  # versions that the watch showed as the last ones
+        self.initial = set()  # keys that were there at the start and were not told yet
+        self.again = set()  # keys to be shown although nothing changed
+        self.failing = False
+        self.started = False
+        self.removed = False
+        self.calls = 0
+        self.problem = None
+        self.registration = self.runner.run(self._registered())
+
+    async def _registered(self):
+        return Registration(
+            self.handle,
+            current=self.store.get,
+            view=lambda stored: View(stored, ConfigMap.gvk(), lambda each: each),
+            remove=lambda registration: None,
+            resync=None,
+        )
+
+    def teardown(self):
+        if not self.removed:
+            self.deliver(100)
+            self.bounded_and_consistent()
+            assert {key: state.resource_version for key, state in self.told.items() if self.started} == {
+                stored.key: stored.resource_version for stored in self.store if self.started
+            }
+
+    # the handler
+
+    def handle(self, notification):
+        """A failed check is kept for `bounded_and_consistent`: what a handler raises is its own."""
+        try:
+            self._check(notification)
+        except AssertionError as error:
+            self.problem = error
+        if self.failing:
+            self.failing = False
+            raise ValueError("planned")
+
+    def _check(self, notification):
+        assert self.started
+        assert not self.removed
+        self.calls += 1
+        key = notification.key
+        counted[type(notification).__name__] += 1
+        counted["passed"] += bool(notification.passed)
+        assert len(notification.passed) <= handlers.PASSED_LIMIT
+        shown = (getattr(notification, each, None) for each in ("old", "new", "last"))
+        self.heard.setdefault(key, set()).update(
+            each.resource_version for each in (*shown, *notification.passed) if each is not None
+        )
+        match notification:
+            case Appeared(new):
+                assert key not in self.told
+                assert notification.initial == (key in self.initial)
+                if new.stored is self.store.get(key):
+                    assert notification.unbroken == self._is_one_frame(key)
+                    self._settle(key)
+                else:
+                    # it is gone already: that follows
+                    assert not notification.unbroken
+                    assert new.resource_version in self.been[key]
+                    self.told[key] = new.stored
+                    counted["came and went"] += 1
+            case Changed(old, new):
+                assert old.stored is self.told[key]
+                assert new.stored is self.store.get(key)
+                assert old.uid == new.uid
+                assert notification.resync == (old.resource_version == new.resource_version)
+                if notification.resync:
+                    assert key in self.again
+                    counted["resync"] += 1
+                else:
+                    assert notification.coalesced == (len(self.since[key]) > 1)
+                    counted["coalesced"] += notification.coalesced
+                assert notification.unbroken == self._is_one_frame(key)
+                counted["unbroken"] += notification.unbroken
+                self._settle(key)
+            case Vanished(last):
+                before, now = self.told.pop(key), self.store.get(key)
+                assert last.uid == before.uid
+                assert now is None or now.uid != before.uid
+                assert notification.unbroken == (self._is_one_frame(key) and now is None)
+                if notification.certain:
+                    assert last.resource_version in self.finals
+                # another object of the name may follow, and stands for more than one frame
+                self.since[key].append(False)
+                if now is None and not self._is_more_to_tell(key):
+                    self._settle(key)
+
+    def _is_more_to_tell(self, key):
+        return not set(self.been.get(key, [])[-handlers.PASSED_LIMIT :]) <= self.heard[key]
+
+    def _is_one_frame(self, key):
+        return self.since.get(key) == [True] and key not in self.initial
+
+    def _settle(self, key):
+        """The handler knows all there is: also every state that somebody could have read, as far back as is kept."""
+        now = self.store.get(key)
+        been, heard = self.been.pop(key, []), self.heard.pop(key, set())
+        assert set(been[-handlers.PASSED_LIMIT :]) <= heard
+        counted["forgotten"] += not set(been) <= heard
+        if now is None:
+            self.told.pop(key, None)
+        else:
+            self.told[key] = now
+        self.since.pop(key, None)
+        self.initial.discard(key)
+        self.again.discard(key)
+
+    # the world
+
+    def _changed(self, key, *, framed):
+        if self.started:
+            self.since.setdefault(key, []).append(framed)
+
+    @precondition(lambda self: not self.removed)
+    @rule(key=keys, times=st.sampled_from([3, 20]))
+    def happen_often(self, key, times):
+        for _ in range(times):
+            self.put(key, framed=True)
+
+    @precondition(lambda self: not self.removed)
+    @rule(changes=changes)
+    def happen(self, changes):
+        for key, gone, framed in changes:
+            (self.remove if gone else self.put)(key, framed=framed)
+
+    def put(self, key, *, framed):
+        self.versions += 1
+        old = self.store.get(key)
+        uid = old.uid if old is not None else f"u{self.versions}"
+        stored = Stored(key=key, resource_version=str(self.versions), raw=b"{}", uid=uid)
+        self.store.put(stored)
+        if self.started:
+            self.been.setdefault(key, []).append(stored.resource_version)
+        self._changed(key, framed=framed)
+        self.registration.note(key, old, framed=framed)
+
+    def remove(self, key, *, framed):
+        old = self.store.remove(key)
+        if old is None:
+            return
+        self.versions += 1
+        last = Stored(key=key, resource_version=str(self.versions), raw=b"{}", uid=old.uid)
+        if framed:
+            self.finals.add(last.resource_version)
+        if framed and self.started:
+            # it shows the last state once more, under a version of its own
+            self.been[key] = [*self.been.get(key, [])[:-1], last.resource_version]
+        self._changed(key, framed=framed)
+        self.registration.note(key, old, framed=framed, last=last if framed else None)
+
+    @initialize(present=st.sets(keys), started=st.sampled_from([True, True, False]))
+    def begin(self, present, started):
+        for key in sorted(present):
+            self.put(key, framed=True)
+        if started:
+            self.start()
+
+    @precondition(lambda self: not self.removed)
+    @rule()
+    def start(self):
+        """A list is complete: also a second time, after which nothing is initial."""
+        self.registration.start(self.store.keys())
+        if not self.started:
+            self.started = True
+            self.initial = set(self.store.keys())
+            self.been = {stored.key: [stored.resource_version] for stored in self.store}
+
+    @precondition(lambda self: self.started and not self.removed)
+    @rule()
+    def show_again(self):
+        self.again |= {each.key for each in self.store if each.key not in self.since and each.key not in self.initial}
+        self.registration.note_again(self.store.keys())
+
+    @rule()
+    def fail_next(self):
+        self.failing = True
+
+    @precondition(lambda self: not self.removed)
+    @rule(turns=st.sampled_from([1, 1, 2, 100]))
+    def deliver(self, turns):
+        """Let the handler be called for a while: two keys a turn."""
+        self.runner.run(self._deliver(turns))
+        for key in [*self.since, *self.initial]:
+            if key not in self.registration._pending:
+                raise self.problem or AssertionError(f"{key} was not told in full")
+        if turns == 100 and self.started:
+            assert self.registration.pending == 0
+            assert (self.since, self.initial, self.again) == ({}, set(), set())
+
+    async def _deliver(self, turns):
+        async with Supervisor() as tasks:
+            tasks.start(self.registration.deliver(), name="handler")
+            for _ in range(turns):
+                await asyncio.sleep(0)
+                if not self.registration.pending:
+                    break
+            tasks.cancel()
+
+    @precondition(lambda self: self.calls > 30)
+    @rule()
+    def remove_handler(self):
+        self.registration.remove()
+        self.removed = True
+
+    @invariant()
+    def bounded_and_consistent(self):
+        counted["steps"] += 1
+        if self.problem is not None:
+            raise self.problem
+        assert self.registration.pending <= len(KEYS)
+        assert self.registration.delivered == self.calls
+        if not self.started:
+            assert not self.registration.synced
+        elif self.registration.synced:
+            assert not self.initial
+
+
+def test_a_handler_is_told_what_the_model_says(monkeypatch, caplog):
+    """However changes, removals, restarts and failures fall between two calls of a handler."""
+    caplog.set_level(logging.CRITICAL, logger="steersman.cache")
+    monkeypatch.setattr(handlers, "_BATCH", 2)
+    with asyncio.Runner() as HandlerMachine.runner:
+        run_state_machine_as_test(
+            HandlerMachine,
+            settings=settings(
+                max_examples=160,
+                stateful_step_count=40,
+                deadline=None,
+                derandomize=True,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    assert counted["steps"] >= 5_000
+    # None of these was tested in vain.
+    kinds = (
+        "Appeared",
+        "Changed",
+        "Vanished",
+        "resync",
+        "coalesced",
+        "unbroken",
+        "passed",
+        "came and went",
+        "forgotten",
+    )
+    assert min(counted[each] for each in kinds) >= 30, counted

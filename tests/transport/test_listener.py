@@ -1,0 +1,370 @@
+"""A handler on a port: clients that are slow, rude or gone, certificates that change, and an end in order.
+
+What holds for every transport is tested on the listener too, in test_transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import socket
+import ssl
+import struct
+
+import pytest
+
+from steersman.aio import Supervisor
+from steersman.objects.errors import ConfigError, ConnectionFailed
+from steersman.transport import HttpTransport, Listener, ServerResponse, ServerTls, TlsMaterial, current_peer
+from steersman.wire import Request
+
+
+async def hello(request: Request) -> ServerResponse:
+    return ServerResponse(status=200, headers=(("Content-Type", "text/plain"),), body=b"hello")
+
+
+class Slow:
+    """A handler that waits, and tells what became of it."""
+
+    def __init__(self) -> None:
+        self.entered, self.go, self.cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, request: Request) -> ServerResponse:
+        self.entered.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        return ServerResponse(status=200, body=b"late")
+
+
+async def talk(listener: Listener, sent: bytes) -> bytes:
+    """Send bytes and read until the server closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+    try:
+        writer.write(sent)
+        async with asyncio.timeout(5):
+            return await reader.read()
+    finally:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Go away as a killed process does: with a reset."""
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+async def test_it_listens_on_loopback_alone_and_knows_its_port():
+    async with Listener(hello) as listener:
+        assert listener.address == f"http://127.0.0.1:{listener.port}"
+        answer = await talk(listener, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert answer.endswith(b"\r\n\r\nhello")
+        assert b"aiohttp" not in answer.lower()
+    with pytest.raises(RuntimeError, match="does not listen"):
+        _ = listener.port
+
+
+async def test_a_port_that_is_taken_is_named():
+    async with Listener(hello) as first:
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1 port {first.port}: .*choose another port"):
+            await Listener(hello, port=first.port).start()
+
+
+async def test_the_handler_knows_who_asks():
+    async def who(request: Request) -> ServerResponse:
+        peer = current_peer()
+        return ServerResponse(status=200, body=f"{peer.host} {peer.is_loopback} {peer.certificate!r}".encode())
+
+    async with (
+        Listener(who) as listener,
+        HttpTransport(listener.address) as client,
+        await client.send(Request("GET", "/")) as response,
+    ):
+        assert await response.read() == b"127.0.0.1 True b''"
+    assert current_peer() is None
+
+
+async def test_old_and_terse_clients_are_served():
+    async def stream(request: Request) -> ServerResponse:
+        async def body():
+            yield b"one "
+            yield b"two"
+
+        return ServerResponse(status=200, headers=(("Content-Length", "99999"),), body=body())
+
+    async with Listener(stream) as listener:
+        old = await talk(listener, b"GET / HTTP/1.0\r\n\r\n")
+        assert old.endswith(b"\r\n\r\none two")
+        assert b"chunked" not in old
+        head = await talk(listener, b"HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200")
+        assert head.endswith(b"\r\n\r\n")
+        assert b"99999" not in head
+
+
+async def test_a_client_that_vanishes_ends_the_handler():
+    slow = Slow()
+    async with Listener(slow) as listener:
+        _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.wait_for(slow.entered.wait(), 5)
+        reset(writer)
+        await asyncio.wait_for(slow.cancelled.wait(), 5)
+
+
+async def test_half_a_request_reaches_nobody():
+    seen: list[Request] = []
+
+    async def note(request: Request) -> ServerResponse:
+        seen.append(request)
+        return ServerResponse(status=200)
+
+    async with Listener(note, read_timeout=0.1, idle_timeout=0.2) as listener:
+        late = await talk(listener, b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
+        assert late.startswith(b"HTTP/1.1 408 ")
+        assert b"did not come within 0.1 s" in late
+        # half a head: closed after the idle time, without a word
+        assert await talk(listener, b"GET / HTTP/1.1\r\nHos") == b""
+        _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        writer.write(b"POST /y HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
+        await writer.drain()
+        reset(writer)
+        assert (await talk(listener, b"GET /z HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.0 200")
+    assert [request.path for request in seen] == ["/z"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 100_000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 1000 + b"\r\n",
+        b"\x16\x03\x01 this is no HTTP\r\n\r\n",
+    ],
+    ids=["target", "field", "fields", "rubbish"],
+)
+async def test_a_head_beyond_bounds_is_refused(head, caplog):
+    async with Listener(hello) as listener:
+        assert (await talk(listener, head)).startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 "))
+    assert caplog.records == []
+
+
+async def test_a_body_beyond_bounds_is_refused():
+    async with Listener(hello, max_body=1000) as listener, HttpTransport(listener.address) as client:
+        async with await client.send(Request("POST", "/", body=b"x" * 1000)) as response:
+            assert response.status == 200
+        announced = await talk(listener, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n")
+        assert announced.startswith(b"HTTP/1.1 413 ")
+        assert b"at most 1000 bytes" in announced
+        chunked = (
+            b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + b"3e8\r\n%b\r\n" % (b"x" * 1000) * 2
+        )
+        assert (await talk(listener, chunked)).startswith(b"HTTP/1.1 413 ")
+
+
+async def test_a_client_that_asks_first_may_go_on():
+    async def echo(request: Request) -> ServerResponse:
+        return ServerResponse(status=200, headers=(("Connection", "close"),), body=request.body or b"")
+
+    async with Listener(echo) as listener:
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+        async with asyncio.timeout(5):
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
+            writer.write(b"body")
+            assert (await reader.read()).endswith(b"\r\n\r\nbody")
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_handler_that_fails_is_an_answer_and_a_line_in_the_log(caplog):
+    async def broken(request: Request) -> ServerResponse:
+        raise RuntimeError("the handler has a bug")
+
+    async with (
+        Listener(broken) as listener,
+        HttpTransport(listener.address) as client,
+        await client.send(Request("GET", "/x")) as response,
+    ):
+        assert response.status == 500
+        assert await response.read() == b"internal server error; the log says more\n"
+    assert "the handler of GET /x failed" in caplog.text
+    assert "the handler has a bug" in caplog.text
+
+
+async def test_an_answer_cannot_smuggle_headers(caplog):
+    async def split(request: Request) -> ServerResponse:
+        return ServerResponse(status=200, headers=(("X-A", "b\r\nSet-Cookie: c=d"),), body=b"x")
+
+    async with Listener(split) as listener:
+        assert b"Set-Cookie" not in await talk(listener, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert "failed in the middle" in caplog.text
+
+
+async def test_many_streams_at_once():
+    go = asyncio.Event()
+
+    async def stream(request: Request) -> ServerResponse:
+        async def body():
+            yield request.path.encode()
+            await go.wait()
+            yield b" done"
+
+        return ServerResponse(status=200, body=body())
+
+    async with Listener(stream) as listener, HttpTransport(listener.address) as client, asyncio.timeout(20):
+        responses = [await client.send(Request("GET", f"/{number}"), stream=True) for number in range(150)]
+        readers = [response.chunks() for response in responses]
+        assert [await anext(reader) for reader in readers] == [f"/{number}".encode() for number in range(150)]
+        go.set()
+        assert {await anext(reader) for reader in readers} == {b" done"}
+        for response in responses:
+            await response.close()
+
+
+async def test_closing_lets_answers_end():
+    slow = Slow()
+    listener = Listener(slow, grace=5.0)
+    await listener.start()
+    address = listener.address
+    async with HttpTransport(address) as client, Supervisor() as tasks:
+        asking = tasks.start(client.send(Request("GET", "/")), name="ask")
+        await asyncio.wait_for(slow.entered.wait(), 5)
+        closing = tasks.start(listener.close(), name="close")
+        await asyncio.sleep(0)
+        async with HttpTransport(address) as other:
+            with pytest.raises(ConnectionFailed):
+                await other.send(Request("GET", "/"))
+        slow.go.set()
+        async with await asking as response:
+            assert await response.read() == b"late"
+        await asyncio.wait_for(closing, 3)
+    assert not slow.cancelled.is_set()
+
+
+async def test_closing_does_not_wait_forever_for_a_client_that_does_not_read():
+    produced = 0
+    ended = asyncio.Event()
+
+    async def endless(request: Request) -> ServerResponse:
+        async def body():
+            nonlocal produced
+            try:
+                while True:
+                    produced += 1
+                    yield b"x" * 65536
+            finally:
+                ended.set()
+
+        return ServerResponse(status=200, body=body())
+
+    async with Listener(endless, grace=0.1) as listener:
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=1024)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        before = -1
+        while not produced or before != produced:
+            before = produced
+            await asyncio.sleep(0.05)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await listener.close()
+        assert loop.time() - began < 3
+    assert ended.is_set()
+    # a cut connection, not the end of a chunked body
+    assert not (await asyncio.wait_for(reader.read(), 5)).endswith(b"\r\n0\r\n\r\n")
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_closing_ends_idle_connections_at_once():
+    async with Listener(hello, grace=30.0) as listener, HttpTransport(listener.address) as client:
+        async with await client.send(Request("GET", "/")) as response:
+            await response.read()
+        await asyncio.wait_for(listener.close(), 3)
+
+
+# --- TLS -------------------------------------------------------------------------------------------------------------
+
+
+def fingerprint(port: int, ca: bytes) -> str:
+    context = ssl.create_default_context(cadata=ca.decode())
+    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=5) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as wrapped,
+    ):
+        return hashlib.sha256(wrapped.getpeercert(binary_form=True)).hexdigest()
+
+
+async def test_a_renewed_certificate_is_shown_without_a_restart(new_authority, tmp_path):
+    authority = new_authority()
+    certificate, key = authority.issue("one", "127.0.0.1").write(tmp_path, "server")
+    read: list[bool] = []
+    tls = ServerTls(certificate_file=certificate, key_file=key)
+    async with Listener(hello, tls=tls, on_certificate_read=read.append) as listener:
+        first = await asyncio.to_thread(fingerprint, listener.port, authority.pem)
+        assert await asyncio.to_thread(fingerprint, listener.port, authority.pem) == first
+        assert read == [True]
+        renewed = authority.issue("two", "127.0.0.1")
+        (tmp_path / "server.crt").write_bytes(renewed.certificate)
+        # half written: the key is still the old one
+        assert await asyncio.to_thread(fingerprint, listener.port, authority.pem) == first
+        (tmp_path / "server.key").write_bytes(renewed.key)
+        assert await asyncio.to_thread(fingerprint, listener.port, authority.pem) != first
+        assert read == [True, False, True]
+        async with (
+            HttpTransport(listener.address, tls=TlsMaterial(ca_data=authority.pem)) as client,
+            await client.send(Request("GET", "/")) as response,
+        ):
+            assert await response.read() == b"hello"
+
+
+async def test_clients_may_show_a_certificate_or_must(new_authority, tmp_path):
+    async def who(request: Request) -> ServerResponse:
+        return ServerResponse(status=200, body=b"%d" % len(current_peer().certificate))
+
+    servers, clients = new_authority("servers"), new_authority("clients")
+    server, client, stranger = (
+        servers.issue("server", "127.0.0.1"),
+        clients.issue("someone"),
+        servers.issue("somebody else"),
+    )
+    known = TlsMaterial(ca_data=servers.pem, certificate_data=client.certificate, key_data=client.key)
+    unknown = TlsMaterial(ca_data=servers.pem, certificate_data=stranger.certificate, key_data=stranger.key)
+
+    async def ask(listener: Listener, material: TlsMaterial) -> int:
+        async with (
+            HttpTransport(listener.address, tls=material) as transport,
+            await transport.send(Request("GET", "/")) as response,
+        ):
+            return int(await response.read())
+
+    may = ServerTls(certificate_data=server.certificate, key_data=server.key, client_ca_data=clients.pem)
+    async with Listener(who, tls=may) as listener:
+        assert await ask(listener, known) > 100
+        assert await ask(listener, TlsMaterial(ca_data=servers.pem)) == 0
+        with pytest.raises(ConnectionFailed):
+            await ask(listener, unknown)
+    must = ServerTls(
+        certificate_data=server.certificate, key_data=server.key, client_ca_data=clients.pem, require_client=True
+    )
+    async with Listener(who, tls=must) as listener:
+        assert await ask(listener, known) > 100
+        with pytest.raises(ConnectionFailed):
+            await ask(listener, TlsMaterial(ca_data=servers.pem))
+
+
+async def test_tls_mistakes_are_named(tmp_path):
+    with pytest.raises(ValueError, match="a server needs a certificate"):
+        ServerTls()
+    with pytest.raises(ValueError, match="require_client needs to know whose"):
+        ServerTls(certificate_file="a", key_file="b", require_client=True)
+    missing = ServerTls(certificate_file=str(tmp_path / "a.crt"), key_file=str(tmp_path / "a.key"))
+    with pytest.raises(ConfigError, match=r"the server certificate .*a\.crt with the key .* cannot be loaded"):
+        await Listener(hello, tls=missing).start()
