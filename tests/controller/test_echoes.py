@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samples.site import Site
+from steersman.client.explaining import explains, explains_deletion
 from steersman.controller import Cause, Request, Write, WriteLog
 from steersman.controller.echoes import HELD_LIMIT, MEMORY_SECONDS, Echoes
-from steersman.controller.explaining import explains, made_by
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import Key
 
@@ -143,8 +143,15 @@ def test_a_merge_is_always_explained_and_foreign_fields_never(base, patch, forei
     assert not explains(base, patch, result | {"foreign": foreign})
 
 
-def test_who_made_an_object_is_read_from_its_managed_fields():
-    assert made_by("me", after())
-    assert not made_by("you", after())
-    assert not made_by("me", {"metadata": {"managedFields": [{"manager": "me"}, {"manager": "kubectl"}]}})
-    assert not made_by("me", {"metadata": {}})
+def marked(**metadata):
+    return after(metadata=after()["metadata"] | {"deletionTimestamp": "2026-01-01T00:00:00Z"} | metadata)
+
+
+def test_a_mark_for_deletion_is_explained_and_what_came_with_it_is_not():
+    assert explains_deletion(BEFORE, marked(deletionGracePeriodSeconds=0))
+    assert explains_deletion(BEFORE, marked(finalizers=["foregroundDeletion"]))
+    assert not explains_deletion(BEFORE, marked(finalizers=["test.dev/theirs"]))
+    assert not explains_deletion(BEFORE, marked(labels={"new": "1"}))
+    assert not explains_deletion(BEFORE, marked() | {"data": {"k": "theirs"}})
+    # it was marked already: this deletion made no event
+    assert not explains_deletion(marked(), marked())

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from samples.site import Site, site
-from steersman import Client, MergePatch, NotFound, ObjectMeta
+from steersman import Client, MergePatch, NotFound, ObjectMeta, Stores, View
 from steersman.aio import Supervisor
 from steersman.controller import Done, Reconciler, controller, owners_through, when
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec
@@ -159,6 +159,31 @@ async def test_a_write_that_changes_nothing_does_not_hide_the_news_of_another(en
     assert runs == [None, None, "1"]
 
 
+async def test_marking_a_child_for_deletion_is_an_echo_and_its_end_is_news(client, cache, namespace):
+    """The answer to a deletion shows the marked object, so that its event is known to be ours."""
+    runs = []
+
+    async def reconcile(ctx, request):
+        found = await ctx.client.get(Site, request.key)
+        if not runs:
+            held = child_of(found)
+            held.metadata.finalizers = ["test.dev/hold"]
+            await ctx.client.apply(held, owner=found)
+            marked = await ctx.client.delete(ConfigMap, request.key)
+            seen = await ctx.client.get(ConfigMap, request.key)
+            assert seen.metadata.deletion_timestamp == marked.metadata.deletion_timestamp
+        runs.append([str(cause) for cause in ctx.causes])
+        return Done()
+
+    async with running(publishing(namespace, type("R", (), {"reconcile": staticmethod(reconcile)})()), cache) as made:
+        await until(lambda: made.working)
+        await client.create(site("web", namespace))
+        statistics = await settled(made)
+        assert (len(runs), statistics.echoes) == (1, 2)
+        await client.patch(ConfigMap, f"{namespace}/web", MergePatch({"metadata": {"finalizers": None}}))
+        await until(lambda: any(f"ConfigMap {namespace}/web vanished" in causes for causes in runs))
+
+
 async def test_adding_a_finalizer_calls_again(client, cache, namespace):
     """A write to the reconciled object's own metadata is not suppressed: people return after it."""
     runs = []
@@ -180,6 +205,32 @@ async def test_adding_a_finalizer_calls_again(client, cache, namespace):
         assert runs == [[], ["test.dev/clean"]]
         await client.delete(Site, f"{namespace}/web")
         await until(lambda: len(runs) >= 3)
+
+
+async def test_a_mapper_looks_objects_up_by_label(client, cache, namespace):
+    """A Secret names a label; whichever Sites carry it are told, in its own namespace."""
+    runs = []
+
+    def users(secret: View[Secret], stores: Stores):
+        app = secret.labels.get("app")
+        return [each.key for each in stores.list(Site, namespace=namespace, labels={"app": app})] if app else []
+
+    async def reconcile(ctx, request):
+        runs.append((request.key.name, str(ctx.causes)))
+        return Done()
+
+    plan = controller(Site).when(in_namespace(namespace)).watches(Secret, map=users).run_with(reconcile)
+    async with running(plan, cache) as made:
+        await until(lambda: made.working)
+        for name, app in (("one", "web"), ("two", "mail"), ("three", "web")):
+            each = site(name, namespace)
+            each.metadata.labels = {"app": app}
+            await client.create(each)
+        await until(lambda: len(runs) == 3)
+        await client.create(Secret(metadata=ObjectMeta(name="password", namespace=namespace, labels={"app": "web"})))
+        await until(lambda: len(runs) == 5)
+    why = f"Secret {namespace}/password appeared"
+    assert sorted(runs[3:]) == [("one", why), ("three", why)]
 
 
 async def test_a_mapper_crosses_namespaces_through_an_index(client, cache, namespace):
@@ -255,7 +306,7 @@ async def test_owners_are_found_through_a_chain(client, cache, namespace):
 
 
 async def test_what_was_there_is_reconciled_and_a_converged_world_is_quiet(client, cache, namespace):
-    """A restart looks at every object once, writes no status, and then nothing happens."""
+    """A restart looks at every object once, sends no write, and then nothing happens."""
     for number in range(5):
         await client.create(site(f"site-{number}", namespace))
     async with running(publishing(namespace, Publisher()), cache) as made:
@@ -266,6 +317,6 @@ async def test_what_was_there_is_reconciled_and_a_converged_world_is_quiet(clien
         second = await settled(made)
     assert first.results == second.results == {"success": 5}
     assert {cause.what for _, causes in again.causes for cause in causes} == {"initial"}
-    # the apply without effect; no status
-    assert {record.writes for record in second.keys} == {1}
+    assert {record.writes for record in first.keys} == {2}
+    assert {record.writes for record in second.keys} == {0}
     assert {request.key for request, _ in again.causes} == {Key(namespace, f"site-{number}") for number in range(5)}

@@ -30,7 +30,7 @@ class Told:
         self.told.append(("touched", kind.kind, key and key.name))
 
     def unknown(self, kind, key):
-        self.told.append(("unknown", kind.kind, key.name))
+        self.told.append(("unknown", kind.kind, key and key.name))
 
 
 @pytest.fixture
@@ -54,14 +54,18 @@ async def test_every_verb_that_writes_is_told(observed, namespace, sites):
     await client.apply(config("a", namespace, k="1"))
     await client.patch_subresource(Site, made.key, "scale", MergePatch({"spec": {"replicas": 5}}), returns=Scale)
     await client.delete_collection(ConfigMap, namespace=namespace, labels={"no": "such"})
+    await client.create(config("doomed", namespace))
+    await client.delete_collection(ConfigMap, namespace=namespace, fields={"metadata.name": "doomed"})
     await client.delete(Site, made.key)
     assert told.told == [
         ("written", "Site", "web", "", True),
         ("written", "Site", "web", "", True),
-        ("written", "Site", "web", "status", True),
+        # nobody knew what it was before
+        ("written", "Site", "web", "status", False),
         ("written", "ConfigMap", "a", "", True),
         ("touched", "Site", "web"),
-        ("touched", "ConfigMap", None),
+        ("written", "ConfigMap", "doomed", "", True),
+        ("touched", "ConfigMap", "doomed"),
         ("deleted", "Site", "web", updated.metadata.uid),
     ]
 
@@ -76,24 +80,33 @@ async def test_reads_and_dry_runs_are_not_told(observed, namespace, sites):
     assert [each[:3] for each in told.told] == [("written", "ConfigMap", "real")]
 
 
-async def test_a_deletion_that_only_began_is_touched(observed, namespace, sites):
-    client, told = observed
+async def test_a_deletion_that_only_began_is_written(client, namespace, sites):
+    """The answer shows the object as it is marked; so a reader sees it, and its event is known to be ours."""
+    told = Told()
     held = site("held", namespace)
     held.metadata.finalizers = ["test.dev/clean"]
-    await client.create(held)
-    await client.delete(Site, f"{namespace}/held")
+    known = encode(await client.create(held))
+    ours = client.observed((told,), before=lambda kind, key: known)
+    marked = await ours.delete(Site, f"{namespace}/held", propagation="Foreground")
+    assert isinstance(marked, Site)
+    assert marked.metadata.deletion_timestamp
+    # already marked: it changes nothing, and its answer has a version that is not its own
+    known = encode(marked)
+    assert (await ours.delete(held)).metadata.resource_version == marked.metadata.resource_version
     await client.patch(Site, f"{namespace}/held", MergePatch({"metadata": {"finalizers": None}}))
-    assert told.told[1] == ("touched", "Site", "held")
+    assert told.told == [("written", "Site", "held", "", True), ("written", "Site", "held", "", False)]
 
 
-async def test_what_others_touched_is_not_certain(client, namespace):
-    """Without a cache nobody knows what the object was before."""
+async def test_what_was_not_known_before_is_not_certain(client, namespace):
+    """Its managedFields cannot tell: who only removes fields leaves no entry there."""
     told = Told()
-    await client.create(config("shared", namespace, theirs="1"))
-    ours = ReconcileClient(client, (told,), before=lambda kind, key: None)
-    ours._session._manager = "somebody-else"
-    await ours.patch(ConfigMap, f"{namespace}/shared", MergePatch({"data": {"ours": "1"}}))
-    assert told.told == [("written", "ConfigMap", "shared", "", False)]
+    made = await client.create(config("shared", namespace, a="1", b="1"))
+    await client.patch(ConfigMap, made.key, MergePatch({"data": {"b": None}}))
+    ours = client.observed((told,))
+    await ours.patch(ConfigMap, made.key, MergePatch({"data": {"a": "1"}}))
+    await ours.apply(config("fresh", namespace, a="1"))
+    # the apply created it: what it shows is ours alone
+    assert told.told == [("written", "ConfigMap", "shared", "", False), ("written", "ConfigMap", "fresh", "", True)]
 
 
 async def test_what_was_known_before_makes_a_write_certain(client, namespace):
@@ -101,13 +114,24 @@ async def test_what_was_known_before_makes_a_write_certain(client, namespace):
     made = await client.create(config("known", namespace, theirs="1"))
     known = encode(made)
     ours = ReconcileClient(client, (told,), before=lambda kind, key: known)
-    ours._session._manager = "somebody-else"
     patch = MergePatch({"data": {"ours": "1"}})
     await ours.patch(ConfigMap, made.key, patch)
     await client.patch(ConfigMap, made.key, MergePatch({"data": {"theirs": "2"}}))
     # without effect: answered with the version of the other's write, which was not known
     await ours.patch(ConfigMap, made.key, patch)
     assert [certain for *_, certain in told.told] == [True, False]
+
+
+async def test_a_deletion_of_many_that_fails_is_unknown_for_all():
+    """The server deletes one by one: what it refused may have come after something it did."""
+    refusal = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}
+    told = Told()
+    async with serving(always(answer(refusal, status="403 Forbidden"))) as server:
+        where = Config(server.address, auth=BearerToken("token"), proxy_url=None)
+        async with Client.connect(where, retry=RetryPolicy(attempts=1), timeout=2.0) as client:
+            with pytest.raises(Exception, match="Forbidden"):
+                await client.observed((told,)).delete_collection(ConfigMap, namespace="default")
+    assert told.told == [("unknown", "ConfigMap", None)]
 
 
 async def test_an_existing_object_that_the_cache_does_not_know_yet_is_updated(client, namespace):

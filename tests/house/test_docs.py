@@ -7,6 +7,7 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,11 @@ tool = runpy.run_path(str(ROOT / "tools" / "run-page"), run_name="run_page")
 
 
 def marked(mark: str) -> list[Path]:
-    return [page for page in PAGES if tool["program"](page.read_text(encoding="utf-8"), mark)]
+    return [page for page in PAGES if any(block.mark == mark for block in blocks(page))]
+
+
+def blocks(page: Path) -> list[Any]:
+    return list(tool["blocks"](page.read_text(encoding="utf-8")))
 
 
 def name(page: Path) -> str:
@@ -56,7 +61,7 @@ def test_marked_blocks_run(page: Path, tmp_path: Path, engine: Engine) -> None:
         timeout=120,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    shown = [block.text for block in tool["blocks"](page.read_text(encoding="utf-8")) if block.mark == "output"]
+    shown = [block.text for block in blocks(page) if block.mark == "output"]
     if shown:
         assert answer.stdout == "".join(shown)
 
@@ -129,3 +134,56 @@ def test_a_block_that_does_not_compile_is_found(tmp_path: Path) -> None:
     page.write_text("```python\nsite = = 1\n```\n", encoding="utf-8")
     with pytest.raises(SyntaxError):
         tool["check"](page)
+
+
+COMMANDS = """\
+<!-- file greeting.txt -->
+```text
+steady
+```
+
+<!-- start -->
+```console
+$ while true; do sleep 0.01; test -e stop && touch stopped; done
+```
+
+<!-- run -->
+```console
+$ test "$(cat greeting.txt)" = steady
+steady
+$ touch stop
+$ until test -e stopped; do sleep 0.01; done
+```
+
+```console
+$ exit 1
+```
+"""
+
+
+def run_commands(page: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "run-page"), str(page)],
+        cwd=page.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_files_are_written_and_commands_are_run(tmp_path: Path) -> None:
+    """One command runs beside the others and ends with the page; what is not marked is not run."""
+    page = tmp_path / "page.md"
+    page.write_text(COMMANDS, encoding="utf-8")
+    answer = run_commands(page)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_a_command_that_fails_fails_the_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- run -->\n```console\n$ test -e nothing\n$ touch later\n```\n", encoding="utf-8")
+    answer = run_commands(page)
+    assert answer.returncode == 1
+    assert "test -e nothing" in answer.stderr
+    assert not (tmp_path / "later").exists()

@@ -110,6 +110,28 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
     assert not hasattr(steersman, "Sight")
 
 
+def test_the_package_can_be_run_as_the_command() -> None:
+    """Wherever the script is not on the path."""
+    answer = subprocess.run(
+        [sys.executable, "-m", "steersman", "--version"], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout == f"steersman {steersman.__version__}\n"
+    wrong = subprocess.run([sys.executable, "-m", "steersman", "sail"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert "steersman: error:" in wrong.stderr
+
+
+def test_a_controller_is_written_with_names_of_the_package_alone() -> None:
+    """Whoever writes one need not know the rooms."""
+    controllers = {
+        *("Manager", "Endpoints", "LeaderElection", "Reconciler", "Context", "Request", "KindOptions", "ChannelSource"),
+        *("Done", "Requeue", "RequeueAfter", "TerminalError", "Cause", "Causes", "View", "Stores", "owners_through"),
+        *("when", "labelled", "generation_changed", "labels_changed", "annotations_changed"),
+        *("Condition", "set_condition", "find_condition", "is_true", "set_owner", "is_owned_by"),
+    }
+    assert controllers <= set(steersman.__all__)
+
+
 def test_the_package_lists_its_lazy_names() -> None:
     """``dir`` is what an interactive session completes from."""
     assert set(steersman.__all__) <= set(dir(steersman))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -13,7 +14,7 @@ from steersman.client import RetryPolicy
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import NotLeading
 from steersman.manager.fence import Fence, FencedTransport
-from steersman.objects.errors import OutcomeUnknown
+from steersman.objects.errors import ApiError, OutcomeUnknown
 from steersman.transport import InProcessTransport, ServerResponse
 
 BODY = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"a","name":"b"}}'
@@ -73,6 +74,75 @@ def test_a_write_is_waited_for_no_longer_than_the_rest_of_the_term(rest: float) 
                 await client.delete(ConfigMap, Key("a", "b"))
 
     assert run_virtual(scenario())[1] <= rest
+
+
+@pytest.mark.parametrize("rest", [3.0, 9.0])
+def test_the_server_is_told_how_long_it_may_take(rest: float) -> None:
+    """A write that the server holds in a queue ends in time, also if nobody is there any more to give it up."""
+    queries = []
+
+    async def handle(request) -> ServerResponse:
+        queries.append(dict(request.query))
+        return ServerResponse(status=200, headers=(("Content-Type", "application/json"),), body=BODY)
+
+    async def scenario() -> None:
+        async with InProcessTransport(handle) as transport:
+            client = fenced(transport, Fence(aio.boottime() + rest, name="ship"))
+            await client.delete(ConfigMap, Key("a", "b"))
+            await client.get(ConfigMap, Key("a", "b"))
+            # what is behind a proxy gets the query that it was sent
+            await client.request("POST", "/api/v1/namespaces/a/pods/b/proxy/page?x=1", body=b"{}")
+
+    run_virtual(scenario())
+    written, read, passed_on = queries
+    assert 0 < int(written["timeout"].removesuffix("ms")) <= 1000 * rest
+    assert "timeout" not in read
+    assert passed_on == {"x": "1"}
+
+
+@pytest.mark.parametrize(
+    ("takes", "code", "settled"),
+    [(0.0, 200, True), (0.0, 409, True), (0.0, 504, False), (100.0, 200, False)],
+    ids=["answered", "refused", "given up", "no answer"],
+)
+def test_a_write_without_an_answer_leaves_the_term_unsettled(takes: float, code: int, settled) -> None:
+    """It may still happen, for a while."""
+
+    async def handle(request) -> ServerResponse:
+        await asyncio.sleep(takes)
+        return ServerResponse(status=code, headers=(("Content-Type", "application/json"),), body=BODY)
+
+    async def scenario() -> None:
+        fence = Fence(aio.boottime() + 4.0, name="ship")
+        async with InProcessTransport(handle) as transport:
+            client = fenced(transport, fence)
+            assert fence.settled(15.0)
+            with suppress(ApiError):
+                await client.delete(ConfigMap, Key("a", "b"))
+            assert fence.settled(15.0) is settled
+            await asyncio.sleep(20.0)
+            assert fence.settled(15.0)
+            # refused before anything was sent: there is nothing to settle
+            with pytest.raises(NotLeading):
+                await client.delete(ConfigMap, Key("a", "b"))
+            assert fence.settled(15.0)
+
+    run_virtual(scenario())
+
+
+def test_a_write_under_way_leaves_the_term_unsettled() -> None:
+    async def scenario() -> None:
+        transport, _ = server(takes=2.0)
+        fence = Fence(aio.boottime() + 10.0, name="ship")
+        async with transport, aio.Supervisor() as tasks:
+            writing = tasks.start(fenced(transport, fence).delete(ConfigMap, Key("a", "b")), name="delete")
+            await asyncio.sleep(0.5)
+            assert not fence.settled(15.0)
+            writing.cancel()
+            await asyncio.wait((writing,))
+            assert not fence.settled(15.0)
+
+    run_virtual(scenario())
 
 
 def test_a_term_is_quiet_when_its_last_write_is_answered() -> None:

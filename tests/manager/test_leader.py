@@ -66,11 +66,14 @@ async def test_leaving_the_campaign_clears_the_holder(client, namespace) -> None
 
 
 async def test_what_others_put_on_the_lease_stays(client, namespace) -> None:
-    """Annotations and fields that we do not set survive renewals and the release."""
-    async with election(namespace).campaign(client) as campaign, await anext(campaign):
+    """Annotations and fields that we do not set survive renewals and the release, and cost no term."""
+    renewed = False
+    async with election(namespace).campaign(client) as campaign, await anext(campaign) as term:
         key = Key(namespace, "ship")
         before = await client.patch(Lease, key, MergePatch({"metadata": {"annotations": {"note": "kept"}}}))
         await _changed(client, key, before.metadata.resource_version)
+        renewed = term.valid
+    assert renewed
     assert (await client.get(Lease, key)).metadata.annotations == {"note": "kept"}
 
 
@@ -103,6 +106,20 @@ async def test_leadership_is_lost_and_regained_in_process(client, namespace) -> 
             await old.client.create(config_map(namespace))
         assert (await old.client.list(ConfigMap, namespace=namespace)).items == []
         await new.client.create(config_map(namespace))
+
+
+async def test_a_stolen_lease_ends_the_term_at_once(client, namespace) -> None:
+    """A leader that sees somebody else's name on its Lease does not wait for its next renewal."""
+    patient = LeaderElection("ship", namespace=namespace, lease=60.0, renew=40.0, retry=20.0)
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(30), patient.campaign(client) as campaign:
+        async with await anext(campaign) as term:
+            await client.patch(Lease, Key(namespace, "ship"), MergePatch({"spec": {"holderIdentity": "thief"}}))
+            began = loop.time()
+            await asyncio.Event().wait()
+        assert loop.time() - began < 10.0
+        assert not term.valid
+        assert campaign.leader == "thief"
 
 
 async def test_a_stopped_process_cannot_write_when_it_goes_on(engine, client, namespace) -> None:

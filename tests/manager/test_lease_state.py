@@ -53,6 +53,11 @@ class Server:
                     return Absent()
                 return self._store(record) if self.record.version == version else Refused()
 
+    def annotate(self) -> None:
+        """Somebody who is no candidate writes the Lease, and leaves alone what is ours."""
+        assert self.record is not None
+        self._store(self.record)
+
     def _store(self, record: LeaseRecord):
         self.version += 1
         self.record = msgspec.structs.replace(record, version=str(self.version))
@@ -162,11 +167,16 @@ class Elections(RuleBasedStateMachine):
         if isinstance(candidate.command, Wait) and candidate.state.phase is Phase.CANDIDATE and self.server.record:
             candidate.observe(Found(self.server.record), self.time)
 
-    @rule(number=NUMBERS, stop=st.booleans())
-    def leave(self, number: int, stop) -> None:
+    @precondition(lambda self: self.server.record)
+    @rule()
+    def annotate(self) -> None:
+        self.server.annotate()
+
+    @rule(number=NUMBERS, stop=st.booleans(), settled=st.booleans())
+    def leave(self, number: int, stop, settled) -> None:
         candidate = self._of(number)
         if isinstance(candidate.command, Wait) and candidate.state.phase in {Phase.LEADER, Phase.DEPOSED}:
-            candidate.observe(Stopped() if stop else Left(), self.time)
+            candidate.observe(Stopped(settled=settled) if stop else Left(settled=settled), self.time)
 
     @rule(number=NUMBERS)
     def restart(self, number: int) -> None:
@@ -301,6 +311,38 @@ def test_a_released_lease_is_taken_at_once() -> None:
     second.observe(server.answer(second.command), 4.0)
     assert second.leads(4.0)
     assert not first.leads(4.0)
+
+
+@pytest.mark.parametrize("stop", [False, True], ids=["left", "stopped"])
+def test_a_lease_is_kept_while_a_write_has_no_answer(stop) -> None:
+    """What may still happen must not happen under the next leader: others wait as if the holder had died."""
+    server = Server()
+    first, second = two()
+    run([first], server, until=3)
+    second.observe(server.answer(second.command), 4.0)
+    first.observe(Stopped(settled=False) if stop else Left(settled=False), 4.0)
+    assert not first.leads(4.0)
+    assert server.record is not None
+    assert server.record.holder == "a"
+    assert isinstance(first.command, End) is stop
+    history = run([second] if stop else [first, second], server, until=30.0)
+    # who only left takes up again what it still holds
+    assert history[0][1] == ("b" if stop else "a")
+    assert not stop or history[0][0] >= 15.0
+
+
+def test_an_annotation_on_the_lease_costs_nothing() -> None:
+    """kubectl annotate, a backup tool, a webhook: the version is another one, the holder is not."""
+    server = Server()
+    candidate = Candidate("a", offset=0.0, speed=1.0)
+    run([candidate], server, until=3)
+    for time in range(4, 40):
+        server.annotate()
+        while not isinstance(candidate.command, Wait):
+            candidate.observe(server.answer(candidate.command), float(time))
+        candidate.observe(Woke(), float(time))
+        assert candidate.leads(float(time))
+    assert candidate.state.term == 1
 
 
 def test_a_deposed_leader_waits_until_its_work_has_ended() -> None:

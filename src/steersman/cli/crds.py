@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import os
 import pkgutil
-import sys
-import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +10,7 @@ from typing import Any, TypeGuard
 
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import write_files
+from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.objects import GroupKind, Object
 from steersman.schemas import crd_yaml
 
@@ -22,9 +19,8 @@ def generate_crds(modules: Sequence[str], *, output: str | None = None, check: b
     """Write the CRDs of all resource classes in these modules; the result is an exit code."""
     if check and output is None:
         raise Misuse("--check compares with a file; name it with -o")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)  # as python -m would: the current directory comes first
-    wanted = [_named(text) for text in modules]
+    look_here_first()
+    wanted = [module_and_name(text, "class", nothing="all of them") for text in modules]
     kinds: dict[GroupKind, list[type[Object]]] = {}
     for module, attribute in wanted:
         for cls in _classes(module, attribute):
@@ -41,30 +37,9 @@ def generate_crds(modules: Sequence[str], *, output: str | None = None, check: b
     return write_files({Path(output): text}, check=check)
 
 
-def _named(text: str) -> tuple[str, str]:
-    """``module`` or ``module:name`` in two parts; the second is empty for all classes of the module."""
-    module, colon, attribute = text.partition(":")
-    if colon and not attribute:
-        raise Misuse(f"{text} names no class: write {module or 'MODULE'} for all of them, or {module or 'MODULE'}:NAME")
-    if "/" in module or os.sep in module or module.endswith(".py"):
-        raise Misuse(f"{module} is a file: name the module {_module_of(Path(module))}{colon}{attribute}")
-    if not all(module.split(".")):
-        raise Misuse(f"{module or repr(text)} is no module's name: write one such as myoperator.api")
-    return module, attribute
-
-
-def _module_of(path: Path) -> str:
-    """The name under which a file is imported: from the nearest folder above it that modules are looked for in."""
-    whole = path.absolute().with_suffix("") if path.suffix == ".py" else path.absolute()
-    whole = Path(os.path.normpath(whole))
-    roots = [root for entry in sys.path if (root := Path(entry).absolute()) in whole.parents]
-    nearest = max(roots, key=lambda root: len(root.parts), default=whole.parent)
-    return ".".join(whole.relative_to(nearest).parts).removesuffix(".__init__")
-
-
 def _classes(name: str, attribute: str) -> list[type[Object]]:
     """The resource classes of a module and, for a package, of all modules below it; or the one that is named."""
-    module = _module(name)
+    module = load_module(name)
     if attribute:
         found: Any = getattr(module, attribute, None)
         if not _declares_kind(found):
@@ -81,7 +56,7 @@ def _with_modules_below(module: ModuleType) -> Iterator[ModuleType]:
     yield module
     for found in pkgutil.iter_modules(getattr(module, "__path__", ()), prefix=f"{module.__name__}."):
         if not found.name.endswith(".__main__"):
-            yield from _with_modules_below(_module(found.name))
+            yield from _with_modules_below(load_module(found.name))
 
 
 def _kinds_in(module: ModuleType) -> list[type[Object]]:
@@ -101,27 +76,3 @@ def _declares_kind(value: Any) -> TypeGuard[type[Object]]:
 
 def _shown(classes: Iterable[type[Object]]) -> str:
     return ", ".join(cls.__name__ for cls in classes) or "none"
-
-
-def _module(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            todo = "run this in the directory that holds it, or install it first"
-        else:
-            todo = f"install what it imports first{_place(error)}"
-        raise Failure(f"cannot import {name}: {error}; {todo}") from error
-    except Exception as error:
-        told = error.msg if isinstance(error, SyntaxError) else str(error)
-        said = ": ".join(part for part in (type(error).__name__, " ".join(told.split())) if part)
-        raise Failure(f"cannot import {name}: {said}{_place(error)}; correct it first") from error
-
-
-def _place(error: Exception) -> str:
-    """Where an import failed, in the code that was imported: not in Python's own machinery."""
-    if isinstance(error, SyntaxError) and error.filename is not None:
-        return f" ({error.filename}, line {error.lineno})"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen ")]
-    # The first frame is this module's own.
-    return f" ({frames[-1].filename}, line {frames[-1].lineno})" if len(frames) > 1 and frames[-1].filename else ""

@@ -34,15 +34,78 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="steersman",
-        description="Typed resources for the Kubernetes API: models from schemas, and CRDs from resource classes.",
+        description="Controllers for the Kubernetes API: run them, ask them why, and generate their models and CRDs.",
     )
     parser.add_argument("--version", action="version", version=f"steersman {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_run(commands.add_parser("run", help="run the manager of a Python module until it is told to stop"))
+    _add_explain(commands.add_parser("explain", help="ask a running manager about an object: why, how, and when next"))
     generate = commands.add_parser("generate", help="write models from schemas, or CRDs from models")
     what = generate.add_subparsers(title="what to generate", required=True, metavar="WHAT")
     _add_models(what.add_parser("models", help="write typed Python models from CRDs or from a server's OpenAPI"))
     _add_crds(what.add_parser("crds", help="write the CustomResourceDefinitions of resource classes as YAML"))
     return parser
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Run a manager. MODULE is imported from the current directory or from what is installed; NAME in it is a Manager, "
+        "or a function that takes a client and returns one, and may be left out if there is only one Manager. The first "
+        "SIGTERM or Ctrl-C lets what runs end, the second ends at once."
+    )
+    parser.add_argument("target", metavar="MODULE[:NAME]", help="such as site_operator:manager")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig to use instead of the usual one")
+    parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
+    parser.add_argument(
+        "-n", "--namespace", metavar="NAME", help="where bare names and the Lease are; otherwise that of the context"
+    )
+    parser.add_argument(
+        "--install-crds",
+        action="store_true",
+        help="first install the CRDs of the kinds that the module itself declares",
+    )
+    parser.add_argument(
+        "--log-format",
+        choices=("auto", "text", "json"),
+        default="auto",
+        help="auto: text on a terminal, JSON elsewhere",
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="info",
+        type=str.lower,
+        help="info if left out",
+    )
+    parser.add_argument(
+        "--port",
+        type=_port,
+        metavar="PORT",
+        help="where health, metrics and the debug page are, whatever the module says",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > _PORT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: write a number from 0 (any free one) to {_PORT_MAX}")
+    return int(text)
+
+
+_PORT_MAX = 65535
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Ask a running manager why an object was last reconciled, how that ended, and when it is reconciled next."
+    )
+    parser.add_argument("kind", metavar="KIND", help="a kind, its plural or short name, or the name of a controller")
+    parser.add_argument("name", metavar="NAME", help="the object's name, or namespace/name")
+    parser.add_argument("-n", "--namespace", metavar="NAME", help="its namespace; otherwise default, or none")
+    parser.add_argument(
+        "--url", metavar="URL", default="http://127.0.0.1:8080", help="where the manager answers (%(default)s)"
+    )
+    parser.set_defaults(run=_explain)
 
 
 def _add_models(parser: argparse.ArgumentParser) -> None:
@@ -83,6 +146,29 @@ def _add_crds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="where the YAML goes; otherwise the standard output")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if FILE is missing or differs")
     parser.set_defaults(run=_crds)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from steersman.cli.run import RunOptions, run_manager  # noqa: PLC0415 - the help text needs no manager
+
+    return run_manager(
+        RunOptions(
+            target=options.target,
+            kubeconfig=options.kubeconfig,
+            context=options.context,
+            namespace=options.namespace,
+            install_crds=options.install_crds,
+            log_format=options.log_format,
+            log_level=options.log_level,
+            port=options.port,
+        )
+    )
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from steersman.cli.explain import explain  # noqa: PLC0415 - the help text needs no client
+
+    return explain(options.kind, options.name, namespace=options.namespace, url=options.url)
 
 
 def _models(options: argparse.Namespace) -> int:

@@ -10,8 +10,8 @@ Guarantees
 - **Every reconcile knows its causes**, all of those that were merged into it, capped with a count.
 - A crash, a timeout and a blocking call are reported with where they happened, and are those of one key alone.
 - What is written wrongly in a builder is refused there, with what to write instead.
-
-Missing so far: spans with causes as links (they need `steersman.telemetry`).
+- Where somebody traces (OpenTelemetry), every run is a span, linked to the spans that caused it.
+- A mapper that fails loses no event: it is asked again until it answers.
 """
 
 from steersman.controller.builder import ControllerBuilder, Register, controller
@@ -34,7 +34,7 @@ from steersman.controller.predicates import (
 from steersman.controller.queue import Queue, QueueClosed
 from steersman.controller.queue_state import LOW_PRIORITY, QueueOptions, QueueStatistics, Taken
 from steersman.controller.reconcile_client import ReconcileClient
-from steersman.controller.records import ControllerStatistics, KeyRecord
+from steersman.controller.records import ControllerStatistics, KeyRecord, KeyState, Place
 from steersman.controller.sources import Emit, KindSource, Registration, Source, SourceStatistics, Watched
 from steersman.controller.watchdog import Blocked, Watchdog
 from steersman.controller.watching import CachedKinds, CacheRecorder
@@ -59,11 +59,13 @@ __all__ = [
     "Done",
     "Emit",
     "KeyRecord",
+    "KeyState",
     "KindLike",
     "KindSource",
     "MapFunction",
     "ObjectEvent",
     "Outcome",
+    "Place",
     "Predicate",
     "Queue",
     "QueueClosed",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
@@ -40,9 +40,24 @@ class Failed(msgspec.Struct, frozen=True):
     timed_out: bool = False
     #: The server asked for so many seconds of peace.
     at_least: float = 0.0
+    #: The exception points to a mistake in the program rather than to the world around it.
+    crashed: bool = False
 
 
 Result: TypeAlias = Finished | Conflicted | Failed
+
+
+#: What Python raises when a program is wrong; Go would call it a panic.
+_MISTAKES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+)
 
 
 class TimedOut(Exception):
@@ -53,6 +68,18 @@ async def attempt(work: Awaitable[Outcome], *, timeout: float | None) -> Result:
     """Await the work within the time."""
     task = asyncio.current_task()
     assert task is not None
+    result = await _attempt(task, work, timeout)
+    if task.cancelling():
+        # The code made something else of the cancellation. It is the worker's own: who went on would never end.
+        raise asyncio.CancelledError
+    return result
+
+
+async def _attempt(
+    task: asyncio.Task[Any],
+    work: Awaitable[Outcome],
+    timeout: float | None,  # noqa: ASYNC109 - as above
+) -> Result:
     limit = asyncio.timeout(timeout)
     try:
         async with limit:
@@ -71,9 +98,13 @@ async def attempt(work: Awaitable[Outcome], *, timeout: float | None) -> Result:
         return Failed(error)
     except Exception as error:  # noqa: BLE001 - user code: its failure is that of one key
         return failure(error)
+    except BaseExceptionGroup as error:
+        if any(isinstance(member, KeyboardInterrupt | SystemExit) for member in _members(error)):
+            raise
+        return failure(error)
 
 
-def failure(error: Exception) -> Result:
+def failure(error: BaseException) -> Result:
     """Read what was raised; a group counts as what all its members are."""
     members = _members(error)
     if any(isinstance(member, TerminalError) for member in members):
@@ -81,7 +112,8 @@ def failure(error: Exception) -> Result:
     if all(_is_conflict(member) for member in members):
         return Conflicted(error)
     waits = [member.retry_after or 0.0 for member in members if isinstance(member, StatusError)]
-    return Failed(error, at_least=max(waits, default=0.0))
+    crashed = any(isinstance(member, _MISTAKES) for member in members)
+    return Failed(error, at_least=max(waits, default=0.0), crashed=crashed)
 
 
 def _read(outcome: object) -> Result:
@@ -92,6 +124,7 @@ def _read(outcome: object) -> Result:
             return Failed(
                 TypeError(f"reconcile returned {outcome!r}; return Done(), Requeue() or RequeueAfter(seconds)"),
                 terminal=True,
+                crashed=True,
             )
 
 

@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, Protocol, Self, TypeVar, cast, get_args, get_origin, overload
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast, get_args, get_origin, overload
 
 from steersman.controller.causes import Request
 from steersman.controller.context import Context, ReconcileFunction, Reconciler
@@ -23,7 +23,7 @@ from steersman.controller.predicates import Predicate
 from steersman.controller.queue_state import QueueOptions
 from steersman.controller.sources import Source
 from steersman.controller.workers import ControllerOptions
-from steersman.objects import Kind, Object, Unstructured
+from steersman.objects import Kind, Object, PartialObjectMetadata, Unstructured
 
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
@@ -125,18 +125,51 @@ class ControllerBuilder(Generic[T]):
         )
         return self
 
+    @overload
     def watches(
         self,
         kind: KindLike,
         *,
-        map: MapFunction | Through | None = None,  # noqa: A002 - the word that everybody expects
+        map: MapFunction[PartialObjectMetadata] | Through,
+        metadata_only: Literal[True],
+        when: Predicate | None = ...,
+        resync: float | None = ...,
+    ) -> Self: ...
+    @overload
+    def watches(
+        self,
+        kind: type[ObjectT],
+        *,
+        map: MapFunction[ObjectT] | Through,
+        when: Predicate | None = ...,
+        metadata_only: bool = ...,
+        resync: float | None = ...,
+    ) -> Self: ...
+    @overload
+    def watches(
+        self,
+        kind: Kind,
+        *,
+        map: MapFunction[Unstructured] | Through,
+        when: Predicate | None = ...,
+        metadata_only: bool = ...,
+        resync: float | None = ...,
+    ) -> Self: ...
+
+    def watches(
+        self,
+        kind: KindLike,
+        *,
+        map: MapFunction[Any] | Through | None = None,  # noqa: A002 - the word that everybody expects
         when: Predicate | None = None,
         metadata_only: bool = False,
         resync: float | None = None,
     ) -> Self:
         """Also reconcile whom ``map`` names when an object of this kind changes.
 
-        ``map`` is a function from a `View` of the old and of the new state to keys, or `owners_through`.
+        ``map`` is a function from a `View` to keys, asked about the old and the new state; or `owners_through`. With a
+        second parameter it is also given the `Stores` to look things up in. With ``metadata_only`` the view's object is
+        a `PartialObjectMetadata`, whatever kind the function names: it can rely on key, labels and metadata alone.
         """
         where = self._where("watches", kind)
         name = kind_name(kind)

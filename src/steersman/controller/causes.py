@@ -4,6 +4,7 @@ Guarantees
 - A `Request` is hashable and names its cluster, so that many clusters need no other type.
 - A `Cause` is plain data that can be logged, counted, compared and linked to.
 - `Causes` has a bound: the first ones are kept, every one is counted, and what is not kept is said.
+- A run that is tried again keeps the causes that it began with, however often that happens.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ Event: TypeAlias = Literal["appeared", "changed", "vanished"]
 
 #: How many different causes one run carries; all are counted.
 CAUSE_LIMIT = 16
+#: How many of them go on to the next try: there must be room for what comes meanwhile.
+CARRIED_LIMIT = 8
+#: Characters of one cause, where a line has to do.
+_SHORT = 60
 
 
 class Request(NamedTuple):
@@ -56,6 +61,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     #: Delivered as a frame of its own on a watch without a gap, so its resource version proves which write it shows.
     unbroken: bool = False
+    #: The span in which it came about, in W3C's form (traceparent); empty if that is not known.
+    trace: str = ""
 
     def __str__(self) -> str:
         if self.kind is not None:
@@ -96,5 +103,31 @@ class Causes(msgspec.Struct, frozen=True):
             return Causes(self.kept, self.total + 1, self.omitted + 1)
         return Causes((*self.kept, cause), self.total + 1, self.omitted)
 
+    def carried(self) -> Causes:
+        """What goes on to the next try: the first of these, without the notes of earlier tries."""
+        began = [cause for cause in self.kept if cause.what not in _NOTES]
+        kept = tuple(began[:CARRIED_LIMIT])
+        total = self.total - (len(self.kept) - len(began))
+        return Causes(kept, total, self.omitted + len(began) - len(kept))
+
+    def joined(self, later: Causes, *, limit: int = CAUSE_LIMIT) -> Causes:
+        """These and those that came later."""
+        joined = self
+        for cause in later.kept:
+            joined = joined.plus(cause, limit=limit)
+        unseen = later.total - len(later.kept)
+        return Causes(joined.kept, joined.total + unseen, joined.omitted + later.omitted)
+
+    def in_short(self) -> str:
+        """The first cause and the number of others, for a line on a terminal."""
+        if not self.kept:
+            return ""
+        first, others = str(self.kept[0]), len(self.kept) - 1 + self.omitted
+        first = first if len(first) <= _SHORT else f"{first[: _SHORT - 1]}…"
+        return f"{first} +{others}" if others else first
+
+
+#: Causes that say no more than that there was a run before.
+_NOTES = frozenset({"retry", "requeue"})
 
 NO_CAUSES = Causes()

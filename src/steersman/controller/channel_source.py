@@ -5,7 +5,9 @@ Guarantees
   is bounded by the number of different requests.
 - Debounce, per request: the first event goes out at once, those that follow within ``debounce`` seconds go out together
   at the end of that time, and so on: at most one every ``debounce`` seconds, and the last one is never swallowed.
-- Every cause reaches the reconciler, up to the limit of `Causes`.
+- Nothing overflows: different causes of a request reach the reconciler up to the limit of `Causes`, and what is beyond it
+  or says the same again is merged into those; the request itself always goes out.
+- An event that is sent inside of a span is linked to by the reconcile that it causes.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Callable
 from steersman.controller.causes import NO_CAUSES, Cause, Causes, Request
 from steersman.controller.mappers import Target, as_request
 from steersman.controller.sources import Emit, SourceStatistics
+from steersman.telemetry import current_traceparent
 
 
 class Debouncer:
@@ -63,7 +66,11 @@ class Debouncer:
 
 
 class ChannelSource:
-    """A source that a program feeds: ``processes.send("default/web", "exited with 1")``."""
+    """A source that a program feeds: ``processes.send("default/web", "exited with 1")``.
+
+    A plan's sources and its reconciler are made once and serve every term in which this program leads: a subclass that
+    keeps something of the world outside resets it at the beginning of `run`, before it calls ``super().run``.
+    """
 
     def __init__(self, name: str, *, debounce: float = 0.0) -> None:
         if not name:
@@ -76,11 +83,7 @@ class ChannelSource:
 
     def send(self, target: Target, note: str = "") -> None:
         """Let an object be reconciled; ``note`` says why. From the loop's own thread, see `send_threadsafe`."""
-        self._events += 1
-        self._debouncer.put(
-            as_request(target), Cause(what="external", note=f"{self.name}: {note}" if note else self.name)
-        )
-        self._news.set()
+        self._put(as_request(target), note, current_traceparent())
 
     def send_threadsafe(self, target: Target, note: str = "") -> None:
         """The same from any thread, once the controller runs."""
@@ -88,7 +91,14 @@ class ChannelSource:
             raise RuntimeError(
                 f"channel source {self.name}: its controller does not run yet; send from the loop's thread"
             )
-        self._loop.call_soon_threadsafe(self.send, target, note)
+        # Read here: the span of the other thread is not under way in the loop's.
+        self._loop.call_soon_threadsafe(self._put, as_request(target), note, current_traceparent())
+
+    def _put(self, request: Request, note: str, trace: str) -> None:
+        self._events += 1
+        cause = Cause(what="external", note=f"{self.name}: {note}" if note else self.name, trace=trace)
+        self._debouncer.put(request, cause)
+        self._news.set()
 
     async def run(self, emit: Emit, started: Callable[[], None]) -> None:
         """Emit until cancelled."""

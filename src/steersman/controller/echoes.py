@@ -4,8 +4,8 @@ Guarantees
 - A cause is taken for an echo only if it is a frame of its own on an unbroken watch and shows exactly the resource
   version that a reconcile of the *same request* wrote. Everything else is news: initial lists, relists, coalesced and
   resync deliveries, deletions, writes of others, and writes whose outcome is unknown.
-- A write counts only if its answer holds nothing but what the reconcile could read before plus what it sent (see
-  `explains`): the answer to a write that changed nothing shows the work of somebody else.
+- A write counts only if it is certain (see `Write`), that is if its answer holds nothing but what the reconcile could read
+  before plus what it sent: the answer to a write that changed nothing shows the work of somebody else.
 - A write to the reconciled object itself, other than to its status, is news too: people return after adding a
   finalizer and expect to be called again.
 - The event of a write often comes before its answer. So a cause that comes while its request runs is *held* and judged
@@ -70,7 +70,7 @@ class Echoes:
         """Say what a cause is; one that is held comes back from `end` if it was news."""
         if not self._can_be_echo(cause):
             return "news"
-        if self._recall(request, cause, now):
+        if self._memory and self._recall(request, cause, now):
             self.suppressed += 1
             return "echo"
         run = self._runs.get(request)

@@ -83,7 +83,7 @@ class ObjectEvent:
 
     @property
     def states(self) -> tuple[View[Any], ...]:
-        """The old and the new state, those there are."""
+        """Every state that the event tells of: the old and the new one, and those that were passed between."""
         return tuple(view for view in (self.old, self.new) if view is not None)
 
     def cause(self) -> Cause:
@@ -98,3 +98,42 @@ class ObjectEvent:
             resource_version=latest.resource_version,
             unbroken=self.unbroken,
         )
+
+
+class MergedEvent(ObjectEvent):
+    """Several events of one object: the mapper is asked about every state of which nobody was told.
+
+    Also about those between the first and the last: whoever read the object in one of them, for a reason of his own,
+    must hear that it is so no longer.
+    """
+
+    __slots__ = ("_between", "_cause")
+
+    def __init__(
+        self,
+        event: Event,
+        *,
+        old: View[Any] | None = None,
+        new: View[Any] | None = None,
+        between: tuple[View[Any], ...],
+        initial: bool = False,
+        resync: bool = False,
+        cause: Cause | None = None,
+    ) -> None:
+        # It stands for no single frame of a watch, so it is not unbroken.
+        super().__init__(event, old=old, new=new, initial=initial, resync=resync)
+        self._between = between
+        self._cause = cause
+
+    def __repr__(self) -> str:
+        return f"<{self.cause()}>"
+
+    @property
+    def states(self) -> tuple[View[Any], ...]:
+        """All of them; the old one first, the new one last."""
+        old, new = self.old, self.new
+        return (*((old,) if old is not None else ()), *self._between, *((new,) if new is not None else ()))
+
+    def cause(self) -> Cause:
+        """The reason that people are told: what happened to the object last."""
+        return self._cause or super().cause()

@@ -1,7 +1,9 @@
 """From an object that changed to the objects to reconcile.
 
 Guarantees
-- A mapper is asked about the old *and* the new state: who was let go of and who was taken on both hear of it.
+- A mapper is asked about the old *and* the new state, and about those between: who was let go of and who was taken on
+  both hear of it.
+- A mapper for another kind than the one that is watched is an error for a type checker.
 - It may answer with keys in any namespace.
 - Owners are found by group and kind, in whatever version the reference is written.
 - A chain of owners is followed by uid, also when a link in the middle was deleted a moment ago.
@@ -11,18 +13,29 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeAlias, cast
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload
 
 from steersman.controller.causes import Request
 from steersman.controller.events import KindLike, ObjectEvent, View
-from steersman.objects import GroupKind, GroupVersionKind, Key, Kind, Object, OwnerReference
+from steersman.objects import (
+    GroupKind,
+    GroupVersionKind,
+    Key,
+    Kind,
+    Object,
+    OwnerReference,
+    Selector,
+    Unstructured,
+)
+
+T = TypeVar("T")
+ObjectT = TypeVar("ObjectT", bound=Object)
 
 #: What a mapper may answer with.
 Target: TypeAlias = Request | Key | str
-#: A mapper of your own: ``def sites_using(secret: View[Secret]) -> list[Key]``. With a second parameter it also gets
-#: the `Stores` of the kinds that the controller watches.
-MapFunction: TypeAlias = Callable[..., Iterable[Target]]
+#: How labels are asked for: ``"app=web,tier!=cache"``, ``{"app": "web"}`` or a selector.
+Labels: TypeAlias = Selector | str | dict[str, str]
 
 #: Deleted links that are remembered, so that what they owned still finds the way up.
 _VANISHED_LIMIT = 4096
@@ -31,13 +44,50 @@ _VANISHED_LIMIT = 4096
 class Stores(Protocol):
     """What mappers may look up: the kinds that the controller watches."""
 
+    @overload
+    def get(self, kind: type[ObjectT], key: Key) -> View[ObjectT] | None: ...
+    @overload
+    def get(self, kind: Kind, key: Key) -> View[Unstructured] | None: ...
+
     def get(self, kind: KindLike, key: Key) -> View[Any] | None:
         """The object as last seen, or None."""
         ...
 
-    def by_index(self, kind: KindLike, name: str, value: Any) -> Iterable[View[Any]]:
-        """The objects that a declared index has under a value."""
+    @overload
+    def list(
+        self, kind: type[ObjectT], *, namespace: str = ..., labels: Labels | None = ...
+    ) -> Iterable[View[ObjectT]]: ...
+    @overload
+    def list(
+        self, kind: Kind, *, namespace: str = ..., labels: Labels | None = ...
+    ) -> Iterable[View[Unstructured]]: ...
+
+    def list(self, kind: KindLike, *, namespace: str = "", labels: Labels | None = None) -> Iterable[View[Any]]:
+        """The objects of one namespace, or of all, whose labels match."""
         ...
+
+    @overload
+    def by_index(self, kind: type[ObjectT], name: str, value: Hashable) -> Iterable[View[ObjectT]]: ...
+    @overload
+    def by_index(self, kind: Kind, name: str, value: Hashable) -> Iterable[View[Unstructured]]: ...
+
+    def by_index(self, kind: KindLike, name: str, value: Hashable) -> Iterable[View[Any]]:
+        """The objects that a declared index (see `Manager.index`) has under a value."""
+        ...
+
+    @overload
+    def owned_by(self, kind: type[ObjectT], owner: View[Any] | str) -> Iterable[View[ObjectT]]: ...
+    @overload
+    def owned_by(self, kind: Kind, owner: View[Any] | str) -> Iterable[View[Unstructured]]: ...
+
+    def owned_by(self, kind: KindLike, owner: View[Any] | str) -> Iterable[View[Any]]:
+        """The objects that name an object, or its uid, among their owners."""
+        ...
+
+
+#: A mapper of your own: ``def sites_using(secret: View[Secret]) -> list[Key]``. With a second parameter it also gets
+#: the `Stores` of the kinds that the controller watches.
+MapFunction: TypeAlias = Callable[[View[T]], Iterable[Target]] | Callable[[View[T], Stores], Iterable[Target]]
 
 
 class Mapper(Protocol):
@@ -52,10 +102,17 @@ class _NoStores:
     def get(self, kind: KindLike, key: Key) -> View[Any] | None:
         raise LookupError(f"{kind_name(kind)} {key} cannot be looked up: this source was made without stores")
 
-    def by_index(self, kind: KindLike, name: str, value: Any) -> Iterable[View[Any]]:
+    def list(self, kind: KindLike, *, namespace: str = "", labels: Labels | None = None) -> Iterable[View[Any]]:
+        del namespace, labels
+        raise LookupError(f"{kind_name(kind)} cannot be looked up: this source was made without stores")
+
+    def by_index(self, kind: KindLike, name: str, value: Hashable) -> Iterable[View[Any]]:
         raise LookupError(
             f"{kind_name(kind)} by {name}={value} cannot be looked up: this source was made without stores"
         )
+
+    def owned_by(self, kind: KindLike, owner: View[Any] | str) -> Iterable[View[Any]]:
+        raise LookupError(f"{kind_name(kind)} of {owner} cannot be looked up: this source was made without stores")
 
 
 #: For sources whose mappers look up nothing.
@@ -96,7 +153,7 @@ class Owners:
         self._vanished: OrderedDict[str, tuple[str, list[OwnerReference]]] = OrderedDict()
 
     def requests(self, event: ObjectEvent, stores: Stores) -> Iterable[Request]:
-        """The owners of both states."""
+        """The owners in every state."""
         found: dict[Request, None] = {}
         for view in event.states:
             references = view.metadata.owner_references or []
@@ -142,14 +199,14 @@ class Owners:
 
 
 class Function:
-    """A mapper of the user's own, asked about both states."""
+    """A mapper of the user's own, asked about every state."""
 
-    def __init__(self, function: MapFunction, *, wants_stores: bool) -> None:
+    def __init__(self, function: Callable[..., Iterable[Target]], *, wants_stores: bool) -> None:
         self._function = function
         self._wants_stores = wants_stores
 
     def requests(self, event: ObjectEvent, stores: Stores) -> Iterable[Request]:
-        """What the function says of the old and of the new state."""
+        """What the function says of each state, the old one first."""
         found: dict[Request, None] = {}
         for view in event.states:
             targets = self._function(view, stores) if self._wants_stores else self._function(view)
@@ -183,7 +240,7 @@ def function_mapper(function: object, where: str) -> Function:
         raise TypeError(
             f"{where}: map={function!r} is no function; write def keys_of(view) -> list[Key] and map=keys_of"
         )
-    checked = cast("MapFunction", function)
+    checked = cast("Callable[..., Iterable[Target]]", function)
     name = getattr(function, "__name__", type(function).__name__)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         raise TypeError(

@@ -19,16 +19,29 @@ class Requeue(msgspec.Struct, frozen=True):
     """Look again soon; each in a row waits longer, as failures do."""
 
 
+#: The shortest time between two runs that `RequeueAfter` can ask for, in seconds.
+SOONEST = 0.01
+
+
 class RequeueAfter(msgspec.Struct, frozen=True):
-    """Look again after so many seconds, or earlier if something happens."""
+    """Look again after so many seconds, or earlier if something happens.
+
+    0 and less, such as the time left until a moment that has passed, mean as soon as possible: after `SOONEST`. Each in a
+    row waits no longer than asked for, so whoever waits for something that may take long returns `Requeue`.
+    """
 
     seconds: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.seconds) and self.seconds > 0):
+        if not math.isfinite(self.seconds):
             raise ValueError(
-                f"RequeueAfter needs a finite number of seconds above 0, got {self.seconds}; to run again at once use Requeue()"
+                f"RequeueAfter needs a number of seconds, got {self.seconds}; to wait for a change alone return Done()"
             )
+
+    @property
+    def delay(self) -> float:
+        """The seconds that it stands for: never so few that the controller would run hot."""
+        return max(float(self.seconds), SOONEST)
 
 
 Outcome: TypeAlias = Done | Requeue | RequeueAfter

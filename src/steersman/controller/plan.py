@@ -76,6 +76,7 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
             primary=self.primary.gvk(),
             watched=self._watched(),
             on_record=on_record,
+            traces=kinds.traces,
         )
 
     def _watched(self) -> list[GroupVersionKind]:

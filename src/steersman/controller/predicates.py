@@ -3,6 +3,7 @@
 Guarantees
 - A predicate sees the states of the watch, never one's own pending writes, and decodes nothing it does not ask for.
 - Predicates combine with ``&``, ``|`` and ``~``; the right side is not asked when the left one decides.
+- Where several changes reach us as one, the states between count too: a label that was there for a moment did change.
 - An object that appears or vanishes passes every predicate of change: something was not there before, or is not now.
 """
 
@@ -54,7 +55,10 @@ class Predicate:
 
 def _changed(part: Callable[[View[Any]], object], words: str) -> Predicate:
     def ask(event: ObjectEvent) -> bool:
-        return event.old is None or event.new is None or part(event.old) != part(event.new)
+        if event.old is None or event.new is None:
+            return True
+        first, *others = (part(view) for view in event.states)
+        return any(other != first for other in others)
 
     return Predicate(ask, words)
 

@@ -57,11 +57,14 @@ class Queue:
         self._state.done(request, now=_now())
         self._wake()
 
-    def retry(self, request: Request, cause: Cause = _RETRY, *, at_least: float = 0.0) -> float:
-        """Let the request run again after its backoff, which grows with every call; return the seconds."""
+    def retry(self, request: Request, cause: Cause = _RETRY, *, at_least: float = 0.0, failed: bool = True) -> float:
+        """Let the request run again after its backoff, which grows with every call; return the seconds.
+
+        ``failed`` is false if the run itself asked for it.
+        """
         if self._closed:
             return 0.0
-        delay = self._state.retry(request, cause, now=_now(), rng=randomness(), at_least=at_least)
+        delay = self._state.retry(request, cause, now=_now(), rng=randomness(), at_least=at_least, failed=failed)
         self._wake()
         return delay
 
@@ -115,10 +118,10 @@ class Queue:
 
     def _wake(self) -> None:
         """Call as many waiters as there are requests ready, and wait for the next time."""
-        if self._closed:
+        if self._closed or not self._waiters:
+            # Nobody to call: whoever comes next looks for himself, and sets the timer if he has to wait.
             return
-        if self._waiters:
-            self._state.advance(_now())
+        self._state.advance(_now())
         for _ in range(min(self._state.ready, len(self._waiters))):
             _call(self._waiters.popleft())
         self._set_timer()

@@ -9,7 +9,8 @@ Invariants
 5. Nothing is dropped: after an add there is a take of that request with the cause, once its time has come.
 6. After `retry` the request waits for its backoff. Another add shortens the wait to no less than the smaller of that
    backoff and ``hold`` seconds, so that a failing request never runs hot, whatever events come in.
-7. The number of things held is bounded by the number of different requests.
+7. A retry is taken with the causes of the run before it, so what began it is known however often it is tried.
+8. The number of things held is bounded by the number of different requests.
 
 The order among ready requests is that of `FairLine`. Time and chance are passed in; time must not run backwards.
 """
@@ -74,7 +75,7 @@ class QueueStatistics(msgspec.Struct, frozen=True, kw_only=True):
     running: int
     #: Ready requests by priority, the highest first.
     by_priority: dict[int, int]
-    #: Requests in backoff after a failure.
+    #: Requests in backoff after a failure; not those that asked to run again.
     failing: int
     adds: int
     takes: int
@@ -83,15 +84,34 @@ class QueueStatistics(msgspec.Struct, frozen=True, kw_only=True):
     oldest: tuple[tuple[Request, float], ...]
     #: Running for the longest time, and how many seconds.
     longest_running: tuple[tuple[Request, float], ...]
+    #: For how many seconds all that run have been running, added up.
+    unfinished: float = 0.0
+    #: Requests in backoff because they asked to run again.
+    requeued: int = 0
+
+
+class _Backoff:
+    """What is known of a request that is tried again."""
+
+    __slots__ = ("delays", "failures", "hold")
+
+    def __init__(self, delays: Backoff) -> None:
+        self.delays = delays
+        #: Before this time nothing makes it run.
+        self.hold = 0.0
+        #: Failures in a row; a run that only asked to run again is none.
+        self.failures = 0
 
 
 class _Entry:
     """What is known of one request that waits or runs."""
 
-    __slots__ = ("causes", "delayed", "due", "priority", "ready_at", "running_priority", "started")
+    __slots__ = ("causes", "delayed", "due", "priority", "ready_at", "running_priority", "started", "taken")
 
     def __init__(self) -> None:
         self.causes: Causes = NO_CAUSES
+        #: Why the present run happens.
+        self.taken: Causes = NO_CAUSES
         #: When it may run next; None if nothing was added since it was taken.
         self.due: float | None = None
         #: Whether it waits for that time.
@@ -115,8 +135,8 @@ class QueueState:
         self._sequence = 0
         self._delayed = 0
         self._running = 0
-        #: Requests that failed: their delays, and before which time nothing makes them run.
-        self._failing: dict[Request, tuple[Backoff, float]] = {}
+        #: Requests that failed, or asked to run again, and did not end well since.
+        self._backoffs: dict[Request, _Backoff] = {}
         self._adds = self._takes = self._retries = 0
 
     def add(self, request: Request, cause: Cause, *, now: float, priority: int = 0, after: float = 0.0) -> None:
@@ -132,8 +152,8 @@ class QueueState:
         entry.causes = entry.causes.plus(cause)
         entry.priority = max(entry.priority, priority)
         due = now + after
-        if (failing := self._failing.get(request)) is not None:
-            due = max(due, failing[1])
+        if (backoff := self._backoffs.get(request)) is not None:
+            due = max(due, backoff.hold)
         if entry.started is not None:
             entry.due = due if entry.due is None else min(entry.due, due)
         elif request in self._line:
@@ -161,6 +181,7 @@ class QueueState:
         entry = self._entries[request]
         taken = Taken(request, entry.causes, now - entry.ready_at, entry.priority)
         entry.running_priority = entry.priority
+        entry.taken = entry.causes
         entry.causes, entry.due, entry.priority = NO_CAUSES, None, -PRIORITY_LIMIT
         entry.started = now
         self._running += 1
@@ -172,38 +193,48 @@ class QueueState:
         entry = self._entries.get(request)
         if entry is None or entry.started is None:
             raise ValueError(f"{request} is not running, so it cannot be done; call done once for every take")
-        entry.started = None
+        entry.started, entry.taken = None, NO_CAUSES
         self._running -= 1
         if entry.due is None:
             del self._entries[request]
         else:
             self._schedule(request, entry, entry.due, now)
 
-    def retry(self, request: Request, cause: Cause, *, now: float, rng: Random, at_least: float = 0.0) -> float:
-        """Let the request run again after its backoff, which grows; return the seconds."""
+    def retry(
+        self, request: Request, cause: Cause, *, now: float, rng: Random, at_least: float = 0.0, failed: bool = True
+    ) -> float:
+        """Let the request run again after its backoff, which grows; return the seconds.
+
+        The causes of the present run go on to the next. ``failed`` is false if the run itself asked for it.
+        """
         self._retries += 1
-        backoff = self._failing[request][0] if request in self._failing else self.options.backoff()
-        delay = max(backoff.next_delay(rng), at_least)
-        self._failing[request] = (backoff, now + min(delay, self.options.hold))
+        backoff = self._backoffs.get(request)
+        if backoff is None:
+            backoff = self._backoffs[request] = _Backoff(self.options.backoff())
+        backoff.failures = backoff.failures + 1 if failed else 0
+        delay = max(backoff.delays.next_delay(rng), at_least)
+        backoff.hold = now + min(delay, self.options.hold)
         entry = self._entries.get(request)
         if entry is not None and entry.started is not None:
             priority = entry.running_priority
             if entry.due is not None:
                 # What came during the run may end the backoff early, but not before the hold is over.
-                entry.due = max(entry.due, self._failing[request][1])
+                entry.due = max(entry.due, backoff.hold)
+            came, entry.causes = entry.causes, entry.taken.carried()
+            self.add(request, cause, now=now, priority=priority, after=delay)
+            entry.causes = entry.causes.joined(came)
         else:
-            priority = 0
-        self.add(request, cause, now=now, priority=priority, after=delay)
+            self.add(request, cause, now=now, after=delay)
         return delay
 
     def forget(self, request: Request) -> None:
         """The request succeeded: its next failure backs off from the start."""
-        self._failing.pop(request, None)
+        self._backoffs.pop(request, None)
 
     def failures(self, request: Request) -> int:
         """How often the request failed in a row."""
-        failing = self._failing.get(request)
-        return failing[0].attempts if failing else 0
+        backoff = self._backoffs.get(request)
+        return backoff.failures if backoff else 0
 
     def is_running(self, request: Request) -> bool:
         """Whether the request was taken and is not done."""
@@ -231,17 +262,20 @@ class QueueState:
         """Count, and name those that wait and run for the longest time."""
         waiting = [(request, now - self._entries[request].ready_at) for request in self._line.waiting()]
         running = [(request, now - e.started) for request, e in self._entries.items() if e.started is not None]
+        failing = sum(1 for backoff in self._backoffs.values() if backoff.failures)
         return QueueStatistics(
             ready=len(self._line),
             delayed=self._delayed,
             running=self._running,
             by_priority=self._line.depths(),
-            failing=len(self._failing),
+            failing=failing,
+            requeued=len(self._backoffs) - failing,
             adds=self._adds,
             takes=self._takes,
             retries=self._retries,
             oldest=tuple(heapq.nlargest(longest, waiting, key=_seconds)),
             longest_running=tuple(heapq.nlargest(longest, running, key=_seconds)),
+            unfinished=sum(seconds for _, seconds in running),
         )
 
     def _schedule(self, request: Request, entry: _Entry, due: float, now: float) -> None:

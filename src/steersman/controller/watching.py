@@ -7,23 +7,33 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, assert_never
 
 from steersman.cache import Appeared, Cache, Changed, Informer, Notification, Vanished
+from steersman.cache.reader import as_selector
 from steersman.client import Client
-from steersman.controller.events import KindLike, ObjectEvent, View
-from steersman.controller.mappers import kind_name
+from steersman.controller.applies import Applies
+from steersman.controller.events import KindLike, MergedEvent, ObjectEvent, View
+from steersman.controller.mappers import Labels, kind_name
 from steersman.controller.reconcile_client import ReconcileClient
 from steersman.controller.sources import Registration
+from steersman.controller.traces import traces_of
 from steersman.controller.write_log import Write, WriteLog
 from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
 
 
 def event_of(notification: Notification) -> ObjectEvent:
     """What an informer tells, as predicates and mappers see it."""
+    between = notification.passed
     match notification:
+        case Appeared(new) if between:
+            return MergedEvent("appeared", new=new, between=between, initial=notification.initial)
+        case Changed(old, new) if between:
+            return MergedEvent("changed", old=old, new=new, between=between)
+        case Vanished(last) if between:
+            return MergedEvent("vanished", old=last, between=between)
         case Appeared(new):
             return ObjectEvent("appeared", new=new, initial=notification.initial, unbroken=notification.unbroken)
         case Changed(old, new):
@@ -41,6 +51,10 @@ class CachedKinds:
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self._informers: dict[GroupVersionKind, Informer[Any]] = {}
+        #: What needs not be applied again.
+        self.applies = Applies(self._informers.get)
+        #: Who wrote what, for spans.
+        self.traces = traces_of(cache)
 
     def watched(self, kind: KindLike, *, resync: float | None = None) -> CachedKind:
         """A kind to listen to."""
@@ -66,10 +80,22 @@ class CachedKinds:
         stored = informer.store.get(key)
         return informer.view(stored) if stored else None
 
-    def by_index(self, kind: KindLike, name: str, value: Any) -> Iterable[View[Any]]:
+    def list(self, kind: KindLike, *, namespace: str = "", labels: Labels | None = None) -> Iterable[View[Any]]:
+        """The objects of a watched kind in one namespace, or in all, whose labels match."""
+        informer = self._informer(kind)
+        found = informer.store.list(namespace=namespace, labels=as_selector(labels))
+        return [informer.view(stored) for stored in found]
+
+    def by_index(self, kind: KindLike, name: str, value: Hashable) -> Iterable[View[Any]]:
         """The objects of a watched kind that a declared index has under a value."""
         informer = self._informer(kind)
         return [informer.view(stored) for stored in informer.store.by_index(name, value)]
+
+    def owned_by(self, kind: KindLike, owner: View[Any] | str) -> Iterable[View[Any]]:
+        """The objects of a watched kind that name an object, or its uid, among their owners."""
+        informer = self._informer(kind)
+        uid = owner if isinstance(owner, str) else owner.uid
+        return [informer.view(stored) for stored in informer.store.by_owner(uid)]
 
     def _informer(self, kind: KindLike) -> Informer[Any]:
         informer = self._informers.get(kind.gvk())
@@ -84,10 +110,12 @@ class CachedKinds:
 
     def client_for(self, client: Client) -> Callable[[WriteLog], ReconcileClient]:
         """Make clients that read from the cache and record what they write, in it and in the reconcile's log."""
-        reads, recorder = self._cache.reader(), CacheRecorder(self._cache)
+        reads, recorder, traces = self._cache.reader(), CacheRecorder(self._cache), self.traces
 
         def make(log: WriteLog) -> ReconcileClient:
-            return ReconcileClient(client, (recorder, log), reads=reads, before=self.before)
+            return ReconcileClient(
+                client, (recorder, log, traces), reads=reads, before=self.before, intents=self.applies
+            )
 
         return make
 
@@ -128,13 +156,16 @@ class CacheRecorder:
         self._cache.record_delete(_kind(kind), key, uid)
 
     def touched(self, kind: GroupVersionKind, key: Key | None) -> None:
-        """Ask the server at the next read. Of many objects at once nobody knows which."""
+        """Ask the server at the next read. Nobody knows the key of what was created under a generated name."""
         if key is not None and key.name:
             self._cache.record_unknown(_kind(kind), key)
 
     def unknown(self, kind: GroupVersionKind, key: Key | None) -> None:
-        """Ask the server at the next read."""
-        self.touched(kind, key)
+        """Ask the server at the next read; without a key, of everything."""
+        if key is None:
+            self._cache.record_unknown(_kind(kind), None)
+        else:
+            self.touched(kind, key)
 
 
 def _kind(kind: GroupVersionKind) -> Kind:

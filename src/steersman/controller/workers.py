@@ -3,9 +3,11 @@
 Guarantees
 - Reconciling begins when every source has told what was there at the start, never earlier.
 - One request is reconciled by one worker at a time; a cause that comes meanwhile leads to one more run.
-- A failure, a crash and a timeout are those of one request: it is logged, backs off, and nobody else notices.
+- A failure, a crash and a timeout are those of one request: it is logged, backs off, and nobody else notices. The log has
+  the traceback once; while a request fails in the same words again, a line and a number.
 - A conflict is no error: it is tried again quietly, and becomes an error when it happens again and again.
 - An echo of the request's own write makes no run (see `steersman.controller.echoes`).
+- Where somebody traces, every run is a span, parent of the requests it makes and linked to the spans that caused it.
 - `stop` lets what runs end and starts nothing more; cancelling `run` ends at once.
 """
 
@@ -27,10 +29,12 @@ from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter
 from steersman.controller.queue import Queue, QueueClosed
 from steersman.controller.queue_state import QueueOptions, Taken
 from steersman.controller.reconcile_client import ReconcileClient
-from steersman.controller.records import ControllerStatistics, KeyRecord, Label, Records
+from steersman.controller.records import FAILED, ControllerStatistics, KeyRecord, Label, Place, Records
 from steersman.controller.sources import Source
+from steersman.controller.traces import WriteTraces, begin_reconcile
 from steersman.controller.write_log import WriteLog
 from steersman.objects import GroupVersionKind
+from steersman.telemetry import Span
 
 _log = logging.getLogger("steersman.controller")
 
@@ -75,19 +79,27 @@ class Controller:
         primary: GroupVersionKind | None = None,
         watched: Iterable[GroupVersionKind] | None = None,
         on_record: Callable[[KeyRecord], None] | None = None,
+        traces: WriteTraces | None = None,
     ) -> None:
         self.name = name
         self.options = options or ControllerOptions()
         self.primary = primary
+        #: The kinds that it listens to or looks up; None if nobody said.
+        self.watched = None if watched is None else frozenset(watched)
         self._sources = tuple(sources)
         self._reconciler = reconciler
         self._client = client
         #: Is told of every run: for metrics and traces. It must not wait.
         self._on_record = on_record
+        self._traces = traces
         self._queue = Queue(self.options.queue)
-        self._echoes = Echoes(primary, None if watched is None else frozenset(watched))
+        self._echoes = Echoes(primary, self.watched)
         self._records = Records()
         self._log = _log.getChild(name)
+        self._since = now()
+        # Of a run only the number is new: a uid for each would cost more than all else that is said of it.
+        self._id = new_uid()[:13]
+        self._runs = 0
         self._waiting_for: dict[str, None] = {}
         #: All sources have started, or there is nothing to wait for any more.
         self._go = asyncio.Event()
@@ -129,7 +141,10 @@ class Controller:
         return self._working and not self._queue.closed
 
     def statistics(self, *, keys: int = 100) -> ControllerStatistics:
-        """All that a page about this controller shows; the last runs of so many keys."""
+        """All that a page about this controller shows.
+
+        ``keys``: the last runs of so many keys, and of all that fail, up to a bound; none at all if 0.
+        """
         return ControllerStatistics(
             name=self.name,
             concurrency=self.options.concurrency,
@@ -141,7 +156,9 @@ class Controller:
             busy_seconds=self._records.busy_seconds,
             queue=self._queue.statistics(),
             sources=tuple(source.statistics() for source in self._sources),
-            keys=tuple(self._with_next_run(record) for record in self._records.newest()[:keys]),
+            keys=tuple(self._with_next_run(record) for record in self._records.newest(keys)),
+            since=self._since,
+            kind=str(self.primary) if self.primary is not None else "",
         )
 
     def explain(self, request: Request) -> KeyRecord | None:
@@ -149,10 +166,17 @@ class Controller:
         record = self._records.get(request)
         return self._with_next_run(record) if record else None
 
+    def place(self, request: Request) -> Place:
+        """Where the queue has a request, and when it runs."""
+        if self._queue.is_running(request):
+            return Place("running", 0.0)
+        due = self._queue.due_in(request)
+        if due is None:
+            return Place("idle", None)
+        return Place("delayed", due) if due > 0 else Place("ready", 0.0)
+
     def _with_next_run(self, record: KeyRecord) -> KeyRecord:
-        running = self._queue.is_running(record.request)
-        next_run = 0.0 if running else self._queue.due_in(record.request)
-        return msgspec.structs.replace(record, next_run=next_run)
+        return msgspec.structs.replace(record, next_run=self.place(record.request).next_run)
 
     # what comes in
 
@@ -211,38 +235,49 @@ class Controller:
 
     async def _reconcile(self, taken: Taken) -> None:
         request, began = taken.request, _time()
-        log, reconcile_id = WriteLog(), new_uid()
-        logger = ReconcileLogger(
-            self._log,
-            {
-                "controller": self.name,
-                "reconcile_id": reconcile_id,
-                "key": str(request),
-                "causes": taken.causes,
-            },
-        )
-        self._echoes.begin(request, log)
+        self._runs += 1
+        log, reconcile_id = WriteLog(), f"{self._id}-{self._runs:x}"
+        span = begin_reconcile(self.name, request, reconcile_id, taken.causes, self._traces)
+        fields: dict[str, object] = {
+            "controller": self.name,
+            "reconcile_id": reconcile_id,
+            "key": str(request),
+            "causes": taken.causes,
+        }
+        if span.traceparent:
+            fields["trace"] = span.traceparent
+        logger = ReconcileLogger(self._log, fields)
         try:
-            result = await attempt(self._call(taken, log, logger, reconcile_id), timeout=self.options.timeout)
+            self._echoes.begin(request, log)
+            try:
+                result = await attempt(self._call(taken, log, logger, reconcile_id), timeout=self.options.timeout)
+            finally:
+                for cause, priority in self._echoes.end(request, _time()):
+                    self._queue.add(request, cause, priority=priority)
+            label, words = self._conclude(request, result, logger, span.traceparent)
+            if span.traceparent:
+                _describe(span.span, label, result, log)
         finally:
-            for cause, priority in self._echoes.end(request, _time()):
-                self._queue.add(request, cause, priority=priority)
-        label, words = self._conclude(request, result, logger)
-        seconds = _time() - began
-        logger.debug("%s: %s in %.3f s, %d writes", request, label, seconds, len(log.writes))
+            span.end()
+        seconds, finished = _time() - began, now()
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("%s: %s in %.3f s, %d writes", request, label, seconds, len(log.writes))
         record = self._records.add(
             KeyRecord(
                 request=request,
                 reconcile_id=reconcile_id,
                 causes=taken.causes,
                 result=label,
-                finished=now(),
+                finished=finished,
                 seconds=seconds,
                 waited=taken.waited,
                 writes=len(log.writes) + log.touches,
                 failures=self._queue.failures(request),
                 last_error=words,
-                last_error_at=now() if words else None,
+                last_error_at=finished if words else None,
+                timed_out=isinstance(result, Failed) and result.timed_out,
+                crashed=isinstance(result, Failed) and result.crashed,
+                trace=span.traceparent,
             )
         )
         if self._on_record is not None:
@@ -253,35 +288,38 @@ class Controller:
         context = Context(self._client(log), taken.request, taken.causes, logger, reconcile_id)
         return await self._reconciler.reconcile(context, taken.request)
 
-    def _conclude(self, request: Request, result: Result, logger: ReconcileLogger) -> tuple[Label, str]:
+    def _conclude(self, request: Request, result: Result, logger: ReconcileLogger, trace: str) -> tuple[Label, str]:
         """Say when the request runs again; the label of the result, and the error in words."""
         match result:
             case Finished(outcome):
-                return self._finish(request, outcome), ""
+                return self._finish(request, outcome, trace), ""
             case Conflicted(error):
-                return self._conflict(request, error, logger)
-            case Failed(error):
-                return self._fail(request, result, error, logger)
+                return self._conflict(request, error, logger, trace)
+            case Failed():
+                return self._fail(request, result, logger, trace)
             case _:
                 assert_never(result)
 
-    def _finish(self, request: Request, outcome: Outcome) -> Label:
+    def _finish(self, request: Request, outcome: Outcome, trace: str) -> Label:
         match outcome:
             case Done():
                 self._queue.forget(request)
                 return "success"
             case Requeue():
-                self._queue.retry(request, Cause(what="requeue"))
+                self._queue.retry(request, Cause(what="requeue", trace=trace), failed=False)
                 return "requeue"
-            case RequeueAfter(seconds):
+            case RequeueAfter():
                 self._queue.forget(request)
-                self._queue.add(request, Cause(what="requeue", note=f"after {seconds:g} s"), after=seconds)
+                cause = Cause(what="requeue", note=f"after {outcome.delay:g} s", trace=trace)
+                self._queue.add(request, cause, after=outcome.delay)
                 return "requeue_after"
             case _:
                 assert_never(outcome)
 
-    def _conflict(self, request: Request, error: BaseException, logger: ReconcileLogger) -> tuple[Label, str]:
-        delay = self._queue.retry(request, Cause(what="retry", note="conflict"))
+    def _conflict(
+        self, request: Request, error: BaseException, logger: ReconcileLogger, trace: str
+    ) -> tuple[Label, str]:
+        delay = self._queue.retry(request, Cause(what="retry", note="conflict", trace=trace))
         count = self._queue.failures(request)
         if count <= _QUIET_CONFLICTS:
             logger.debug("%s: conflict, again in %.2f s: %s", request, delay, error)
@@ -289,22 +327,47 @@ class Controller:
         logger.error("%s: conflict %d times in a row, again in %.2f s: %s", request, count, delay, error)
         return "error", _words(error)
 
-    def _fail(
-        self, request: Request, failed: Failed, error: BaseException, logger: ReconcileLogger
-    ) -> tuple[Label, str]:
+    def _fail(self, request: Request, failed: Failed, logger: ReconcileLogger, trace: str) -> tuple[Label, str]:
+        error = failed.error
         words = _words(error)
         self._records.timeouts += failed.timed_out
+        before = self._records.get(request)
+        # Whoever reads the log has seen where it happens.
+        known = before is not None and before.result in FAILED and before.last_error == words
+        where = None if known else error
         if failed.terminal:
             self._queue.forget(request)
-            logger.error("%s: failed for good, waits for a change: %s", request, words, exc_info=error)
+            logger.error("%s: failed for good, waits for a change: %s", request, words, exc_info=where)
             return "terminal_error", words
-        delay = self._queue.retry(request, Cause(what="retry", note=words[:200]), at_least=failed.at_least)
-        logger.error("%s: failed, again in %.2f s: %s", request, delay, words, exc_info=error)
+        cause = Cause(what="retry", note=words[:200], trace=trace)
+        delay = self._queue.retry(request, cause, at_least=failed.at_least)
+        count = self._queue.failures(request)
+        times = f"failed {count} times in a row" if count > 1 else "failed"
+        logger.error("%s: %s, again in %.2f s: %s", request, times, delay, words, exc_info=where)
         return "error", words
 
 
+def _describe(span: Span, label: Label, result: Result, log: WriteLog) -> None:
+    """Say on a span how its run ended."""
+    span.set_attribute("steersman.result", label)
+    span.set_attribute("steersman.writes", len(log.writes) + log.touches)
+    match result:
+        case Finished():
+            pass
+        case Conflicted(error):
+            span.add_event("conflict", {"message": _words(error)})
+        case Failed(error):
+            span.fail(error)
+        case _:
+            assert_never(result)
+
+
 def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:4000]
+    try:
+        text = str(error)
+    except Exception as failure:  # noqa: BLE001 - user code: what it raises need not even be able to say so
+        text = f"(its text cannot be had: {type(failure).__name__})"
+    return f"{type(error).__name__}: {text}"[:4000]
 
 
 def _time() -> float:

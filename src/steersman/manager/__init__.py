@@ -1,4 +1,4 @@
-"""Controllers as one program: caches, leadership, start and stop. Health, metrics and a debug page are still to come.
+"""Controllers as one program: caches, leadership, start and stop, health, metrics and a debug page.
 
 Guarantees:
 
@@ -6,11 +6,37 @@ Guarantees:
   the same process.
 - A term's lease is released only after its work has ended; a successor then starts at once, with fresh caches.
 - Ordered start and stop, with drain; a controller that fails takes the program down with its error.
+- Controllers can be added and removed while the program runs.
+- What a program does can be seen: named checks for the kubelet, metrics under the names that dashboards know, and a page
+  for the person on call, which is shown to nobody else.
 - One `async with` owns every task.
 """
 
+from steersman.manager.endpoints import Endpoints
 from steersman.manager.fence import NotLeading
+from steersman.manager.health import Check, Checks
 from steersman.manager.leader import Campaign, LeaderElection, Term
 from steersman.manager.manager import Manager
+from steersman.manager.statistics import (
+    BlockedLoop,
+    CheckResult,
+    Explanation,
+    LeaderStatistics,
+    ManagerStatistics,
+)
 
-__all__ = ["Campaign", "LeaderElection", "Manager", "NotLeading", "Term"]
+__all__ = [
+    "BlockedLoop",
+    "Campaign",
+    "Check",
+    "CheckResult",
+    "Checks",
+    "Endpoints",
+    "Explanation",
+    "LeaderElection",
+    "LeaderStatistics",
+    "Manager",
+    "ManagerStatistics",
+    "NotLeading",
+    "Term",
+]

@@ -6,7 +6,9 @@ Guarantees
 - Leadership that was lost can be won again, in the same process, as a new `Term`; never before the work of the last term
   has ended.
 - Leaving a term, or the campaign, releases the lease after the last write is answered; a successor that watches starts at
-  once.
+  once. If a write ended without an answer, the lease is left to run out: what may still happen happens before the next
+  leader's time.
+- A leader that sees another name on its Lease, or no Lease, renews at once, and so learns at once that it is deposed.
 - An API server that is slow, down or unwilling ends a term in time, but never the campaign.
 """
 
@@ -346,13 +348,17 @@ class Campaign:
     def _interruption(self) -> Observation | None:
         phase = self._state.phase
         if phase in {Phase.LEADER, Phase.DEPOSED} and self._term is not None and self._term._left.is_set():  # noqa: SLF001
-            return Stopped() if self._stopping else Left()
+            settled = self._term._fence.settled(self._rules.lease)  # noqa: SLF001
+            return Stopped(settled=settled) if self._stopping else Left(settled=settled)
         if self._stopping and not self._state.stopping:
             return Stopped()
         if phase is Phase.CANDIDATE:
             seen = self._lease.take_news()
             if seen is not None:
                 return Found(seen) if isinstance(seen, LeaseRecord) else Woke()
+        if phase is Phase.LEADER and self._lease.take_doubt(self._rules.identity):
+            # a renewal now tells whether we still lead
+            return Woke()
         return None
 
     async def _follow(self) -> None:
@@ -415,6 +421,16 @@ class _StoredLease:
             return True if gone else None
         return None if self._read is not None and _older(news, self._read) else self._keep(news)
 
+    def take_doubt(self, identity: str) -> bool:
+        """Whether the watch showed, since this was last asked, that the Lease is gone or says somebody else's name."""
+        news, gone = self._news, self._gone
+        self.forget_news()
+        if news is None or self._read is None:
+            return gone
+        # an older state, or one that cannot be told from it, is no reason for doubt
+        holder = (news.spec.holder_identity if news.spec is not None else None) or ""
+        return holder != identity and _comparable(news, self._read) and not _older(news, self._read)
+
     def _keep(self, lease: Lease) -> LeaseRecord:
         self._read = lease
         spec = lease.spec or LeaseSpec()
@@ -430,8 +446,15 @@ class _StoredLease:
 
 def _older(lease: Lease, than: Lease) -> bool:
     """Whether a watch shows what a read has overtaken; versions that are no numbers cannot be compared."""
-    one, other = lease.metadata.resource_version or "", than.metadata.resource_version or ""
-    return one.isdecimal() and other.isdecimal() and int(one) <= int(other)
+    return _comparable(lease, than) and _version(lease) <= _version(than)
+
+
+def _comparable(*leases: Lease) -> bool:
+    return all((lease.metadata.resource_version or "").isdecimal() for lease in leases)
+
+
+def _version(lease: Lease) -> int:
+    return int(lease.metadata.resource_version or "")
 
 
 def _filled(spec: LeaseSpec, record: LeaseRecord) -> LeaseSpec:

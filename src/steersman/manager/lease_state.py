@@ -6,7 +6,8 @@ Guarantees, whatever is delayed, lost, repeated or answered late, and however lo
   holder asked for, on its own clock. Clocks are never compared; they need only run at about the same speed: the
   fastest less than `lease / renew` times as fast as the slowest.
 - A term that is over stays over. Leading again is a new term, begun by a new write.
-- The lease is released only after the term was left, and only while it is certainly ours.
+- The lease is released only after the term was left, only while it is certainly ours, and not while a write of the term
+  has no answer.
 - A write goes against the version that was read, so of several that are under way at most one happens.
 
 Out of reach: somebody deletes a Lease that is held, and a candidate that never saw it creates a new one at once.
@@ -104,9 +105,15 @@ class Woke(msgspec.Struct, frozen=True):
 class Left(msgspec.Struct, frozen=True):
     """All work of the term has ended."""
 
+    #: Every write of the term was answered: nothing of it can happen later.
+    settled: bool = True
+
 
 class Stopped(msgspec.Struct, frozen=True):
     """The candidate wants no more terms, and works in none."""
+
+    #: As of a term that was left.
+    settled: bool = True
 
 
 Observation: TypeAlias = Found | Absent | Written | Refused | Failed | Woke | Left | Stopped
@@ -268,8 +275,7 @@ def _leader(state: State, observation: Observation, now: Moment) -> tuple[State,
     assert state.deadline is not None
     rules = state.rules
     if isinstance(observation, Stopped | Left):
-        until = min(state.deadline, now.elapsed + 2 * rules.retry)
-        return _release(_set(state, phase=Phase.RELEASING, release_until=until, deadline=None), now)
+        return _leave_office(state, now, settled=observation.settled)
     if isinstance(observation, Written):
         return _set(state, deadline=max(state.deadline, state.sent_at + rules.renew)), Wait(rules.retry)
     if isinstance(observation, Refused):
@@ -280,6 +286,19 @@ def _leader(state: State, observation: Observation, now: Moment) -> tuple[State,
         return _deposed(state), Wait(None)
     # renewed when the wait is over, and at once when the read after a refusal showed a renewal of ours
     return _claim(state, state.seen, now)
+
+
+def _leave_office(state: State, now: Moment, *, settled: bool) -> tuple[State, Command]:
+    assert state.deadline is not None
+    retry = state.rules.retry
+    until = min(state.deadline, now.elapsed + 2 * retry)
+    state = _set(state, deadline=None, release_until=until)
+    if settled:
+        return _release(_set(state, phase=Phase.RELEASING), now)
+    # what was written without an answer may still happen: nobody is invited before the lease has run out
+    if state.stopping:
+        return _ended(state)
+    return _set(state, phase=Phase.CANDIDATE), Wait(retry, spread=True)
 
 
 def _after_term(state: State, observation: Observation, _now: Moment) -> tuple[State, Command]:
@@ -324,8 +343,12 @@ _NEXT: dict[Phase, Callable[[State, Observation, Moment], tuple[State, Command]]
 
 
 def _with_record(state: State, record: LeaseRecord, now: Moment) -> State:
-    # a version that we did not write ourselves is ours only if it holds exactly what an unanswered write said
-    ours = record.holder == state.rules.identity and record.renewed in state.unanswered
+    # A version that we did not write ourselves is ours only if it holds exactly what a write of ours said: one without
+    # an answer, or the last one, to which somebody added an annotation.
+    said = record.renewed in state.unanswered or (
+        state.ours and state.seen is not None and record.renewed == state.seen.renewed
+    )
+    ours = said and record.holder == state.rules.identity
     return _set(state, seen=record, seen_at=now.elapsed, ours=ours, unanswered=())
 
 

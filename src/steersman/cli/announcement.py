@@ -1,0 +1,97 @@
+"""What a program is about to do, said before it does it: to a person in a few lines, to a machine in one."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+
+import msgspec
+
+from steersman._version import __version__
+from steersman.controller import ControllerPlan
+from steersman.manager import Endpoints, Manager
+
+_log = logging.getLogger("steersman.run")
+
+
+class Announcement(msgspec.Struct, frozen=True, kw_only=True):
+    """A manager and where it will run."""
+
+    target: str
+    server: str
+    version: str
+    #: Where the configuration came from, in words.
+    origin: str
+    namespace: str
+    manager: Manager
+    endpoints: Endpoints | None
+
+
+def announce(said: Announcement, *, readable: bool) -> None:
+    """Say it on the standard error."""
+    if not readable:
+        _log.info(
+            "starting",
+            extra={
+                "target": said.target,
+                "version": __version__,
+                "server": said.server,
+                "server_version": said.version,
+                "config": said.origin,
+                "namespace": said.namespace,
+                "controllers": [_controller(plan) for plan in said.manager.plans],
+            }
+            | ({"endpoints": url} if (url := endpoints_url(said.endpoints)) else {}),
+        )
+        return
+    colours = sys.stderr.isatty()
+    print(_bold(f"steersman {__version__}", colours=colours), said.target, file=sys.stderr)
+    before = ""
+    for label, words in _lines(said):
+        shown = "" if label == before else label
+        print(f"  {_faint(f'{shown:<12}', colours=colours)}{words}", file=sys.stderr)
+        before = label
+    print(file=sys.stderr, flush=True)
+
+
+def _lines(said: Announcement) -> Iterator[tuple[str, str]]:
+    yield "server", f"{said.server}, Kubernetes {said.version}"
+    yield "config", f"{said.origin}, namespace {said.namespace}"
+    for plan in said.manager.plans:
+        yield "controllers", _controller(plan)
+    if url := endpoints_url(said.endpoints):
+        yield "debug page", f"{url}/debug"
+    elif said.endpoints is None:
+        yield "debug page", "none; --port 8080 gives it one, with metrics and health"
+    leader = said.manager.statistics(keys=0).leader
+    if leader is not None:
+        yield (
+            "leader",
+            f"Lease {leader.lease if '/' in leader.lease else f'{said.namespace}/{leader.lease}'}",
+        )
+    yield "stop", "Ctrl-C drains; a second one ends at once"
+
+
+def endpoints_url(endpoints: Endpoints | None) -> str:
+    """Where the manager's pages will be; empty if that is not known yet."""
+    if endpoints is None or endpoints.port == 0:
+        return ""
+    scheme = "https" if endpoints.tls is not None else "http"
+    host = "127.0.0.1" if endpoints.host in {"", "0.0.0.0", "::"} else endpoints.host  # noqa: S104 - read, not bound
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{endpoints.port}"
+
+
+def _controller(plan: ControllerPlan) -> str:
+    """``site: Site, Deployment (owned), Secret (mapped)``."""
+    watched = [f"{watch.kind.gvk().kind}{f' ({watch.words})' if watch.words else ''}" for watch in plan.watches]
+    sources = [source.name for source in plan.sources]
+    return f"{plan.name}: {', '.join((*watched, *sources))}; {plan.options.concurrency} at once"
+
+
+def _bold(text: str, *, colours: bool) -> str:
+    return f"\x1b[1m{text}\x1b[0m" if colours else text
+
+
+def _faint(text: str, *, colours: bool) -> str:
+    return f"\x1b[2m{text}\x1b[0m" if colours else text

@@ -1,0 +1,70 @@
+"""Python modules that a command line names: finding, importing, and saying what is wrong with them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from steersman.cli.failure import Failure, Misuse
+
+
+def look_here_first() -> None:
+    """Import from the current directory before all others, as ``python -m`` would."""
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+
+
+def module_and_name(text: str, wanted: str, *, nothing: str) -> tuple[str, str]:
+    """``module`` or ``module:name`` in two parts; the second is empty if it is left out, for ``nothing`` in words."""
+    module, colon, attribute = text.partition(":")
+    if colon and not attribute:
+        raise Misuse(
+            f"{text} names no {wanted}: write {module or 'MODULE'} for {nothing}, or {module or 'MODULE'}:NAME"
+        )
+    if "/" in module or os.sep in module or module.endswith(".py"):
+        raise Misuse(f"{module} is a file: name the module {_module_of(Path(module))}{colon}{attribute}")
+    if not all(module.split(".")):
+        raise Misuse(f"{module or repr(text)} is no module's name: write one such as myoperator.api")
+    return module, attribute
+
+
+def _module_of(path: Path) -> str:
+    """The name under which a file is imported: from the nearest folder above it that modules are looked for in."""
+    whole = path.absolute().with_suffix("") if path.suffix == ".py" else path.absolute()
+    whole = Path(os.path.normpath(whole))
+    roots = [root for entry in sys.path if (root := Path(entry).absolute()) in whole.parents]
+    nearest = max(roots, key=lambda root: len(root.parts), default=whole.parent)
+    return ".".join(whole.relative_to(nearest).parts).removesuffix(".__init__")
+
+
+def load_module(name: str) -> ModuleType:
+    """Import a module; what goes wrong is one sentence that names the place in its code."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            todo = "run this in the directory that holds it, or install it first"
+        else:
+            todo = f"install what it imports first{_place(error)}"
+        raise Failure(f"cannot import {name}: {error}; {todo}") from error
+    except Exception as error:
+        told = error.msg if isinstance(error, SyntaxError) else str(error)
+        said = ": ".join(part for part in (type(error).__name__, " ".join(told.split())) if part)
+        raise Failure(f"cannot import {name}: {said}{_place(error)}; correct it first") from error
+
+
+def _place(error: Exception) -> str:
+    """Where an import failed, in the code that was imported: not in Python's own machinery, and not in ours."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f" ({error.filename}, line {error.lineno})"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen ")]
+    # The first frame is this module's own.
+    theirs = [frame for frame in frames[1:] if not frame.filename.startswith(_OURS)] or frames[1:]
+    return f" ({theirs[-1].filename}, line {theirs[-1].lineno})" if theirs and theirs[-1].filename else ""
+
+
+_OURS = f"{Path(__file__).parents[1]}{os.sep}"

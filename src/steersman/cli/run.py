@@ -1,0 +1,206 @@
+"""``steersman run``: a manager of a module, against the server of the kubeconfig, until it is told to stop.
+
+Guarantees
+- The exit code is 0 after a stop that was asked for, 1 if something failed or was cut short, 2 if the command line
+  makes no sense.
+- A mistake in the module, the configuration or the cluster is a sentence that says what to write; a bug is a traceback.
+- Logs are for people on a terminal and JSON elsewhere; both go to the standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any, Literal, TypeAlias, cast
+
+import msgspec
+
+from steersman.cli.announcement import Announcement, announce
+from steersman.cli.failure import Failure, Misuse
+from steersman.cli.modules import load_module, look_here_first, module_and_name
+from steersman.client import Client
+from steersman.client.discovery_order import discover_config
+from steersman.manager import Endpoints, Manager
+from steersman.objects import Object, Resource
+from steersman.objects.errors import ApiError, ConfigError
+from steersman.objects.misuse import nearest
+from steersman.telemetry import JsonFormatter, configure_logging
+
+_log = logging.getLogger("steersman.run")
+
+#: A function of a client that makes a manager.
+Maker: TypeAlias = Callable[..., Any]
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says."""
+
+    target: str
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+    install_crds: bool = False
+    log_format: Literal["auto", "text", "json"] = "auto"
+    log_level: str = "info"
+    port: int | None = None
+
+    @property
+    def module(self) -> str:
+        """The module's name."""
+        return self.target.partition(":")[0]
+
+
+def run_manager(options: RunOptions) -> int:
+    """Run; the result is an exit code."""
+    module, attribute = module_and_name(options.target, "manager", nothing="its only manager")
+    form = "terminal" if options.log_format == "text" else options.log_format
+    handler = configure_logging(level=options.log_level.upper(), form=form)
+    look_here_first()
+    found = _find(load_module(module), attribute)
+    try:
+        return asyncio.run(_run(found, options, readable=not isinstance(handler.formatter, JsonFormatter)))
+    except Failure:
+        raise
+    except Exception as error:
+        raise _failure(error) from error
+
+
+async def _run(found: Manager | Maker, options: RunOptions, *, readable: bool) -> int:
+    try:
+        config = discover_config(kubeconfig=options.kubeconfig, context=options.context)
+    except ConfigError as error:
+        raise Failure(f"{error}\nOn this command line: --kubeconfig FILE, --context NAME") from error
+    namespace = options.namespace or config.namespace
+    async with Client.connect(config, namespace=namespace, field_manager=_field_manager(found, options)) as client:
+        manager = found if isinstance(found, Manager) else await _make(found, client, options.target)
+        if not manager.plans:
+            raise Failure(
+                f"the manager {manager.name or options.target} has no controllers; add one: "
+                "manager.controller(KIND).run_with(RECONCILER)"
+            )
+        version = msgspec.json.decode(await client.request("GET", "/version"), type=dict[str, Any])
+        announce(
+            Announcement(
+                target=options.target,
+                server=config.server,
+                version=str(version.get("gitVersion", "of unknown version")),
+                origin=str(config.origin),
+                namespace=namespace,
+                manager=manager,
+                endpoints=_endpoints(manager, options.port),
+            ),
+            readable=readable,
+        )
+        if options.install_crds:
+            await _install(client, manager)
+        await manager.run(client)
+        _log.info("stopped before everything had ended" if manager.cut_short else "stopped")
+        return 1 if manager.cut_short else 0
+
+
+def _field_manager(found: Manager | Maker, options: RunOptions) -> str:
+    """The manager's name; that of the module if it has none, or none yet."""
+    name = found.name if isinstance(found, Manager) else ""
+    return name or options.module.rpartition(".")[2].replace("_", "-")
+
+
+# the manager
+
+
+def _find(module: ModuleType, attribute: str) -> Manager | Maker:
+    """What a module calls its manager: a manager, or a function that makes one of a client."""
+    managers = {name: value for name, value in vars(module).items() if isinstance(value, Manager)}
+    if not attribute:
+        return _only(module.__name__, managers)
+    found: Any = getattr(module, attribute, None)
+    if isinstance(found, Manager):
+        return found
+    if inspect.isroutine(found):
+        return cast("Maker", found)
+    there = f"; there is {', '.join(f'{module.__name__}:{name}' for name in managers)}" if managers else ""
+    if found is None:
+        meant = nearest(attribute, (name for name in vars(module) if not name.startswith("_")))
+        there = f"; did you mean {module.__name__}:{meant}?" if meant else there
+        raise Failure(f"{module.__name__} has no {attribute}{there or '; write `manager = Manager(...)` in it'}")
+    what = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
+    raise Failure(
+        f"{module.__name__}:{attribute} is {what}; name a Manager, or a function that takes a client and returns one{there}"
+    )
+
+
+def _only(module: str, managers: dict[str, Manager]) -> Manager:
+    different = list({id(value): value for value in managers.values()}.values())
+    if len(different) == 1:
+        return different[0]
+    if different:
+        raise Misuse(f"{module} has several managers; name one: {', '.join(f'{module}:{name}' for name in managers)}")
+    name = module.rpartition(".")[2].replace("_", "-")
+    raise Failure(
+        f'{module} has no manager; write `manager = Manager(name="{name}")` in it, '
+        f"or name a function that takes a client and returns one: {module}:NAME"
+    )
+
+
+async def _make(maker: Maker, client: Client, target: str) -> Manager:
+    made: Any = maker(client) if inspect.signature(maker).parameters else maker()
+    if inspect.isawaitable(made):
+        made = await made
+    if isinstance(made, Manager):
+        return made
+    raise Failure(f"{target} returned a {type(made).__name__}; let it return the Manager to run")
+
+
+def _endpoints(manager: Manager, port: int | None) -> Endpoints | None:
+    """Where the manager will answer; ``port`` moves it, or gives it endpoints if it has none."""
+    given = manager.endpoints
+    if port is None:
+        return given
+    moved = Endpoints(
+        port=port,
+        host=given.host if given else "127.0.0.1",
+        tls=given.tls if given else None,
+        token_review=given.token_review if given else False,
+    )
+    manager.endpoints = moved
+    return moved
+
+
+async def _install(client: Client, manager: Manager) -> None:
+    """Install the definitions of the program's own kinds: those whose classes derive from Resource."""
+    kinds = dict.fromkeys(kind for plan in manager.plans for kind in (plan.primary, *plan.kinds()))
+    own = [kind for kind in kinds if isinstance(kind, type) and _is_own(kind)]
+    if not own:
+        raise Failure("--install-crds: no controller has a kind of its own, whose class derives from Resource[...]")
+    await client.install(*own)
+    _log.info("installed the CRDs of %s", ", ".join(kind.gvk().kind for kind in own))
+
+
+def _is_own(kind: type[Object]) -> bool:
+    """Whether the class is meant to define its kind: models of somebody else's kinds derive from Object."""
+    return issubclass(kind, Resource) and "." in kind.gvk().group
+
+
+# what went wrong
+
+
+def _failure(error: Exception) -> Failure:
+    """One sentence for what the world did; for a bug its traceback first."""
+    leaves = list(_leaves(error))
+    expected = [leaf for leaf in leaves if isinstance(leaf, (ApiError, OSError, Failure))]
+    if len(expected) < len(leaves):
+        traceback.print_exception(error, file=sys.stderr)
+    told = dict.fromkeys(str(leaf) or type(leaf).__name__ for leaf in expected)
+    return Failure("; ".join(told) or f"the program failed with {type(leaves[0]).__name__}: {leaves[0]}")
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(each)
+    else:
+        yield error

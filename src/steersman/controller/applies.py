@@ -1,0 +1,262 @@
+"""Which applies need no request, because the object already is what they would make it.
+
+Guarantees
+- An apply is left out only if the cache, which is never older than our own writes, shows that it would change nothing: neither a value
+  nor who owns it. An object that is not cached whole, a key in doubt, or a kind without a schema is sent.
+- What the server makes of an intent is remembered: an intent that it writes down otherwise (a default inside of a list, a
+  value that it drops) is not sent again while the object still is that result in all that was applied. Drift is corrected.
+- Bounded: the objects that were applied last and are still there are remembered. Forgetting costs a comparison, and for an intent that is written
+  down otherwise a request.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import cache, lru_cache
+from hashlib import blake2b
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import msgspec
+
+from steersman.cache import Informer, Stored
+from steersman.client.bindings import has_status_subresource, raw_bytes
+from steersman.client.observing import Intent
+from steersman.objects import GroupVersionKind, Key, Object, Resource, Unstructured
+from steersman.patches import MergeSchema, changes_nothing, projection
+
+#: Objects whose last apply is remembered.
+MEMORY_LIMIT = 100_000
+_SWEEP_FROM = 1024
+
+#: Its applies also carry over what `kubectl apply` wrote down in an annotation.
+_KUBECTL = "kubectl"
+
+_Place: TypeAlias = tuple[GroupVersionKind, Key, str, str]
+Tree: TypeAlias = dict[str, Any]
+
+
+class _Known(msgspec.Struct, frozen=True, gc=False):
+    """An object that is what an intent makes it."""
+
+    uid: str
+    resource_version: str
+    #: Versions of a server that was restored from a backup say nothing about those before.
+    epoch: int
+    intent: bytes
+    #: What the server made of the intent, in all fields that were applied; empty if it holds the values as they are.
+    result: bytes = b""
+    #: Applying the intent once more would give the same.
+    settled: bool = True
+
+
+class _Schema(NamedTuple):
+    merging: MergeSchema
+    #: The server reads the kind into types of its own.
+    typed: bool
+
+
+class Applies:
+    """The memory of one controller; ``informer_of`` gives the informers of the kinds that it watches."""
+
+    def __init__(self, informer_of: Callable[[GroupVersionKind], Informer[Any] | None]) -> None:
+        self._informer_of = informer_of
+        self._known: OrderedDict[_Place, _Known] = OrderedDict()
+        #: So many are remembered before those of objects that are gone are looked for.
+        self._sweep_at = _SWEEP_FROM
+        #: How many applies needed no request.
+        self.unsent = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def unchanged(self, intent: Intent) -> bytes | None:
+        """The bytes of the object, if applying the intent would change nothing; None to send it."""
+        informer = self._informer_of(intent.kind)
+        seen = None if informer is None or intent.manager == _KUBECTL else _seen(informer, intent.key)
+        if informer is None or seen is None:
+            return None
+        place, digest = _place(intent), _digest(intent.body)
+        epoch = informer.overlay.epoch
+        known = self._known.get(place)
+        if known is not None and (known.uid, known.intent, known.epoch, known.settled) != (
+            seen.uid,
+            digest,
+            epoch,
+            True,
+        ):
+            known = None
+        if known is not None and known.resource_version == seen.resource_version:
+            self._known.move_to_end(place)
+        else:
+            result = b""
+            if known is not None and known.result and known.result == _result(intent, seen):
+                result = known.result
+            elif not _holds(intent, seen):
+                return None
+            self._remember(place, _Known(seen.uid, seen.resource_version, epoch, digest, result))
+        self.unsent += 1
+        return seen.raw
+
+    def applied(self, intent: Intent, obj: Object | Unstructured) -> None:
+        """The server made ``obj`` of it."""
+        informer, raw = self._informer_of(intent.kind), raw_bytes(obj)
+        if informer is None or raw is None or intent.manager == _KUBECTL or obj.kind != intent.kind.kind:
+            return
+        stored = informer.intake.admit_answer(raw)
+        if stored is None or stored.partial:
+            return
+        place, digest, result = _place(intent), _digest(intent.body), _result(intent, stored)
+        before = self._known.get(place)
+        settled = not _has_empty(intent.body) or (
+            before is not None and (before.uid, before.intent, before.result) == (stored.uid, digest, result)
+        )
+        known = _Known(
+            stored.uid,
+            stored.resource_version,
+            informer.overlay.epoch,
+            digest,
+            result,
+            settled or _holds(intent, stored),
+        )
+        self._remember(place, known)
+
+    def _remember(self, place: _Place, known: _Known) -> None:
+        self._known[place] = known
+        self._known.move_to_end(place)
+        if len(self._known) > self._sweep_at:
+            self._sweep()
+        if len(self._known) > MEMORY_LIMIT:
+            self._known.popitem(last=False)
+
+    def _sweep(self) -> None:
+        """Forget objects that are gone; seldom, so that it costs little for each that is remembered."""
+        for place in [each for each in self._known if not self._is_there(each)]:
+            del self._known[place]
+        self._sweep_at = max(_SWEEP_FROM, 2 * len(self._known))
+
+    def _is_there(self, place: _Place) -> bool:
+        kind, key, *_ = place
+        informer = self._informer_of(kind)
+        return informer is not None and (informer.store.get(key) is not None or informer.overlay.touches(key))
+
+
+def _seen(informer: Informer[Any], key: Key) -> Stored | None:
+    """What a reader would see now; None if it would have to ask the server, or sees only a part."""
+    base = informer.store.get(key)
+    if not informer.synced or informer.overlay.needs_live(key, base):
+        return None
+    seen = informer.overlay.visible(key, base)
+    return None if seen is None or seen.partial else seen
+
+
+def _place(intent: Intent) -> _Place:
+    return (intent.kind, intent.key, intent.manager, intent.subresource)
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=16).digest()
+
+
+class _Entry(msgspec.Struct, rename="camel", frozen=True):
+    """One entry of ``managedFields``."""
+
+    manager: str = ""
+    operation: str = ""
+    api_version: str = ""
+    subresource: str = ""
+    fields_v1: dict[str, Any] = msgspec.field(name="fieldsV1", default_factory=dict[str, Any])
+
+
+_entries_decoder = msgspec.json.Decoder(list[_Entry])
+
+
+@lru_cache(maxsize=1024)
+def _entries(managed: bytes) -> list[_Entry]:
+    """Read entries; objects of one shape share their bytes."""
+    return _entries_decoder.decode(managed)
+
+
+def _owned(intent: Intent, stored: Stored) -> Tree | None:
+    """The fields of our own entry for this endpoint; None if the cache keeps none."""
+    if not stored.managed_fields:
+        return None
+    for entry in _entries(stored.managed_fields):
+        if (
+            entry.operation == "Apply"
+            and entry.manager == intent.manager
+            and entry.subresource == intent.subresource
+            and entry.api_version == intent.kind.api_version
+        ):
+            return entry.fields_v1
+    return None
+
+
+def _result(intent: Intent, stored: Stored) -> bytes:
+    """What an object holds in all that we applied, who owns it included; empty if that cannot be told."""
+    owned = _owned(intent, stored)
+    if owned is None:
+        return b""
+    live: Tree = msgspec.json.decode(stored.raw)
+    result = [owned, projection(live, owned)]
+    # Asked in this order: a schema takes long to load, and hardly any intent holds an empty list.
+    if b"[]" in intent.body and ((schema := _schema_of(intent.kind, intent.declared)) is None or not schema.typed):
+        # Nobody owns an empty list, and a custom resource holds it or not.
+        left_out = {"metadata"} if intent.subresource else {"metadata", "status"}
+        result.append({name: value for name, value in live.items() if name not in left_out})
+    return _digest(msgspec.json.encode(result))
+
+
+def _has_empty(body: bytes) -> bool:
+    """Whether an intent holds an empty list or object.
+
+    Where it stands for one whose items are taken away, the server removes it with them, and makes it on the next apply.
+    """
+    return b"[]" in body or b"{}" in body
+
+
+def _holds(intent: Intent, stored: Stored) -> bool:
+    """Whether an object holds every applied value, and our entry is exactly what was applied."""
+    owned, schema = _owned(intent, stored), _schema_of(intent.kind, intent.declared)
+    if owned is None or schema is None:
+        return False
+    wanted = _taken(intent, msgspec.json.decode(intent.body), typed=schema.typed)
+    live: Tree = msgspec.json.decode(stored.raw)
+    return wanted is not None and changes_nothing(wanted, live, owned, schema.merging, typed=schema.typed)
+
+
+def _taken(intent: Intent, tree: Tree, *, typed: bool) -> Tree | None:
+    """The part of an intent that its endpoint takes; None if that is not known."""
+    match intent.subresource:
+        case "":
+            if "status" not in tree or (intent.declared is not None and not has_status_subresource(intent.declared)):
+                return tree
+            return None if typed else {name: value for name, value in tree.items() if name != "status"}
+        case "status":
+            metadata: Tree = tree.get("metadata") or {}
+            # Of its own kinds the server ignores now this, now that beside the status; of ours, metadata and spec.
+            if typed and ("spec" in tree or metadata.keys() - {"name", "namespace"}):
+                return None
+            known = tree.keys() <= {"apiVersion", "kind", "metadata", "spec", "status"}
+            return {name: tree[name] for name in tree if name not in {"metadata", "spec"}} if known else None
+        case _:
+            return None
+
+
+@cache
+def _schema_of(kind: GroupVersionKind, declared: type[Object] | None) -> _Schema | None:
+    """How values of a kind merge; None for a custom resource without a type, or with one that makes no schema."""
+    from steersman.kinds import definition, schema_of  # noqa: PLC0415 - only who applies needs them
+    from steersman.schemas.structural import Misuse, readable_schema  # noqa: PLC0415 - as above
+
+    try:
+        found = schema_of(kind)
+    except LookupError:
+        if declared is None or not issubclass(declared, Resource):
+            return None
+    else:
+        return _Schema(MergeSchema(found, resolve=lambda name: definition(name.rpartition("/")[2])), typed=True)
+    try:
+        return _Schema(MergeSchema(readable_schema(cast("type[Object]", declared))), typed=False)
+    except Misuse:
+        return None

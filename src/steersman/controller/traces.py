@@ -1,0 +1,125 @@
+"""Who caused a reconcile, as links between spans.
+
+Guarantees
+- Nothing is computed or kept while nobody traces (see `steersman.telemetry`).
+- A link is never a guess: a change is linked to the reconcile that wrote exactly that version of the object, through
+  this cache; what somebody else wrote is told in words.
+- The event of a write often comes before its answer, so links are looked for when a run begins and again when it ends.
+  A run that ends before the answer to the write that caused it has no link.
+- Bounded: the newest writes are remembered. An event that comes later than that has no link.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from weakref import WeakKeyDictionary
+
+from steersman.cache import Cache
+from steersman.controller.causes import Cause, Causes, Request
+from steersman.controller.write_log import Write
+from steersman.objects import GroupVersionKind, Key, Object, Unstructured
+from steersman.telemetry import NO_SPAN, Span, SpanLink, begin_span, current_traceparent, is_tracing
+
+#: Writes whose events may still be on their way.
+WRITE_LIMIT = 10_000
+
+
+class WriteTraces:
+    """The spans in which objects were written; an observer of writes."""
+
+    def __init__(self, limit: int = WRITE_LIMIT) -> None:
+        self._limit = limit
+        self._written: OrderedDict[tuple[GroupVersionKind, Key, str], str] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._written)
+
+    def find(self, cause: Cause) -> str:
+        """The span that wrote the state which a cause shows; empty if it is not known."""
+        if cause.kind is None or cause.key is None or not cause.resource_version:
+            return ""
+        return self._written.get((cause.kind, cause.key, cause.resource_version), "")
+
+    def written(self, write: Write, obj: Object | Unstructured) -> None:
+        """Remember who wrote this version. Of two answers with one version, the first wrote it."""
+        del obj
+        trace = current_traceparent() if write.certain else ""
+        if trace:
+            self._written.setdefault((write.kind, write.key, write.resource_version), trace)
+            if len(self._written) > self._limit:
+                self._written.popitem(last=False)
+
+    def deleted(self, kind: GroupVersionKind, key: Key, uid: str) -> None:
+        """Nothing: the version of the last state is not told."""
+
+    def touched(self, kind: GroupVersionKind, key: Key | None) -> None:
+        """Nothing: what came of it was not shown."""
+
+    def unknown(self, kind: GroupVersionKind, key: Key | None) -> None:
+        """Nothing: perhaps it was not written."""
+
+
+#: Controllers of one cache read each other's writes from it.
+_of_caches: WeakKeyDictionary[Cache, WriteTraces] = WeakKeyDictionary()
+
+
+def traces_of(cache: Cache) -> WriteTraces:
+    """What is known of the writes through a cache, shared by its controllers."""
+    found = _of_caches.get(cache)
+    if found is None:
+        found = _of_caches[cache] = WriteTraces()
+    return found
+
+
+class ReconcileSpan:
+    """The span of one run, and the causes whose own spans were not known when it began."""
+
+    __slots__ = ("_traces", "_unlinked", "span", "traceparent")
+
+    def __init__(self, span: Span, causes: list[Cause], traces: WriteTraces | None) -> None:
+        self.span = span
+        self.traceparent = span.traceparent
+        self._unlinked = causes
+        self._traces = traces
+
+    def end(self) -> None:
+        """Link to what came to be known meanwhile, and end."""
+        if self._traces is not None:
+            for cause in self._unlinked:
+                if trace := self._traces.find(cause):
+                    self.span.add_link(SpanLink(trace))
+        self.span.end()
+
+
+_NO_RUN = ReconcileSpan(NO_SPAN, [], None)
+
+
+def begin_reconcile(
+    controller: str, request: Request, reconcile_id: str, causes: Causes, traces: WriteTraces | None
+) -> ReconcileSpan:
+    """The span of a run, already current: what the run asks of the server is inside of it."""
+    if not is_tracing():
+        return _NO_RUN
+    known: dict[str, None] = {}
+    unlinked: list[Cause] = []
+    for cause in causes:
+        trace = cause.trace or (traces.find(cause) if traces is not None else "")
+        if trace:
+            known[trace] = None
+        else:
+            unlinked.append(cause)
+    span = begin_span(
+        "reconcile",
+        {
+            "steersman.controller": controller,
+            "steersman.key": str(request),
+            "steersman.reconcile_id": reconcile_id,
+            "steersman.causes": [str(cause) for cause in causes],
+            "steersman.causes.total": causes.total,
+            "k8s.namespace.name": request.key.namespace,
+            "k8s.object.name": request.key.name,
+        },
+        links=[SpanLink(trace) for trace in known],
+    )
+    span.make_current()
+    return ReconcileSpan(span, unlinked, traces)

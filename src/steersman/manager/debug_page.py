@@ -1,0 +1,297 @@
+"""The debug page: what a manager does, for the person who is on call and has a browser.
+
+Guarantees
+- Pure functions from statistics to one HTML document that needs nothing else: no file, no other server, no script.
+- The first screen says whether all is well, who leads, what is stuck and what fails.
+- What comes from outside (names, errors, causes) is escaped, and the page's content policy runs no script but its own.
+- The size is bounded, however many controllers there are; what is left out is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from steersman.controller import ControllerStatistics, KeyRecord, Request
+from steersman.manager.debug_document import document, section
+from steersman.manager.debug_parts import (
+    DASH,
+    NOTHING,
+    Child,
+    Html,
+    ago,
+    badge,
+    element,
+    join,
+    key_link,
+    result_badge,
+)
+from steersman.manager.debug_problems import (
+    FAILED,
+    Problem,
+    failing,
+    problems,
+)
+from steersman.manager.debug_tables import (
+    blocked_table,
+    checks_table,
+    controllers_table,
+    errors_of,
+    failing_keys,
+    informers_table,
+    slow_keys,
+)
+from steersman.manager.statistics import Explanation, ManagerStatistics
+from steersman.manager.words import count, duration, next_run, percent
+from steersman.objects import Key
+from steersman.objects.misuse import nearest
+
+#: Rows of the longer tables, and of all tables of last runs together.
+FAILING_ROWS = 1000
+SLOW_ROWS = 12
+RUN_ROWS = 1500
+PROBLEM_ROWS = 12
+
+
+def overview(statistics: ManagerStatistics) -> str:
+    """The page about the whole manager."""
+    found = problems(statistics)
+    return document(
+        statistics,
+        title=_title(statistics, found),
+        heading=element("h1", statistics.name or "manager"),
+        body=join(
+            _verdict(statistics, found),
+            _figures(statistics),
+            failing_keys(statistics),
+            slow_keys(statistics),
+            controllers_table(statistics, found),
+            informers_table(statistics),
+            checks_table(statistics),
+            blocked_table(statistics),
+        ),
+    )
+
+
+def explanation(found: Sequence[Explanation], *, kind: str, key: Key, statistics: ManagerStatistics) -> str:
+    """The page about one key, as ``/debug/explain?kind=...`` asked for it: a section for each controller that may know it."""
+    back = element("p", element("a", "All of this manager", href="/debug"))
+    sections = [_explained(each, statistics) for each in found]
+    if not found:
+        names = ", ".join(each.name for each in statistics.controllers)
+        words = f"No controller reconciles {kind}. " + (f"There are: {names}." if names else "None runs here now.")
+        sections = [section("Nothing is known", element("p", words))]
+    return document(
+        statistics,
+        title=f"{kind} {key}",
+        heading=element(
+            "h1", f"{found[0].kind.rpartition(' ')[2] if found else kind} ", element("span", str(key), class_="mono")
+        ),
+        body=join(sections, back),
+    )
+
+
+def _explained(each: Explanation, statistics: ManagerStatistics) -> Html:
+    record, now = each.record, statistics.now
+    if record is None:
+        return section(
+            f"Controller {each.controller}",
+            element(
+                "dl", _fact("Last run", _never_ran(each, statistics)), _fact("Next run", _next(each)), class_="facts"
+            ),
+        )
+    causes = [element("li", str(cause)) for cause in record.causes]
+    if record.causes.omitted:
+        causes.append(element("li", f"and {record.causes.omitted:,} more that are not kept", class_="soft"))
+    merged = f"{count(record.causes.total, 'event')} in one run" if record.causes.total > 1 else ""
+    failed = record.result in FAILED
+    when = join(ago(record.last_error_at, now), " ") if record.last_error_at and not failed else NOTHING
+    return section(
+        f"Controller {each.controller}",
+        element(
+            "dl",
+            _fact("Why it last ran", element("ol", causes) if causes else DASH, element("div", merged, class_="soft")),
+            _fact(
+                "How it ended",
+                result_badge(record),
+                " ",
+                ago(record.finished, now),
+                f", after {duration(record.seconds)}",
+            ),
+            _fact("Failures in a row", _failures(record)) if record.failures or failed else None,
+            _fact("Last error", when, element("pre", record.last_error)) if record.last_error else None,
+            _fact("Next run", _next(each)),
+            _fact("Writes", record.writes or "none"),
+            _fact("Waited for a worker", duration(record.waited)),
+            _fact(
+                "Reconcile id",
+                element("span", record.reconcile_id, class_="mono"),
+                " ",
+                element("span", "as in the log", class_="soft"),
+            ),
+            _fact("Trace", element("span", record.trace, class_="mono")) if record.trace else None,
+            class_="facts",
+        ),
+        extra=badge(each.state, "quiet"),
+    )
+
+
+def _fact(name: str, *words: Child) -> Html:
+    return join(element("dt", name), element("dd", *words))
+
+
+def _failures(record: KeyRecord) -> str:
+    return (
+        "none that is retried: trying again cannot help"
+        if record.result == "terminal_error"
+        else f"{record.failures:,}"
+    )
+
+
+def _next(each: Explanation) -> str:
+    match each.state:
+        case "running":
+            return "it runs now"
+        case "ready":
+            return "as soon as a worker is free"
+        case "delayed" | "idle":
+            return next_run(each.next_run)
+
+
+def _never_ran(each: Explanation, statistics: ManagerStatistics) -> Html:
+    """What to say of a key without a record, and what may have been meant."""
+    known = [
+        str(record.request.key) for one in statistics.controllers if one.name == each.controller for record in one.keys
+    ]
+    words = "none here, or so long ago that it is not remembered"
+    meant = nearest(str(each.key), known)
+    if not meant:
+        return join(words)
+    return join(words, ". Did you mean ", key_link(each.controller, Request(Key.parse(meant))), "?")
+
+
+# the first screen
+
+
+def _title(statistics: ManagerStatistics, found: Sequence[Problem]) -> str:
+    """What a tab among many shows."""
+    name = statistics.name or "manager"
+    return f"({len(found)}) {name}" if found else name
+
+
+def _verdict(statistics: ManagerStatistics, found: Sequence[Problem]) -> Html:
+    bad = sum(each.tone == "bad" for each in found)
+    if bad:
+        tone, words = (
+            "bad",
+            f"{count(bad, 'thing')} wrong" + (f", {len(found) - bad} to look at" if found[bad:] else ""),
+        )
+    elif found:
+        tone, words = "warn", f"{count(len(found), 'thing')} to look at"
+    else:
+        tone, words = _calm(statistics)
+    items = [
+        element(
+            "li",
+            badge("wrong" if each.tone == "bad" else "look", each.tone),
+            element(
+                "span", element("b", element("a", each.subject, href=f"#{each.place}")), " ", each.words, class_="words"
+            ),
+        )
+        for each in found[:PROBLEM_ROWS]
+    ]
+    more = f"and {len(found) - PROBLEM_ROWS} more, marked below" if len(found) > PROBLEM_ROWS else ""
+    return element(
+        "section",
+        element("div", element("h2", words), element("small", _leads(statistics), class_="soft"), class_="title"),
+        element("ul", items) if items else None,
+        element("p", more) if more else None,
+        class_=f"verdict {tone}",
+        id="verdict",
+    )
+
+
+def _calm(statistics: ManagerStatistics) -> tuple[str, str]:
+    match statistics.phase:
+        case "running":
+            return "good", "All is well"
+        case "candidate":
+            return "quiet", "Standing by: another process leads"
+        case "starting" | "syncing":
+            return "quiet", "Starting: the caches fill"
+        case "draining":
+            return "quiet", "Draining: what runs is finished, nothing new starts"
+        case "stopped":
+            return "quiet", "Stopped"
+
+
+def _leads(statistics: ManagerStatistics) -> Html:
+    leader = statistics.leader
+    if leader is None:
+        return join("No leader election: this process acts alone.")
+    lease = element("span", leader.lease, class_="mono")
+    if leader.leading:
+        since = join(", for ", duration((statistics.now - leader.since).total_seconds())) if leader.since else NOTHING
+        return join("This process leads as ", element("span", leader.identity, class_="mono"), since, ". Lease ", lease)
+    holder = element("span", leader.holder, class_="mono") if leader.holder else "nobody"
+    return join("Led by ", holder, "; this is ", element("span", leader.identity, class_="mono"), ". Lease ", lease)
+
+
+def _figures(statistics: ManagerStatistics) -> Html:
+    controllers, informers = statistics.controllers, statistics.informers
+    working = sum(each.working for each in controllers)
+    ready = sum(each.queue.ready for each in controllers)
+    delayed = sum(each.queue.delayed for each in controllers)
+    active, slots = sum(each.active for each in controllers), sum(each.concurrency for each in controllers)
+    bad = sum(len(failing(each)) for each in controllers)
+    runs, errors = _runs(controllers)
+    synced = sum(each.synced for each in informers)
+    uptime = duration((statistics.now - statistics.started).total_seconds()) if statistics.started else "not yet"
+    return element(
+        "dl",
+        _figure("Leader", *_leader_figure(statistics)),
+        _figure("Failing keys", bad, "last run failed", tone="bad" if bad else "good"),
+        _figure("Waiting", ready, f"ready; {delayed:,} delayed"),
+        _figure("Running", f"{active:,} / {slots:,}", "workers busy"),
+        _figure(
+            "Controllers",
+            f"{working:,} / {len(controllers):,}",
+            "working",
+            tone="" if working == len(controllers) else "warn",
+        ),
+        _figure(
+            "Kinds cached",
+            f"{synced:,} / {len(informers):,}",
+            f"synced; {count(sum(each.objects for each in informers), 'object')}",
+            tone="" if synced == len(informers) else "warn",
+        ),
+        _figure("Reconciles", runs, f"{percent(errors, runs)} errors"),
+        _figure(
+            "Up", uptime, statistics.started.strftime("since %b %d, %H:%M") if statistics.started else "not started"
+        ),
+        class_="figures",
+    )
+
+
+def _leader_figure(statistics: ManagerStatistics) -> tuple[str, str]:
+    leader = statistics.leader
+    if leader is None:
+        return "none", "no election: acts alone"
+    if leader.leading:
+        since = f"for {duration((statistics.now - leader.since).total_seconds())}" if leader.since else "now"
+        return "this one", since
+    return ("another", leader.holder) if leader.holder else ("nobody", "lease is free")
+
+
+def _figure(name: str, value: str | int, note: str, *, tone: str = "") -> Html:
+    return element(
+        "div",
+        element("dt", name),
+        element("dd", value, class_=tone or None),
+        element("dd", note, class_="note"),
+        class_="figure",
+    )
+
+
+def _runs(controllers: Iterable[ControllerStatistics]) -> tuple[int, int]:
+    totals = [(sum(each.results.values()), errors_of(each)) for each in controllers]
+    return sum(total for total, _ in totals), sum(errors for _, errors in totals)

@@ -1,0 +1,178 @@
+"""What is wrong with a manager, in sentences, the worst first: the first thing that the debug page says.
+
+Guarantees
+- Pure: the same statistics give the same sentences.
+- Nothing is wrong with a world that converges: a program that starts, stands by or ends says so, and is not ill for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from steersman.cache import InformerStatistics
+from steersman.controller import ControllerStatistics, KeyRecord
+from steersman.manager.debug_parts import identifier
+from steersman.manager.statistics import ManagerStatistics
+from steersman.manager.words import count, duration
+
+Tone: TypeAlias = Literal["bad", "warn"]
+
+#: Seconds after which a run, or a wait for a worker, is worth a look.
+LONG_RUN = 60.0
+LONG_WAIT = 30.0
+#: Seconds for which a blocked loop is news.
+BLOCKED_IS_NEWS = 600.0
+#: Seconds that a start may take before it is worth a look.
+LONG_START = 60.0
+#: Checks of every manager about its own parts.
+_SUMMARIES = frozenset({"caches", "controllers"})
+FAILED = frozenset({"error", "terminal_error"})
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing that somebody should look at."""
+
+    tone: Tone
+    #: What it is about.
+    subject: str
+    words: str
+    #: The id of the part of the page that shows it.
+    place: str
+
+
+def problems(statistics: ManagerStatistics) -> list[Problem]:
+    """Everything that is wrong, the worst first."""
+    parts = [
+        *(problem for each in statistics.controllers for problem in _controller(each, statistics)),
+        *(problem for each in statistics.informers for problem in _informer(each, statistics)),
+    ]
+    found = [*_checks(statistics, told=bool(parts)), *parts, *_blocked(statistics)]
+    return sorted(found, key=lambda each: each.tone != "bad")
+
+
+def failing(controller: ControllerStatistics) -> list[KeyRecord]:
+    """The keys whose last run failed, those that failed most often first."""
+    bad = [record for record in controller.keys if record.result in FAILED]
+    return sorted(bad, key=lambda record: record.failures, reverse=True)
+
+
+def controller_place(name: str) -> str:
+    """The id of a controller's part of the page."""
+    return identifier("controller", name)
+
+
+def informer_place(kind: str) -> str:
+    """The id of an informer's row."""
+    return identifier("informer", kind)
+
+
+def _checks(statistics: ManagerStatistics, *, told: bool) -> Iterator[Problem]:
+    """Checks that fail; not those that sum up what the parts themselves tell better."""
+    excused = _starts(statistics) or statistics.phase in {"candidate", "draining", "stopped"}
+    for each in statistics.checks:
+        if each.ok or (each.kind == "ready" and (excused or (told and each.name in _SUMMARIES))):
+            continue
+        what = "is not healthy" if each.kind == "health" else "is not ready"
+        yield Problem(
+            "bad" if each.kind == "health" else "warn",
+            f"check {each.name}",
+            f"{what}: {each.message or 'no reason given'}",
+            "checks",
+        )
+
+
+def _starts(statistics: ManagerStatistics) -> bool:
+    """Whether the program has begun so lately that it need not work yet."""
+    began = statistics.started
+    young = began is None or (statistics.now - began).total_seconds() < LONG_START
+    return young and statistics.phase in {"starting", "syncing"}
+
+
+def _controller(each: ControllerStatistics, statistics: ManagerStatistics) -> Iterator[Problem]:
+    place = controller_place(each.name)
+    if _stuck(each, statistics):
+        yield Problem("bad", each.name, f"reconciles nothing yet: {_waits_for(each, statistics)}", place)
+    records = failing(each)
+    if records:
+        last = max(records, key=lambda record: record.finished)
+        first_line = last.last_error.strip().partition("\n")[0]
+        words = f"{count(len(records), 'key fails', 'keys fail')}; last {last.request}: {first_line[:240]}"
+        yield Problem("bad", each.name, words, "failing")
+    oldest = each.queue.oldest[0] if each.queue.oldest else None
+    longest = each.queue.longest_running[0] if each.queue.longest_running else None
+    if oldest is not None and oldest[1] >= LONG_WAIT:
+        busy = f"; all {count(each.concurrency, 'worker')} are busy" if each.active >= each.concurrency else ""
+        waiting = count(each.queue.ready, "key waits", "keys wait")
+        words = f"falls behind: {waiting} for a worker, {oldest[0]} for {duration(oldest[1])}{busy}"
+        yield Problem("warn", each.name, words, "slow")
+    if longest is not None and longest[1] >= LONG_RUN:
+        yield Problem("warn", each.name, f"{longest[0]} has been running for {duration(longest[1])}", "slow")
+    for source in each.sources:
+        if source.failures:
+            said = f": {source.last_failure}" if source.last_failure else ""
+            left = f"; {count(source.retrying, 'object')} to be asked about again" if source.retrying else ""
+            gone = count(source.given_up, "object that is gone was", "objects that are gone were")
+            lost = f"; {gone} given up" if source.given_up else ""
+            words = f"source {source.name}: its predicate or mapping failed {_times(source.failures)}{left}{lost}{said}"
+            yield Problem("bad" if source.given_up else "warn", each.name, words, place)
+
+
+def _stuck(each: ControllerStatistics, statistics: ManagerStatistics) -> bool:
+    """Whether a controller should work and does not."""
+    if each.working or statistics.phase in {"draining", "stopped"}:
+        return False
+    return bool(_absent(each, statistics)) or not _starts(statistics)
+
+
+def _waits_for(each: ControllerStatistics, statistics: ManagerStatistics) -> str:
+    if absent := _absent(each, statistics):
+        return f"the server has no {', '.join(dict.fromkeys(absent))}; is the CRD installed?"
+    if waiting := [source.name for source in each.sources if not source.started]:
+        return f"it waits for the first list of {', '.join(waiting)}"
+    return "it starts, or it stops"
+
+
+def _absent(each: ControllerStatistics, statistics: ManagerStatistics) -> list[str]:
+    """Kinds that a controller waits for and the server does not know."""
+    missing = {one.kind.rpartition(" ")[2]: one.kind for one in statistics.informers if not one.served}
+    waiting = [source.name.partition(" ")[0] for source in each.sources if not source.started]
+    return [missing[kind] for kind in waiting if kind in missing]
+
+
+def _informer(each: InformerStatistics, statistics: ManagerStatistics) -> Iterator[Problem]:
+    place = informer_place(each.kind)
+    kind = each.kind
+    # A controller that waits for the kind has said so already.
+    said_before = any(kind in _absent(one, statistics) for one in statistics.controllers if _stuck(one, statistics))
+    if not each.served:
+        if said_before:
+            return
+        yield Problem("warn", kind, "is not served; it is waited for. Install its CRD if there should be one", place)
+    else:
+        for scope in each.scopes:
+            where = f" in namespace {scope.namespace}" if scope.namespace else ""
+            if scope.failures and scope.phase != "watching":
+                what = "the watch is lost, what is cached may be old" if each.synced else "cannot be listed"
+                said = f": {scope.last_error}" if scope.last_error else ""
+                tone: Tone = "warn" if each.synced else "bad"
+                yield Problem(tone, kind, f"{what}{where}, {_times(scope.failures)} in a row{said}", place)
+            if scope.unreadable:
+                words = f"{count(scope.unreadable, 'object')}{where} could not be decoded: see the log"
+                yield Problem("warn", kind, words, place)
+    if each.index_failures:
+        yield Problem("warn", kind, f"an index failed {_times(each.index_failures)}: see the log", place)
+
+
+def _blocked(statistics: ManagerStatistics) -> Iterator[Problem]:
+    recent = [each for each in statistics.blocked if (statistics.now - each.at).total_seconds() < BLOCKED_IS_NEWS]
+    if recent:
+        worst = max(recent, key=lambda each: each.seconds)
+        words = f"was blocked {_times(len(recent))} of late, for at least {duration(worst.seconds)} by {worst.task}"
+        yield Problem("warn", "the event loop", words, "blocked")
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")

@@ -1,0 +1,370 @@
+"""The tables of the debug page: keys, controllers, informers, checks, blocked loops.
+
+Guarantees
+- What needs a look comes first.
+- The number of rows is bounded, however many controllers there are; what is left out is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from steersman.cache import InformerStatistics
+from steersman.controller import ControllerStatistics, KeyRecord, Request
+from steersman.manager.debug_document import section
+from steersman.manager.debug_parts import (
+    DASH,
+    NOTHING,
+    Html,
+    ago,
+    badge,
+    causes_list,
+    cell,
+    element,
+    error_text,
+    identifier,
+    join,
+    key_link,
+    number,
+    result_badge,
+    table,
+    trace_line,
+)
+from steersman.manager.debug_problems import (
+    FAILED,
+    LONG_RUN,
+    LONG_WAIT,
+    Problem,
+    controller_place,
+    failing,
+    informer_place,
+)
+from steersman.manager.statistics import BlockedLoop, ManagerStatistics
+from steersman.manager.words import count, duration, next_run, percent
+
+#: Rows of the longer tables, and of all tables of last runs together.
+FAILING_ROWS = 1000
+SLOW_ROWS = 12
+RUN_ROWS = 1500
+
+
+def errors_of(controller: ControllerStatistics) -> int:
+    """How many runs of a controller failed."""
+    return sum(times for result, times in controller.results.items() if result in FAILED)
+
+
+# keys
+
+
+def failing_keys(statistics: ManagerStatistics) -> Html:
+    """Keys whose last run failed."""
+    found = [(each.name, record) for each in statistics.controllers for record in failing(each)]
+    if not found:
+        return section("Failing keys", note="none: the last run of every key ended well", id_="failing")
+    found.sort(key=lambda pair: pair[1].finished, reverse=True)
+    rows = [
+        (
+            cell(key_link(name, record.request), element("div", name, class_="soft"), class_="keys"),
+            number(record.failures) if record.failures else number("for good", tone="bad"),
+            cell(
+                join(result_badge(record), " ") if record.timed_out or record.crashed else NOTHING,
+                error_text(record.last_error, place=f"{name} {record.request}"),
+                trace_line(record),
+                class_="words",
+            ),
+            cell(ago(record.finished, statistics.now), class_="nowrap"),
+            cell(next_run(record.next_run), class_="nowrap"),
+        )
+        for name, record in found[:FAILING_ROWS]
+    ]
+    left = len(found) - len(rows)
+    return section(
+        "Failing keys",
+        table(("Key and controller", "#In a row", "Last error", "Failed", "Next try"), rows),
+        element("p", f"and {left:,} more; all are in statistics.json") if left else None,
+        note=f"{len(found):,}, the latest first",
+        id_="failing",
+    )
+
+
+def slow_keys(statistics: ManagerStatistics) -> Html:
+    """Keys that run or wait for a worker longest."""
+    waiting = _longest(
+        (each.name, request, seconds) for each in statistics.controllers for request, seconds in each.queue.oldest
+    )
+    running = _longest(
+        (each.name, request, seconds)
+        for each in statistics.controllers
+        for request, seconds in each.queue.longest_running
+    )
+    if not waiting and not running:
+        return section("Running and waiting longest", note="nothing runs, nothing waits for a worker", id_="slow")
+    rows = [
+        (
+            cell(key_link(name, request), element("div", name, class_="soft"), class_="keys"),
+            cell(badge(state, "warn" if seconds >= limit else "quiet")),
+            number(duration(seconds), tone="warn" if seconds >= limit else ""),
+        )
+        for state, limit, entries in (("runs", LONG_RUN, running), ("waits", LONG_WAIT, waiting))
+        for name, request, seconds in entries
+    ]
+    return section(
+        "Running and waiting longest",
+        table(("Key and controller", "State", "#For"), rows, class_="compact"),
+        id_="slow",
+    )
+
+
+def _longest(entries: Iterable[tuple[str, Request, float]]) -> list[tuple[str, Request, float]]:
+    return sorted(entries, key=lambda each: each[2], reverse=True)[:SLOW_ROWS]
+
+
+# controllers
+
+_COLUMNS = (
+    ("Controller", ""),
+    ("State", ""),
+    ("Workers", "number"),
+    ("Ready", "number"),
+    ("Delayed", "number"),
+    ("Failing", "number"),
+    ("Oldest", "number"),
+    ("Runs", "number"),
+    ("Errors", "number"),
+    ("Timeouts", "number wide"),
+    ("Mean", "number wide"),
+    ("Echoes", "number wide"),
+)
+
+
+def controllers_table(statistics: ManagerStatistics, found: Sequence[Problem]) -> Html:
+    """A row for each controller; it opens to the sources and the last runs."""
+    controllers = statistics.controllers
+    if not controllers:
+        why = "another process leads" if statistics.phase == "candidate" else f"the manager is {statistics.phase}"
+        return section("Controllers", note=f"none runs: {why}", id_="controllers")
+    troubled = {each.subject: each.tone for each in reversed(found)}
+    # What needs a look comes first; the rest stays where it was added.
+    order = {"bad": 0, "warn": 1}
+    ordered = sorted(controllers, key=lambda each: order.get(troubled.get(each.name, ""), 2))
+    budget = max(3, min(50, RUN_ROWS // len(controllers)))
+    head = element(
+        "div", [element("span", name, class_=class_ or None) for name, class_ in _COLUMNS], class_="grid head"
+    )
+    rows = [_controller(each, statistics, troubled.get(each.name, ""), budget) for each in ordered]
+    search = element(
+        "input",
+        type="search",
+        id="filter",
+        class_="script",
+        placeholder="Filter by name",
+        aria_label="Filter controllers",
+    )
+    return section(
+        "Controllers",
+        element("div", element("div", head, rows, class_="controllers"), class_="scroll", id="controllers-scroll"),
+        note=f"{len(controllers):,}; click one for its sources and last runs",
+        id_="controllers",
+        extra=search,
+    )
+
+
+def _controller(each: ControllerStatistics, statistics: ManagerStatistics, tone: str, budget: int) -> Html:
+    queue, runs, errors = each.queue, sum(each.results.values()), errors_of(each)
+    oldest = queue.oldest[0][1] if queue.oldest else None
+    bad = len(failing(each))
+    state = badge("working", "good") if each.working else badge("waiting", "warn")
+    if tone == "bad" and each.working:
+        state = badge("failing", "bad")
+    elif tone == "bad":
+        state = badge("stuck", "bad")
+    cells = (
+        element("span", each.name, class_="name", title=f"reconciles {each.kind}" if each.kind else None),
+        state,
+        _figure_in_row(f"{each.active} / {each.concurrency}", quiet=not each.active),
+        _figure_in_row(queue.ready),
+        _figure_in_row(queue.delayed),
+        _figure_in_row(bad, tone="bad-text"),
+        _figure_in_row(
+            duration(oldest) if oldest is not None else DASH, tone="warn-text" if (oldest or 0) >= LONG_WAIT else ""
+        ),
+        _figure_in_row(runs),
+        _figure_in_row(percent(errors, runs), quiet=not errors, tone="bad-text" if bad else ""),
+        _figure_in_row(each.timeouts, wide=True, tone="warn-text"),
+        _figure_in_row(duration(each.busy_seconds / runs) if runs else DASH, wide=True),
+        _figure_in_row(each.echoes, wide=True),
+    )
+    return element(
+        "details",
+        element("summary", cells, class_="grid"),
+        element("div", _results(each), _last_runs(each, statistics, budget), _sources(each), class_="inside"),
+        id=controller_place(each.name),
+        data_filter=each.name,
+    )
+
+
+def _figure_in_row(value: int | str, *, quiet: bool | None = None, wide: bool = False, tone: str = "") -> Html:
+    if quiet is None:
+        quiet = value == 0
+    classes = ("number", "wide" if wide else "", "zero" if quiet else tone)
+    return element("span", value, class_=" ".join(name for name in classes if name))
+
+
+def _results(each: ControllerStatistics) -> Html:
+    if not each.results:
+        return NOTHING
+    words = ", ".join(f"{times:,} {result.replace('_', ' ')}" for result, times in sorted(each.results.items()))
+    queue = each.queue
+    told = f"Runs by result: {words}. Causes taken: {queue.adds:,}; retries: {queue.retries:,}; busy for {duration(each.busy_seconds)} in all."
+    return element("p", told)
+
+
+def _last_runs(each: ControllerStatistics, statistics: ManagerStatistics, budget: int) -> Html:
+    if not each.keys:
+        return element("p", "No key ran yet.")
+    shown = each.keys[:budget]
+    rows = [_run(each.name, record, statistics) for record in shown]
+    title = f"Last runs, {len(shown):,} of {len(each.keys):,}" if len(shown) < len(each.keys) else "Last runs"
+    head = ("Key", "Why", "Ended", "#Took", "#Waited", "#Writes", "When", "Next run")
+    return join(element("h3", title), table(head, rows))
+
+
+def _run(controller: str, record: KeyRecord, statistics: ManagerStatistics) -> tuple[Html, ...]:
+    return (
+        cell(key_link(controller, record.request), class_="keys"),
+        cell(causes_list(record.causes, limit=2), trace_line(record), class_="words"),
+        cell(result_badge(record)),
+        number(duration(record.seconds)),
+        number(duration(record.waited)),
+        number(record.writes),
+        cell(ago(record.finished, statistics.now), class_="nowrap"),
+        cell(next_run(record.next_run), class_="nowrap soft"),
+    )
+
+
+def _sources(each: ControllerStatistics) -> Html:
+    if not each.sources:
+        return NOTHING
+    rows = [
+        (
+            cell(source.name),
+            cell(badge("started", "good") if source.started else badge("waiting", "warn")),
+            number(source.events),
+            number(source.filtered),
+            number(source.emitted),
+            number(source.failures, tone="bad"),
+            number(source.retrying, tone="warn"),
+            number(source.given_up, tone="bad"),
+            cell(error_text(source.last_failure, place=f"{each.name} source {position}"), class_="words"),
+        )
+        for position, source in enumerate(each.sources)
+    ]
+    head = (
+        "Source",
+        "State",
+        "#Events",
+        "#Filtered",
+        "#Emitted",
+        "#Failures",
+        "#Asked again",
+        "#Given up",
+        "Last failure",
+    )
+    return join(element("h3", "Sources"), table(head, rows, class_="compact"))
+
+
+# the rest
+
+
+def informers_table(statistics: ManagerStatistics) -> Html:
+    """What is cached, and how it is followed."""
+    if not statistics.informers:
+        return section("Informers", note="no kind is cached yet", id_="informers")
+    ordered = sorted(statistics.informers, key=lambda each: (each.served and each.synced, each.kind))
+    rows = [_informer(each) for each in ordered]
+    head = ("Kind", "State", "#Objects", "Watch", "#Lists", "#Requests", "#Own writes", "#To tell", "Last error")
+    return section("Informers", table(head, rows), note=f"{len(rows):,} kinds", id_="informers")
+
+
+def _informer(each: InformerStatistics) -> tuple[Html, ...]:
+    if not each.served:
+        state = badge("not served", "warn")
+    else:
+        state = badge("synced", "good") if each.synced else badge("syncing", "warn")
+    watches = [
+        element(
+            "div",
+            f"{scope.namespace}: " if scope.namespace else "",
+            scope.phase,
+            f" ({count(scope.failures, 'failure')})" if scope.failures else "",
+            class_="nowrap" if scope.phase == "watching" else "nowrap warn-text",
+        )
+        for scope in each.scopes
+    ]
+    errors = [
+        error_text(words, place=f"{each.kind} {position}")
+        for position, words in enumerate(dict.fromkeys(scope.last_error for scope in each.scopes))
+        if words
+    ]
+    group_version, _, kind = each.kind.rpartition(" ")
+    return (
+        cell(
+            element("span", kind, class_="name", id=informer_place(each.kind)),
+            " ",
+            element("span", group_version, class_="soft"),
+        ),
+        cell(state),
+        number(each.objects),
+        cell(watches),
+        number(sum(scope.lists for scope in each.scopes)),
+        number(sum(scope.requests for scope in each.scopes)),
+        number(each.own_writes),
+        number(sum(each.pending)),
+        cell(errors or DASH, class_="words"),
+    )
+
+
+def checks_table(statistics: ManagerStatistics) -> Html:
+    """The named checks of health and readiness."""
+    if not statistics.checks:
+        return NOTHING
+    rows = [
+        (
+            cell(element("span", each.name, class_="name")),
+            cell(each.kind),
+            cell(badge("ok", "warn" if each.message else "good") if each.ok else badge("failing", "bad")),
+            cell(error_text(each.message, place=f"check {each.kind} {each.name}"), class_="words"),
+        )
+        for each in sorted(statistics.checks, key=lambda each: each.ok)
+    ]
+    return section("Checks", table(("Check", "Of", "State", "Message"), rows, class_="compact"), id_="checks")
+
+
+def blocked_table(statistics: ManagerStatistics) -> Html:
+    """What blocked the event loop: one row for each stack, the latest first."""
+    if not statistics.blocked:
+        return NOTHING
+    places: dict[tuple[str, str], list[BlockedLoop]] = {}
+    for each in reversed(statistics.blocked):
+        places.setdefault((each.task, each.stack), []).append(each)
+    rows = [
+        (
+            cell(
+                element("div", task),
+                element(
+                    "details", element("summary", "stack"), element("pre", stack), id=identifier("stack", str(position))
+                ),
+                class_="words",
+            ),
+            number(len(times)),
+            number(duration(max(each.seconds for each in times))),
+            cell(ago(times[0].at, statistics.now), class_="nowrap"),
+        )
+        for position, ((task, stack), times) in enumerate(places.items())
+    ]
+    return section(
+        "Blocked event loop",
+        table(("By", "#Times", "#At least", "Last"), rows),
+        note="nothing else could run: await it, or use asyncio.to_thread",
+        id_="blocked",
+    )

@@ -1,0 +1,201 @@
+"""What a manager does, as the metrics that dashboards of Kubernetes controllers know.
+
+Guarantees
+- Names, labels and meanings are those of `steersman.telemetry.names`: a dashboard made for controller-runtime reads them.
+- The number of series is bounded by the number of controllers and watched kinds, whatever number of objects they have.
+- A run costs a few additions. What is cheaper to look up than to count is looked up when somebody reads the metrics.
+- Counters go on over terms of leadership: a controller that is made anew does not set them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from steersman.controller.records import ControllerStatistics, KeyRecord, Label
+from steersman.telemetry import Count, Distribution, Gauge, Registry, names
+
+if TYPE_CHECKING:
+    from steersman.cache.informer import InformerStatistics
+    from steersman.manager.statistics import ManagerStatistics
+
+#: A conflict is no error: the request is tried again, as one that asked for it.
+_RESULTS: dict[Label, str] = {
+    "success": "success",
+    "requeue": "requeue",
+    "requeue_after": "requeue_after",
+    "conflict": "requeue",
+    "error": "error",
+    "terminal_error": "error",
+}
+#: Results after which the request went through its backoff.
+_RETRIED = frozenset({"error", "conflict", "requeue"})
+
+
+class _Series:
+    """The series of one controller, found once."""
+
+    __slots__ = (
+        "adds",
+        "conflicts",
+        "counted",
+        "echoes",
+        "errors",
+        "mapping_failures",
+        "panics",
+        "results",
+        "retries",
+        "seconds",
+        "terminal",
+        "timeouts",
+        "waited",
+        "worked",
+        "writes",
+    )
+
+    def __init__(self, registry: Registry, controller: str) -> None:
+        queue = (controller, controller)
+        total = registry.counter(names.RECONCILE_TOTAL)
+        self.results: dict[Label, Count] = {label: total.labels(controller, name) for label, name in _RESULTS.items()}
+        self.errors = registry.counter(names.RECONCILE_ERRORS).labels(controller)
+        self.terminal = registry.counter(names.TERMINAL_RECONCILE_ERRORS).labels(controller)
+        self.panics = registry.counter(names.RECONCILE_PANICS).labels(controller)
+        self.timeouts = registry.counter(names.RECONCILE_TIMEOUTS).labels(controller)
+        self.seconds: Distribution = registry.histogram(names.RECONCILE_TIME).labels(controller)
+        self.waited: Distribution = registry.histogram(names.QUEUE_DURATION).labels(*queue)
+        self.worked: Distribution = registry.histogram(names.WORK_DURATION).labels(*queue)
+        self.retries = registry.counter(names.QUEUE_RETRIES).labels(*queue)
+        self.adds = registry.counter(names.QUEUE_ADDS).labels(*queue)
+        self.writes = registry.counter(names.RECONCILE_WRITES).labels(controller)
+        self.conflicts = registry.counter(names.RECONCILE_CONFLICTS).labels(controller)
+        self.echoes = registry.counter(names.ECHOES).labels(controller)
+        self.mapping_failures = registry.counter(names.SOURCE_FAILURES).labels(controller)
+        #: What each counter that is read from statistics showed last, and for which making of the controller.
+        self.counted: tuple[object, dict[str, int]] = (None, {})
+
+
+class Measurements:
+    """Keeps the metrics of one manager in a registry.
+
+    ``on_record`` is told of every run; ``collect`` is called just before the metrics are read.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self._series: dict[str, _Series] = {}
+        self._concurrency = registry.gauge(names.MAX_CONCURRENT_RECONCILES)
+        self._active = registry.gauge(names.ACTIVE_WORKERS)
+        self._depth = registry.gauge(names.QUEUE_DEPTH)
+        self._unfinished = registry.gauge(names.UNFINISHED_WORK)
+        self._longest = registry.gauge(names.LONGEST_RUNNING_PROCESSOR)
+        self._failing = registry.gauge(names.FAILING_KEYS)
+        self._retrying = registry.gauge(names.SOURCE_RETRYING)
+        self._leader = registry.gauge(names.LEADER_STATUS)
+        self._cached = registry.gauge(names.CACHED_OBJECTS)
+        self._synced = registry.gauge(names.CACHE_SYNCED)
+        self._shown: set[str] = set()
+
+    def on_record(self, controller: str, record: KeyRecord) -> None:
+        """Count a run."""
+        series = self._series.get(controller) or self._add(controller)
+        result = record.result
+        series.results[result].value += 1
+        series.seconds.observe(record.seconds)
+        series.worked.observe(record.seconds)
+        series.waited.observe(record.waited)
+        if record.writes:
+            series.writes.value += record.writes
+        if result == "success":
+            return
+        if result in _RETRIED:
+            series.retries.inc()
+        if result == "conflict":
+            series.conflicts.inc()
+        elif result in {"error", "terminal_error"}:
+            series.errors.inc()
+            if result == "terminal_error":
+                series.terminal.inc()
+            if record.crashed:
+                series.panics.inc()
+            if record.timed_out:
+                series.timeouts.inc()
+
+    def collect(self, statistics: ManagerStatistics) -> None:
+        """Bring the gauges up to date."""
+        names_now = {each.name for each in statistics.controllers}
+        for gone in self._shown - names_now:
+            self._hide(gone)
+        self._shown = names_now
+        for each in statistics.controllers:
+            self._collect_controller(each)
+        self._collect_informers(statistics.informers)
+        if statistics.leader is not None:
+            self._leader.labels(statistics.leader.lease).set(1.0 if statistics.leader.leading else 0.0)
+
+    def forget(self, controller: str) -> None:
+        """A controller was removed for good: forget its series."""
+        self._hide(controller)
+        self._shown.discard(controller)
+        if self._series.pop(controller, None) is not None:
+            for declared in (*names.CONTROLLER_COUNTERS, *names.QUEUE_COUNTERS):
+                self.registry.counter(declared).remove_matching(controller=controller)
+            for declared in names.CONTROLLER_HISTOGRAMS:
+                self.registry.histogram(declared).remove_matching(controller=controller)
+
+    def _add(self, controller: str) -> _Series:
+        series = self._series[controller] = _Series(self.registry, controller)
+        return series
+
+    def _collect_controller(self, each: ControllerStatistics) -> None:
+        name, queue = each.name, each.queue
+        self._concurrency.labels(name).set(each.concurrency)
+        self._active.labels(name).set(each.active)
+        self._failing.labels(name).set(queue.failing)
+        self._unfinished.labels(name, name).set(queue.unfinished)
+        self._longest.labels(name, name).set(queue.longest_running[0][1] if queue.longest_running else 0.0)
+        self._retrying.labels(name).set(sum(source.retrying for source in each.sources))
+        # Priorities at which nothing waits any more go, but the ordinary one is always shown.
+        self._depth.remove_matching(controller=name)
+        for priority, depth in ({0: 0} | queue.by_priority).items():
+            self._depth.labels(name, name, str(priority)).set(depth)
+        self._count(each)
+
+    def _count(self, each: ControllerStatistics) -> None:
+        """Add what was counted elsewhere since the last time; a controller made anew counts from 0."""
+        series = self._series.get(each.name) or self._add(each.name)
+        made, before = series.counted
+        if made != each.since:
+            before = {}
+        now = {
+            "adds": each.queue.adds,
+            "echoes": each.echoes,
+            "mapping_failures": sum(source.failures for source in each.sources),
+        }
+        for counter, value in now.items():
+            count: Count = getattr(series, counter)
+            count.inc(max(0, value - before.get(counter, 0)))
+        series.counted = (each.since, now)
+
+    def _collect_informers(self, informers: Iterable[InformerStatistics]) -> None:
+        kinds = {(each.kind,) for each in informers}
+        for gauge in (self._cached, self._synced):
+            for values in gauge.series():
+                if values not in kinds:
+                    gauge.remove(*values)
+        for each in informers:
+            self._cached.labels(each.kind).set(each.objects)
+            self._synced.labels(each.kind).set(1.0 if each.synced else 0.0)
+
+    def _hide(self, controller: str) -> None:
+        """A controller does not run: it has no queue to show. What it counted stays."""
+        gauges: tuple[Gauge, ...] = (
+            self._concurrency,
+            self._active,
+            self._depth,
+            self._unfinished,
+            self._longest,
+            self._failing,
+            self._retrying,
+        )
+        for gauge in gauges:
+            gauge.remove_matching(controller=controller)

@@ -1,0 +1,366 @@
+"""``steersman run``: a module's manager as a program, on the real API server; and sentences where that is not possible."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import pty
+import signal
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession
+
+from steersman import Client
+from steersman.cli import main
+from steersman.client import Added
+from steersman.kinds.coordination_v1 import Lease
+from steersman.kinds.core_v1 import ConfigMap
+from steersman.objects import Unstructured
+from steersman.testing import Engine
+from steersman.transport import Listener, ServerResponse
+from steersman.wire import Request
+
+OPERATOR = '''
+import asyncio
+from steersman import Context, Done, LeaderElection, Manager, NotFound, ObjectMeta, Request, Resource, Spec
+from steersman.kinds.core_v1 import ConfigMap
+
+class SiteSpec(Spec):
+    image: str
+
+class Site(Resource[SiteSpec, None], group="GROUP", version="v1"):
+    """A web site."""
+
+async def reconcile(ctx: Context, request: Request) -> Done:
+    try:
+        site = await ctx.client.get(Site, request.key)
+    except NotFound:
+        return Done()
+    page = ConfigMap(metadata=ObjectMeta(name=site.key.name, namespace=site.key.namespace), data={"image": site.spec.image})
+    await ctx.client.apply(page, owner=site)
+    if site.spec.image == "stuck":
+        await asyncio.sleep(3600)
+    ctx.logger.info("published %s", site.spec.image)
+    return Done()
+
+manager = Manager(name="site-operator", leader=LeaderElection("site-operator"))
+manager.controller(Site).owns(ConfigMap).run_with(reconcile)
+
+async def make(client):
+    await client.install(Site)
+    return manager
+'''
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: nowhere
+contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
+clusters: [{name: nowhere, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: nobody, user: {}}]
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working directory to write modules into, a kubeconfig that leads nowhere, and logging as it was."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in [name for name in sys.modules if name.startswith("run_")]:
+        monkeypatch.delitem(sys.modules, name)
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG, encoding="utf-8")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    root = logging.getLogger()
+    handlers, level = [*root.handlers], root.level
+    yield tmp_path
+    for handler in [each for each in root.handlers if each not in handlers]:
+        root.removeHandler(handler)
+    root.setLevel(level)
+
+
+def write(here: Path, name: str, text: str) -> str:
+    (here / f"{name}.py").write_text(text, encoding="utf-8")
+    return name
+
+
+# as a program
+
+
+class Program:
+    """``steersman run`` in a process of its own."""
+
+    def __init__(self, process: asyncio.subprocess.Process, said: asyncio.StreamReader) -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._said = said
+
+    async def until(self, words: str) -> str:
+        """Read what it says until a line holds these words."""
+        while True:
+            line = (await self._said.readline()).decode()
+            assert line, f"it ended before it said {words!r}: {self.lines}"
+            self.lines.append(line.rstrip())
+            if words in line:
+                return line
+
+    async def ended(self) -> int:
+        with contextlib.suppress(OSError):  # a terminal whose other end has left
+            while line := await self._said.readline():
+                self.lines.append(line.decode().rstrip())
+        return await self.process.wait()
+
+
+@asynccontextmanager
+async def running(*arguments: str, folder: Path, engine: Engine, terminal: bool = False) -> AsyncGenerator[Program]:
+    command = [sys.executable, "-c", "import sys; from steersman.cli import main; sys.exit(main())", *arguments]
+    inner = outer = None
+    if terminal:
+        outer, inner = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        env={**os.environ, "KUBECONFIG": str(engine.kubeconfig), "COLUMNS": "200"},
+        stdin=asyncio.subprocess.DEVNULL,
+        stderr=inner if inner is not None else asyncio.subprocess.PIPE,
+    )
+    reader, transport = process.stderr, None
+    try:
+        if outer is not None and inner is not None:
+            os.close(inner)
+            reader = asyncio.StreamReader()
+            transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(outer, "rb", buffering=0)
+            )
+        assert reader is not None
+        yield Program(process, reader)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        if transport is not None:
+            transport.close()
+
+
+def site(group: str, name: str, namespace: str, image: str) -> Unstructured:
+    return Unstructured(
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "Site",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"image": image},
+        }
+    )
+
+
+async def page_of(client: Client, name: str, namespace: str) -> ConfigMap:
+    async with client.watch(
+        ConfigMap, namespace=namespace, fields={"metadata.name": name}, initial_events=True
+    ) as events:
+        async for event in events:
+            if isinstance(event, Added):
+                return event.object
+    raise AssertionError("the watch ended")
+
+
+async def test_run_installs_reconciles_explains_and_drains(
+    here: Path, engine: Engine, namespace: str, crd_group: str
+) -> None:
+    module = write(here, "run_operator", OPERATOR.replace("GROUP", crd_group))
+    arguments = ("run", f"{module}:manager", "--install-crds", "--namespace", namespace, "--port", "0")
+    async with (
+        asyncio.timeout(60),
+        engine.client(field_manager="tests") as client,
+        running(*arguments, folder=here, engine=engine) as program,
+    ):
+        address = json.loads(await program.until("debug page are at"))["message"].rpartition(" ")[2]
+        await client.create(site(crd_group, "web", namespace, "nginx:1.27"))
+        assert (await page_of(client, "web", namespace)).data == {"image": "nginx:1.27"}
+        await program.until("published nginx:1.27")
+        explained = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", "import sys; from steersman.cli import main; sys.exit(main())"),
+            *("explain", "SITES", "web", "-n", namespace, "--url", address),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        text = " ".join((await explained.communicate())[0].decode().split())
+        assert explained.returncode == 0
+        assert f"Site {namespace}/web controller site last run " in text
+        assert f"because Site {namespace}/web appeared (generation 1)" in text
+        assert "ended done" in text
+        assert "next run when something changes" in text
+        async with ClientSession() as session, session.get(f"{address}/debug") as answer:
+            shown = await answer.text()
+        assert "All is well" in shown
+        assert f"/debug/explain?kind=site&amp;namespace={namespace}&amp;name=web" in shown
+        program.process.send_signal(signal.SIGTERM)
+        assert await program.ended() == 0
+        lease = await client.get(Lease, f"{namespace}/site-operator")
+        assert lease.spec is not None
+        assert not lease.spec.holder_identity
+    said = [json.loads(line) for line in program.lines]  # not a terminal: every line is JSON
+    assert said[0]["message"] == "starting"
+    assert said[0]["controllers"] == ["site: Site, ConfigMap (owned); 4 at once"]
+    assert said[0]["server"] == client.server
+    assert said[-1]["message"] == "stopped"
+
+
+async def test_on_a_terminal_it_speaks_to_people_and_a_second_signal_ends_at_once(
+    here: Path, engine: Engine, namespace: str, crd_group: str
+) -> None:
+    module = write(here, "run_stuck", OPERATOR.replace("GROUP", crd_group))
+    arguments = ("run", f"{module}:make", "--namespace", namespace, "--port", "0")
+    async with (
+        asyncio.timeout(25),  # less than the 30 seconds for which a drain would wait
+        engine.client(field_manager="tests") as client,
+        running(*arguments, folder=here, engine=engine, terminal=True) as program,
+    ):
+        line = await program.until("debug page are at")
+        assert "\x1b[36mINFO" in line
+        await client.create(site(crd_group, "web", namespace, "stuck"))
+        await page_of(client, "web", namespace)
+        program.process.send_signal(signal.SIGINT)
+        address = line.split()[-1]
+        async with ClientSession() as session:
+            while True:  # it drains, and says that it wants no work
+                async with session.get(f"{address}/readyz/shutdown") as answer:
+                    if answer.status != 200:
+                        break
+                await asyncio.sleep(0.02)
+        program.process.send_signal(signal.SIGINT)
+        await program.ended()
+    head = "\n".join(program.lines[:6])
+    assert f"{module}:make\n" in head
+    assert client.server in head
+    assert "site: Site, ConfigMap (owned); 4 at once" in head
+    assert f"Lease {namespace}/site-operator" in "\n".join(program.lines)
+
+
+# mistakes
+
+
+def failure(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) -> str:
+    assert main(["run", *arguments]) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    return said.err
+
+
+MANAGERS = """
+from steersman import Manager
+one = Manager(name="one")
+two = Manager(name="two")
+number = 7
+def text(client): return "no manager"
+async def empty(client): return Manager(client, name="empty")
+def broken(client): return {}["image"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "said"),
+    [
+        (
+            "run_nowhere:manager",
+            1,
+            "cannot import run_nowhere: No module named 'run_nowhere'; run this in the directory",
+        ),
+        ("run_managers", 2, "run_managers has several managers; name one: run_managers:one, run_managers:two"),
+        ("run_managers:", 2, "run_managers: names no manager: write run_managers for its only manager, or"),
+        ("run_managers.py:one", 2, "run_managers.py is a file: name the module run_managers:one"),
+        ("run_managers:numbr", 1, "run_managers has no numbr; did you mean run_managers:number?"),
+        ("run_managers:zzz", 1, "run_managers has no zzz; there is run_managers:one, run_managers:two"),
+        ("run_managers:number", 1, "run_managers:number is of type int; name a Manager, or a function that takes"),
+        ("run_managers:Manager", 1, "run_managers:Manager is a class; name a Manager"),
+        ("run_managers:text", 1, "run_managers:text returned a str; let it return the Manager to run"),
+        ("run_managers:one", 1, "the manager one has no controllers; add one: manager.controller(KIND).run_with("),
+        ("run_managers:empty", 1, "the manager empty has no controllers"),
+    ],
+)
+def test_mistakes_are_one_sentence_that_says_what_to_write(
+    here: Path, capsys: pytest.CaptureFixture[str], target: str, code: int, said: str
+) -> None:
+    write(here, "run_managers", MANAGERS)
+    told = failure(capsys, target, code=code)
+    assert told.startswith(f"steersman: {said}")
+    assert told.count("\n") == 1
+
+
+def test_a_module_without_a_manager_is_told_what_to_write(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(here, "run_my_operator", "")
+    assert 'write `manager = Manager(name="run-my-operator")` in it' in failure(capsys, "run_my_operator")
+
+
+def test_a_mistake_in_the_module_is_named_with_its_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line of the module, not the one of the package that noticed it."""
+    write(here, "run_wrong", "from steersman import Manager\n\nmanager = Manager(nam='x')\n")
+    told = failure(capsys, "run_wrong")
+    assert "TypeError" in told
+    assert f"({here / 'run_wrong.py'}, line 3)" in told
+
+
+def test_a_bug_has_a_traceback(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(here, "run_managers", MANAGERS)
+    told = failure(capsys, "run_managers:broken")
+    assert "Traceback (most recent call last)" in told
+    assert 'return {}["image"]' in told
+    assert told.endswith("steersman: the program failed with KeyError: 'image'\n")
+
+
+def test_no_configuration_and_an_unknown_context(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(here, "run_operator", OPERATOR.replace("GROUP", "run.example.com"))
+    assert 'context "elsewhere" does not exist' in failure(capsys, "run_operator", "--context", "elsewhere")
+    assert "no such file" in failure(capsys, "run_operator", "--kubeconfig", str(here / "absent"))
+    monkeypatch.setenv("KUBECONFIG", str(here / "absent"))
+    told = failure(capsys, "run_operator")
+    assert "no configuration for a Kubernetes API server was found" in told
+    assert "--kubeconfig FILE, --context NAME" in told
+
+
+def test_a_server_that_is_down(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(here, "run_operator", OPERATOR.replace("GROUP", "run.example.com"))
+    told = failure(capsys, "run_operator")
+    assert "http://127.0.0.1:1" in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["m", "--port", "x"], ["m", "--port", "70000"], ["m", "--log-level", "loud"]]
+)
+def test_a_command_line_that_makes_no_sense(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["run", *arguments])
+    assert end.value.code == 2
+    assert "usage: steersman run" in capsys.readouterr().err
+
+
+async def test_only_kinds_of_ones_own_are_installed(here: Path, engine: Engine, namespace: str, crd_group: str) -> None:
+    """Models of somebody else's kinds derive from Object: a flag must not replace their definitions."""
+    theirs = OPERATOR.replace("GROUP", crd_group).replace("Resource[SiteSpec, None]", "Object")
+    theirs = theirs.replace('    """A web site."""', "    spec: SiteSpec").replace(
+        "import Context", "import Object, Context"
+    )
+    module = write(here, "run_theirs", theirs)
+    arguments = ("run", module, "--install-crds", "--namespace", namespace)
+    async with asyncio.timeout(30), running(*arguments, folder=here, engine=engine) as program:
+        assert await program.ended() == 1
+    assert "no controller has a kind of its own" in program.lines[-1]
+
+
+async def test_a_port_that_is_taken(here: Path, engine: Engine, namespace: str, crd_group: str) -> None:
+    async def nothing(_request: Request) -> ServerResponse:
+        return ServerResponse(status=200)
+
+    module = write(here, "run_taken", OPERATOR.replace("GROUP", crd_group))
+    async with asyncio.timeout(30), Listener(nothing) as listener:
+        arguments = ("run", module, "--namespace", namespace, "--port", str(listener.port))
+        async with running(*arguments, folder=here, engine=engine) as program:
+            assert await program.ended() == 1
+        assert f"cannot listen on 127.0.0.1 port {listener.port}" in program.lines[-1]
+    assert not any("Traceback" in line for line in program.lines)

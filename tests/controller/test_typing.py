@@ -1,0 +1,100 @@
+"""What a type checker says of a controller: nothing where it is right, and the line where it is wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """\
+from typing_extensions import reveal_type
+
+from steersman import Key, Kind, PartialObjectMetadata, Stores, Unstructured, View, controller, owners_through
+from steersman.kinds.apps_v1 import Deployment, ReplicaSet
+from steersman.kinds.core_v1 import ConfigMap, Pod, Secret
+
+GADGET = Kind("example.com/v1", "Gadget")
+
+
+def of_secret(secret: View[Secret]) -> list[Key]:
+    reveal_type(secret.object)  # Secret
+    return [secret.key]
+
+
+def of_secret_with_stores(secret: View[Secret], stores: Stores) -> list[str]:
+    reveal_type(stores.list(ConfigMap, namespace="default", labels={"app": "web"}))  # Iterable[View[ConfigMap]]
+    reveal_type(stores.get(ConfigMap, secret.key))  # View[ConfigMap] | None
+    reveal_type(stores.by_index(GADGET, "by-secret", secret.key.name))  # Iterable[View[Unstructured]]
+    return [f"{found.key}" for found in stores.list(ConfigMap)]
+
+
+def of_metadata(view: View[PartialObjectMetadata]) -> list[Key]:
+    return [view.key]
+
+
+def of_gadget(gadget: View[Unstructured]) -> list[Key]:
+    return [gadget.key]
+
+
+def of_anything(view: View[object]) -> list[Key]:
+    return [view.key]
+
+
+def of_numbers(secret: View[Secret]) -> list[int]:
+    return [len(secret.labels)]
+
+
+plan = controller(ConfigMap)
+plan.watches(Secret, map=of_secret)
+plan.watches(Secret, map=of_secret_with_stores)
+plan.watches(Secret, map=of_anything)
+plan.watches(Secret, map=lambda secret: [Key(secret.object.metadata.namespace or "", "web")])
+plan.watches(Secret, map=lambda secret, stores: [view.key for view in stores.list(ConfigMap, labels="app=web")])
+plan.watches(Secret, map=of_metadata, metadata_only=True)
+plan.watches(Secret, map=of_secret, metadata_only=True)
+plan.watches(GADGET, map=of_gadget)
+plan.watches(GADGET, map=of_metadata, metadata_only=True)
+plan.watches(Pod, map=owners_through(ReplicaSet, Deployment))
+
+plan.watches(ConfigMap, map=of_secret)  # wrong: another kind
+plan.watches(ConfigMap, map=of_secret_with_stores)  # wrong: another kind
+plan.watches(Secret, map=of_metadata)  # wrong: the whole object is no metadata
+plan.watches(GADGET, map=of_secret)  # wrong: nothing is known of the kind
+plan.watches(Secret, map=of_numbers)  # wrong: no keys
+plan.watches(Secret)  # wrong: no mapper
+plan.watches(Secret, map=lambda secret: [secret.object.sepc])  # wrong: no such field
+"""
+
+
+def test_a_mapper_for_another_kind_is_an_error_where_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    environment = Path(sys.prefix)
+    settings = {
+        "typeCheckingMode": "strict",
+        "pythonVersion": "3.11",
+        "venvPath": str(environment.parent),
+        "venv": environment.name,
+        "extraPaths": [str(ROOT / "src")],
+    }
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    answer = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "--project", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    findings = json.loads(answer.stdout)["generalDiagnostics"]
+    lines = PROGRAM.splitlines()
+    revealed, wrong = [], set()
+    for finding in findings:
+        line = lines[finding["range"]["start"]["line"]]
+        if finding["severity"] == "information":
+            revealed.append((finding["message"].rpartition(' is "')[2].rstrip('"'), line.rpartition("# ")[2]))
+        else:
+            wrong.add(line)
+    assert [said for said, wanted in revealed if said != wanted] == []
+    assert len(revealed) == PROGRAM.count("reveal_type(")
+    assert wrong == {line for line in lines if "# wrong" in line}

@@ -1,0 +1,136 @@
+"""Who may read metrics and the debug page from elsewhere: decided by the API server's own RBAC."""
+
+import dataclasses
+
+import pytest
+
+from steersman import Client, Key, ObjectMeta
+from steersman.client import BearerToken, Config, load_kubeconfig
+from steersman.kinds.authentication_v1 import TokenRequest, TokenRequestSpec
+from steersman.kinds.core_v1 import ServiceAccount
+from steersman.kinds.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
+from steersman.manager import Manager
+from steersman.manager.endpoint_handler import EndpointHandler
+from steersman.manager.token_review import Reviewer
+from steersman.transport import HttpTransport, Listener
+from steersman.wire import Request
+
+#: What a request from another machine would look like: a proxy passed it on.
+ELSEWHERE = ("X-Forwarded-For", "10.0.0.1")
+
+
+class Counted:
+    """A transport that counts."""
+
+    def __init__(self, inner) -> None:
+        self._inner = inner
+        self.paths: list[str] = []
+
+    async def send(self, request, **options):
+        self.paths.append(request.path.rpartition("/")[2])
+        return await self._inner.send(request, **options)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+@pytest.fixture
+async def client(engine, namespace):
+    async with engine.client(field_manager="tests", namespace=namespace) as client:
+        yield client
+
+
+async def token_of(client: Client, name: str) -> str:
+    await client.create(ServiceAccount(metadata=ObjectMeta(name=name, namespace=client.namespace)))
+    asked = TokenRequest(metadata=ObjectMeta(), spec=TokenRequestSpec(audiences=[]))
+    key = Key(client.namespace, name)
+    return (await client.create_subresource(ServiceAccount, key, "token", asked, returns=TokenRequest)).status.token
+
+
+async def bind(client: Client, role: str, account: str) -> None:
+    await client.create(
+        ClusterRoleBinding(
+            metadata=ObjectMeta(name=f"{client.namespace}-{account}"),
+            role_ref=RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=role),
+            subjects=[Subject(kind="ServiceAccount", name=account, namespace=client.namespace)],
+        )
+    )
+
+
+async def allow(client: Client, account: str, *paths: str) -> None:
+    rules = [PolicyRule(non_resource_urls=list(paths), verbs=["get"])]
+    await client.create(ClusterRole(metadata=ObjectMeta(name=f"{client.namespace}-{account}"), rules=rules))
+    await bind(client, f"{client.namespace}-{account}", account)
+
+
+async def get(transport, path: str, token: str = "") -> tuple[int, str]:
+    headers = (ELSEWHERE, *((("Authorization", f"Bearer {token}"),) if token else ()))
+    async with await transport.send(Request("GET", path, headers=headers)) as response:
+        assert ("WWW-Authenticate" in response.headers) == (response.status == 401)
+        return response.status, (await response.read()).decode()
+
+
+async def test_a_service_account_with_the_role_is_let_in_and_others_are_not(client):
+    scraper, stranger = await token_of(client, "scraper"), await token_of(client, "stranger")
+    await allow(client, "scraper", "/metrics")
+    counted: list[Counted] = []
+    observed = client.over(lambda inner: counted.append(Counted(inner)) or counted[0])
+    handler = EndpointHandler(Manager(name="guarded"), Reviewer(observed))
+    async with Listener(handler) as listener, HttpTransport(listener.address) as transport:
+        assert (await get(transport, "/metrics", scraper))[0] == 200
+        status, words = await get(transport, "/debug", scraper)
+        assert status == 403
+        assert words.startswith(
+            f"system:serviceaccount:{client.namespace}:scraper may not get /debug: bind a ClusterRole"
+        )
+        assert (await get(transport, "/metrics", stranger))[0] == 403
+        status, words = await get(transport, "/metrics", "no-such-token")
+        assert (status, words) == (401, "the API server does not know this token, or it has expired\n")
+        assert (await get(transport, "/metrics"))[0] == 401
+        # health is open, and so is this machine
+        assert (await get(transport, "/healthz"))[0] == 200
+        async with await transport.send(Request("GET", "/metrics")) as response:
+            assert response.status == 200
+        # a scrape every few seconds costs the API server nothing
+        before = len(counted[0].paths)
+        for _ in range(5):
+            assert (await get(transport, "/metrics", scraper))[0] == 200
+            assert (await get(transport, "/metrics", stranger))[0] == 403
+        assert len(counted[0].paths) == before
+        assert set(counted[0].paths) == {"tokenreviews", "subjectaccessreviews"}
+
+
+async def test_a_wildcard_covers_the_debug_pages(client):
+    oncall = await token_of(client, "oncall")
+    await allow(client, "oncall", "/debug", "/debug/*")
+    handler = EndpointHandler(Manager(name="guarded"), Reviewer(client))
+    async with Listener(handler) as listener, HttpTransport(listener.address) as transport:
+        assert (await get(transport, "/debug", oncall))[0] == 200
+        assert (await get(transport, "/debug/statistics.json", oncall))[0] == 200
+        assert (await get(transport, "/metrics", oncall))[0] == 403
+
+
+async def test_a_program_without_the_right_to_review_says_what_to_bind(client, engine):
+    own, scraper = await token_of(client, "operator"), await token_of(client, "scraper")
+    await allow(client, "scraper", "/metrics")
+    config = load_kubeconfig(engine.kubeconfig)
+    # without the certificate of the administrator
+    tls = dataclasses.replace(config.tls, certificate_data=None, certificate_file=None, key_data=None, key_file=None)
+    config = dataclasses.replace(config, auth=BearerToken(own), tls=tls)
+    async with Client.connect(config, namespace=client.namespace) as weak:
+        handler = EndpointHandler(Manager(name="guarded"), Reviewer(weak))
+        async with Listener(handler) as listener, HttpTransport(listener.address) as transport:
+            status, words = await get(transport, "/metrics", scraper)
+            assert status == 500
+            assert "bind the ClusterRole system:auth-delegator to its ServiceAccount" in words
+            await bind(client, "system:auth-delegator", "operator")
+            status = 0
+            while status != 200:  # RBAC reads its own cache
+                status, _ = await get(transport, "/metrics", scraper)
+
+
+async def test_an_api_server_that_does_not_answer_lets_nobody_in():
+    async with Client.connect(Config("http://127.0.0.1:1", tls=None, auth=None, proxy_url=None), timeout=1.0) as client:
+        verdict = await Reviewer(client).review("Bearer anything", "/metrics")
+    assert verdict.status == 503
+    assert not verdict.allowed
