@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from steersman.testing.engine import Engine, EngineStart
     from steersman.testing.errors import EngineError, KubectlError
+    from steersman.testing.fault_proxy import FaultProxy
     from steersman.testing.parts import ApiServer, ControllerManager, EtcdMember, Part
+    from steersman.testing.pod_runner import PodRunner
+    from steersman.testing.pod_status import Failed, PodOutcome, Running, Succeeded, Waiting
 
 __all__ = [
     "ApiServer",
@@ -27,8 +30,15 @@ __all__ = [
     "EngineError",
     "EngineStart",
     "EtcdMember",
+    "Failed",
+    "FaultProxy",
     "KubectlError",
     "Part",
+    "PodOutcome",
+    "PodRunner",
+    "Running",
+    "Succeeded",
+    "Waiting",
 ]
 
 _HOMES = {
@@ -38,8 +48,15 @@ _HOMES = {
     "EngineError": "errors",
     "EngineStart": "engine",
     "EtcdMember": "parts",
+    "Failed": "pod_status",
+    "FaultProxy": "fault_proxy",
     "KubectlError": "errors",
     "Part": "parts",
+    "PodOutcome": "pod_status",
+    "PodRunner": "pod_runner",
+    "Running": "pod_status",
+    "Succeeded": "pod_status",
+    "Waiting": "pod_status",
 }
 
 

@@ -120,7 +120,9 @@ class _Builder:
             for number in range(self._topology.etcd_members)
         ]
         cluster.etcd = tuple(
-            EtcdMember(self._etcd(number, members), around, clients_ready=cluster.wait_ready)
+            EtcdMember(
+                self._etcd(number, members), around, data=self._data(members[number]), clients_ready=cluster.wait_ready
+            )
             for number in range(len(members))
         )
         cluster.api_servers = tuple(
@@ -133,8 +135,11 @@ class _Builder:
 
     def _etcd(self, number: int, members: Sequence[EtcdAddress]) -> Launch:
         member = members[number]
-        flags = etcd_flags(member, members, data=self._folder / member.name, token=self._folder.name)
+        flags = etcd_flags(member, members, data=self._data(member), token=self._folder.name)
         return self._launch("etcd", member.name, flags, member.client_url, stage=number)
+
+    def _data(self, member: EtcdAddress) -> Path:
+        return self._folder / member.name
 
     def _api_server(self, number: int, members: Sequence[EtcdAddress], around: Surroundings) -> ApiServer:
         name = f"kube-apiserver-{number}"

@@ -151,6 +151,17 @@ class Engine:
         """
         return await self._thread.call(self._own("compact").compact(revision))
 
+    async def back_up(self) -> Path:
+        """Copy all that etcd holds; return the folder with the copy, which goes with the engine."""
+        return await self._thread.call(self._own("back_up").back_up())
+
+    async def restore(self, backup: Path) -> None:
+        """Put back what `back_up` copied: everything is as it was then, and resource versions go back.
+
+        etcd and the API servers are killed for it, as whoever restores a cluster has to do; returns when all are ready.
+        """
+        await self._thread.call(self._own("restore").restore(backup))
+
     async def keep_logs(self) -> Path:
         """Keep the logs when the engine ends, and return the folder they are in."""
         return await self._thread.call(self._own("keep_logs").keep_logs())

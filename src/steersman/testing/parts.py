@@ -240,6 +240,18 @@ class ApiServer(Part):
         self.kubeconfig = kubeconfig
         """A kubeconfig for this API server."""
 
+    async def metrics(self) -> str:
+        """What the server says of itself at ``/metrics``; all counts begin anew when it is restarted."""
+        return await self._around.thread.call(self._metrics())
+
+    async def _metrics(self) -> str:
+        url = f"{self.url}/metrics"
+        async with self._around.http.get(url) as response:
+            text = await response.text()
+        if response.status != 200:
+            raise EngineError(f"{url} was answered {response.status}: {text}")
+        return text
+
     def _ready_path(self) -> str:
         return "/readyz"
 
@@ -252,10 +264,13 @@ class ControllerManager(Part):
 
 
 class EtcdMember(Part):
-    """An etcd server; `url` is where its clients connect."""
+    """An etcd server; `url` is where its clients connect, `data` the folder with all it knows."""
 
-    def __init__(self, launch: Launch, around: Surroundings, *, clients_ready: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, launch: Launch, around: Surroundings, *, data: Path, clients_ready: Callable[[], Awaitable[None]]
+    ) -> None:
         super().__init__(launch, around)
+        self.data = data
         self._clients_ready = clients_ready
 
     def _ready_path(self) -> str:

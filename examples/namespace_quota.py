@@ -1,0 +1,98 @@
+"""A QuotaClass gives the same ResourceQuota to every namespace that chooses it by a label.
+
+Shows: a cluster-scoped resource that owns objects in many namespaces, and a kind of which only metadata is cached: the
+labels of Namespaces are all that is needed, so nothing else of them is transferred or kept.
+
+Run it with `steersman run examples.namespace_quota --install-crds`, and try:
+
+    kubectl apply -f - <<< '{"apiVersion": "quota.example.com/v1", "kind": "QuotaClass", "metadata": {"name": "small"},
+                             "spec": {"hard": {"pods": 10, "requests.cpu": "2"}}}'
+    kubectl label namespace default quota.example.com/class=small
+    kubectl describe quota --namespace=default
+    kubectl get quotaclasses
+    kubectl label namespace default quota.example.com/class-
+"""
+
+from steersman import (
+    Context,
+    Done,
+    Key,
+    Manager,
+    ObjectMeta,
+    PrinterColumn,
+    Quantity,
+    Request,
+    Resource,
+    Rule,
+    Spec,
+    StatusOf,
+)
+from steersman.controller import View, labels_changed
+from steersman.kinds.core_v1 import Namespace, ResourceQuota, ResourceQuotaSpec
+
+CLASS = "quota.example.com/class"
+
+
+class QuotaClassSpec(Spec):
+    hard: dict[str, Quantity]
+
+
+class QuotaClassStatus(StatusOf):
+    namespaces: int = 0
+
+
+class QuotaClass(
+    Resource[QuotaClassSpec, QuotaClassStatus],
+    group="quota.example.com",
+    version="v1",
+    plural="quotaclasses",
+    scope="Cluster",
+    rules=(Rule(rule="self.metadata.name.size() <= 63", message="a longer name does not fit into a label"),),
+    columns=(PrinterColumn(name="Namespaces", type="integer", json_path=".status.namespaces"),),
+):
+    """What a namespace of this class may use."""
+
+
+def class_of(namespace: View[Namespace]) -> list[Key]:
+    """Asked about a namespace as it was and as it is: both classes hear of a change."""
+    chosen = namespace.labels.get(CLASS)
+    return [Key("", chosen)] if chosen else []
+
+
+def quota_for(quota_class: QuotaClass, namespace: str) -> ResourceQuota:
+    return ResourceQuota(
+        metadata=ObjectMeta(
+            name=f"class-{quota_class.key.name}", namespace=namespace, labels={CLASS: quota_class.key.name}
+        ),
+        spec=ResourceQuotaSpec(hard=quota_class.spec.hard),
+    )
+
+
+async def reconcile(ctx: Context, request: Request) -> Done:
+    quota_class = await ctx.client.find(QuotaClass, request.key)
+    if quota_class is None or quota_class.deleting:
+        return Done()  # its quotas belong to it, and go with it
+    chosen_by = {
+        namespace.key.name
+        for namespace in await ctx.client.list(Namespace, labels={CLASS: request.key.name})
+        if not namespace.deleting  # nothing can be created there any more
+    }
+    for namespace in sorted(chosen_by):
+        await ctx.client.apply(quota_for(quota_class, namespace), owner=quota_class, force=True)
+    for quota in await ctx.client.owned_by(ResourceQuota, quota_class):
+        if quota.key.namespace not in chosen_by:
+            await ctx.client.delete(quota, missing_ok=True)
+    status = quota_class.status = quota_class.status or QuotaClassStatus()
+    status.observed_generation = quota_class.generation
+    status.namespaces = len(chosen_by)
+    await ctx.client.save(quota_class)
+    return Done()
+
+
+manager = Manager(name="namespace-quota")
+(
+    manager.controller(QuotaClass)
+    .owns(ResourceQuota)
+    .watches(Namespace, map=class_of, when=labels_changed(), metadata_only=True)
+    .run_with(reconcile)
+)
