@@ -1,7 +1,8 @@
 """`python -m bench` lists the benchmarks, `python -m bench NAME [--json FILE]` runs one.
 
 A benchmark is a module in this folder with ``async def run(options) -> Report``; its docstring's first line is its
-description. It may have ``def add_arguments(parser)`` for options of its own. Ends with status 1 if a bar does not hold.
+description. It may have ``def add_arguments(parser)`` for options of its own. Ends with status 1 if a bar does not
+hold, and with 2 if something could not be measured.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import importlib
 import sys
 from pathlib import Path
 
-from bench.report import Report, table
+from bench.report import BenchmarkFailed, Report, table
 
 HERE = Path(__file__).parent
 NOT_BENCHMARKS = {"__init__", "__main__", "report"}
@@ -47,7 +48,11 @@ def main() -> int:
     own = argparse.ArgumentParser(prog=f"python -m bench {options.name}", parents=[parser], add_help=False)
     if hasattr(module, "add_arguments"):
         module.add_arguments(own)
-    report: Report = asyncio.run(module.run(own.parse_args([options.name, *rest], options)))
+    try:
+        report: Report = asyncio.run(module.run(own.parse_args([options.name, *rest], options)))
+    except BenchmarkFailed as error:
+        print(f"bench {options.name}: {error}", file=sys.stderr)
+        return 2
     print(report)
     if options.json is not None:
         report.write(options.json)

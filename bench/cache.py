@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
@@ -52,12 +53,18 @@ def config_map(number: int) -> ConfigMap:
     )
 
 
-async def fill(client: Client, count: int) -> None:
+async def fill(client: Client, count: int, say: Callable[[str], None]) -> None:
     numbers = iter(range(count))
+    started = shown = time.monotonic()
 
     async def worker() -> None:
+        nonlocal shown
         for number in numbers:
             await client.create(config_map(number))
+            if (now := time.monotonic()) - shown >= 10:
+                shown = now
+                left = (now - started) / (number + 1) * (count - number - 1)
+                say(f"created {number + 1} of {count}, {left:.0f} s to go")
 
     async with asyncio.TaskGroup() as group:
         for _ in range(32):
@@ -129,7 +136,7 @@ async def run(options: argparse.Namespace) -> Report:
     async with Engine.start() as engine, Client.connect(kubeconfig=engine.kubeconfig, field_manager="bench") as client:
         await client.create(Namespace(metadata=ObjectMeta(name=NAMESPACE)))
         say(f"creating {options.objects} objects")
-        await fill(client, options.objects)
+        await fill(client, options.objects, say)
         context = ssl.create_default_context(cafile=engine.ca_file)
         context.load_cert_chain(engine.admin_cert_file, engine.admin_key_file)
         timeout = aiohttp.ClientTimeout(total=None)

@@ -10,11 +10,16 @@ from __future__ import annotations
 import json
 import os
 import platform
+import statistics
 import sys
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+
+class BenchmarkFailed(RuntimeError):
+    """Something could not be measured; the words are for a person at a terminal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +62,25 @@ class Figure:
         return {"name": self.name, "value": self.value, "unit": self.unit}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One measure of several contenders side by side, a value for each round; no values: it does not apply."""
+
+    name: str
+    unit: str
+    rounds: dict[str, tuple[float, ...]]
+
+    def median(self, contender: str) -> float | None:
+        """The middle of all rounds."""
+        values = self.rounds.get(contender)
+        return statistics.median(values) if values else None
+
+    def document(self) -> dict[str, Any]:
+        """Give the column as JSON."""
+        found = {each: {"median": self.median(each), "rounds": list(values)} for each, values in self.rounds.items()}
+        return {"name": self.name, "unit": self.unit, "contenders": found}
+
+
 def describe_machine() -> dict[str, Any]:
     """Describe where the numbers come from: without it no two reports can be compared."""
     described: dict[str, Any] = {
@@ -80,6 +104,7 @@ class Report:
     bars: tuple[Bar, ...]
     figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
     machine: dict[str, Any] = field(default_factory=describe_machine)
 
     @property
@@ -94,6 +119,7 @@ class Report:
             "holds": self.holds,
             "bars": [bar.document() for bar in self.bars],
             "figures": [figure.document() for figure in self.figures],
+            "columns": [column.document() for column in self.columns],
             "notes": list(self.notes),
             "machine": self.machine,
         }
@@ -105,6 +131,8 @@ class Report:
 
     def __str__(self) -> str:
         parts = [f"{self.name}: {', '.join(f'{key} {value}' for key, value in self.machine.items())}"]
+        if self.columns:
+            parts.append(side_by_side(self.columns))
         if self.figures:
             parts.append(table(("figure", "value"), [(f.name, f"{number(f.value)} {f.unit}") for f in self.figures]))
         if self.bars:
@@ -126,6 +154,25 @@ def number(value: float) -> str:
     """Print three significant digits: more would pretend a precision that no benchmark has."""
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
     return f"{value:,.{digits}f}"
+
+
+def cell(value: float | None) -> str:
+    """Print a value of a column: counts are whole, what does not apply is a dash."""
+    return "-" if value is None else f"{value:,.0f}" if value == int(value) else number(value)
+
+
+def side_by_side(columns: tuple[Column, ...]) -> str:
+    """Lay out what several contenders did: one line a measure, medians of all rounds."""
+    contenders = tuple(columns[0].rounds)
+
+    rows = [
+        (
+            f"{column.name}, {column.unit}" if column.unit else column.name,
+            *(cell(column.median(each)) for each in contenders),
+        )
+        for column in columns
+    ]
+    return table(("median of all rounds", *contenders), rows)
 
 
 def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

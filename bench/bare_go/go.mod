@@ -1,0 +1,3 @@
+module steersman.example.com/bench/bare_go
+
+go 1.26.0
