@@ -1,0 +1,45 @@
+"""Namespaces and what is in them: nothing is made in one that is not there or going away; three never go."""
+
+from __future__ import annotations
+
+from steersman.apiserver.admission.attributes import Attributes, Operation, Plugin
+from steersman.apiserver.documents import decode_stored
+from steersman.apiserver.errors import Named, forbidden, not_found
+from steersman.objects.status import StatusCause
+
+IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
+_NAMESPACES = Named("", "namespaces")
+
+
+class NamespaceLifecycle(Plugin):
+    """Needs a server that serves namespaces: one that does not has no use for it."""
+
+    operations: frozenset[Operation] = frozenset({"CREATE", "UPDATE", "DELETE"})
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Refuse what has no living namespace around it, and the deletion of an immortal one."""
+        if not attributes.definition.gvk.group and attributes.definition.resource == "namespaces":
+            if attributes.operation == "DELETE" and attributes.name in IMMORTAL:
+                raise forbidden(_NAMESPACES, attributes.name, "this namespace may not be deleted")
+            return
+        # An update finds its object or does not: where that is, a namespace was.
+        if attributes.operation != "CREATE" or not attributes.namespace:
+            return
+        record = await attributes.context.read("", "namespaces", "", attributes.namespace)
+        if record is None:
+            raise not_found(_NAMESPACES, attributes.namespace)
+        if b'"deletionTimestamp"' in record.value:
+            self._refuse_in_terminating(attributes, decode_stored(record))
+
+    @staticmethod
+    def _refuse_in_terminating(attributes: Attributes, namespace: dict[str, object]) -> None:
+        metadata = namespace["metadata"]
+        if not isinstance(metadata, dict) or "deletionTimestamp" not in metadata:
+            return
+        where = attributes.namespace
+        message = f"namespace {where} is being terminated"
+        cause = StatusCause(reason="NamespaceTerminating", message=message, field="metadata.namespace")
+        why = f"unable to create new content in namespace {where} because it is being terminated"
+        metadata_of_new: dict[str, str] = (attributes.obj or {}).get("metadata", {})
+        name = attributes.name or metadata_of_new.get("generateName", "")
+        raise forbidden(attributes.definition.named, name, why, (cause,))

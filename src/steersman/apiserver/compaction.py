@@ -1,0 +1,20 @@
+"""Forgetting the past: what is older than one to two intervals can be neither listed nor watched."""
+
+from __future__ import annotations
+
+import asyncio
+
+from steersman.apiserver.storage import Storage
+
+#: Seconds between compactions, as kube-apiserver's.
+INTERVAL = 300.0
+
+
+async def compact_for_ever(storage: Storage, *, interval: float = INTERVAL) -> None:
+    """Compact a store to the revision of an interval ago, each interval."""
+    before = await storage.revision()
+    while True:
+        await asyncio.sleep(interval)
+        reached = await storage.revision()
+        await storage.compact(before)
+        before = reached

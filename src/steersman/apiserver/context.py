@@ -1,0 +1,62 @@
+"""What a verb works with: one served resource and the server around it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from steersman.apiserver.registry.definition import Definition
+from steersman.apiserver.registry.registry import Registry
+from steersman.apiserver.storage import Record, Storage
+from steersman.apiserver.watching.feed import Feed
+
+if TYPE_CHECKING:
+    from steersman.apiserver.admission import Admission
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server allows, and how long it waits."""
+
+    #: The longest body of a request.
+    body: int = 3 * 1024 * 1024
+    #: The largest object that is stored, as etcd's limit on a request leaves it.
+    object: int = 1_572_864
+    #: Seconds to wait for a revision that has not been seen yet.
+    freshness: float = 3.0
+    #: The least seconds that a watch runs which names no time-out; at most twice as long.
+    watch: float = 1800.0
+    #: Seconds between bookmarks.
+    bookmarks: float = 60.0
+
+
+class VerbContext:
+    """One served resource, as verbs see it; also the `Surroundings` of its strategy."""
+
+    __slots__ = ("admission", "definition", "feed", "limits", "registry", "storage")
+
+    def __init__(
+        self,
+        definition: Definition,
+        *,
+        registry: Registry,
+        storage: Storage,
+        feed: Feed,
+        admission: Admission,
+        limits: Limits,
+    ) -> None:
+        self.definition = definition
+        self.registry = registry
+        self.storage = storage
+        #: All changes of the store, by resource.
+        self.feed = feed
+        self.admission = admission
+        self.limits = limits
+
+    async def read(self, group: str, resource: str, namespace: str, name: str) -> Record | None:
+        """An object of any kind, as it is stored; None also if the kind is not served."""
+        definition = self.registry.any_version(group, resource)
+        if definition is None:
+            return None
+        record, _ = await self.storage.get(definition.storage_key(namespace, name))
+        return record

@@ -1,0 +1,256 @@
+"""Bodies of requests: bytes in, a tree of the kind that is served out.
+
+Guarantees
+- What comes out is of the definition's kind and types. Unknown fields of built-in kinds are gone, nulls of theirs mean
+  absent, as do zeroes that the server does not print; quantities, times and bytes are in the form in which it prints them. Unknown fields of custom
+  resources are still there, for pruning.
+- What is refused is refused with kube-apiserver's code and words; ``fieldValidation`` decides whether unknown fields and
+  such as come twice are refused, told as warnings or passed over.
+- A body costs no more than its size: nothing nests deeper than `steersman.patches.MAX_DEPTH`, no alias multiplies.
+"""
+
+from __future__ import annotations
+
+import re
+from json import JSONDecodeError
+from typing import Any, NamedTuple, NoReturn, cast
+
+import msgspec
+
+from steersman.apiserver.decoding import custom
+from steersman.apiserver.decoding.careful import CarefulReader, Unreadable, as_pairs, duplicates, parse_pairs, plain
+from steersman.apiserver.decoding.fitting import count_fields, field_count, fits
+from steersman.apiserver.decoding.shapes import shape_of
+from steersman.apiserver.decoding.syntax import syntax_problem
+from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
+from steersman.apiserver.errors import bad_request, invalid, too_large, unsupported_media_type
+from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.objects import GroupVersionKind
+from steersman.patches import MAX_DEPTH, TooDeep
+from steersman.patches.trees import check_depth
+from steersman.schemas.field_problems import problem
+from steersman.wire import JSON, PROTOBUF, YAML
+
+#: How long a body may be, as kube-apiserver has it.
+BODY_MAX = 3 * 1024 * 1024
+_decode = msgspec.json.Decoder().decode
+_SHOWN = 30
+_ESCAPED_BYTES = re.compile("[\ud800-\udfff]")
+_TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+_MEDIA_TYPE = re.compile(r"\s*([^\s;,]+/[^\s;,]+)\s*(?:;\s*[^\s;,=]+=(?:[^\s;,\"]+|\"[^\"]*\")\s*)*")
+#: Groups whose internal types are in a package of another name.
+_PACKAGES = {"": "core", "events.k8s.io": "core"}
+
+
+class Decoded(NamedTuple):
+    """An object that was read, and what its sender should know."""
+
+    tree: Tree
+    warnings: list[str]
+
+
+class _Text(NamedTuple):
+    """A body as JSON: its tree, the text where fields that come twice show (if there is one), and the bytes sent."""
+
+    tree: Any
+    json: bytes
+    sent: bytes
+    #: What YAML has twice.
+    twice: list[str]
+
+
+def decode_body(
+    raw: bytes, content_type: str | None, definition: Definition, *, field_validation: str, limit: int = BODY_MAX
+) -> Decoded:
+    """Read the object in a body; `Refused` if it is none of the definition's kind.
+
+    ``field_validation`` is "Strict", "Warn" or "Ignore"; the limit is one of bytes.
+    """
+    is_yaml = _is_yaml(content_type)
+    if len(raw) > limit:
+        raise too_large(f"Request entity too large: limit is {limit}")
+    kind = definition.gvk.kind
+    text = _yaml_text(raw, kind) if is_yaml else _json_text(raw, kind)
+    given, tree = _type_meta(text, kind)
+    if definition.custom:
+        return _custom(definition, text, tree, given, field_validation)
+    return _built_in(definition, text, tree, given, field_validation)
+
+
+def conform(definition: Definition, tree: Tree, body: bytes | None, directive: str) -> list[str]:
+    """Make a tree that was read or patched conform to its kind, in place, and return warnings; `Refused` if it cannot.
+
+    ``body`` is the JSON text that it came from, or None; without it nothing can come twice.
+    """
+    text = _Text(tree, body or b"", body or b"", [])
+    given = definition.gvk
+    decoded = (_custom if definition.custom else _built_in)(definition, text, tree, given, directive)
+    if decoded.tree is not tree:
+        tree.clear()
+        tree.update(decoded.tree)
+    return decoded.warnings
+
+
+def _is_yaml(content_type: str | None) -> bool:
+    if not content_type:
+        return False
+    match = _MEDIA_TYPE.fullmatch(content_type)
+    given = match[1].lower() if match is not None else ""
+    if given not in {JSON, YAML}:
+        raise unsupported_media_type((JSON, YAML, PROTOBUF))
+    return given == YAML
+
+
+def _json_text(raw: bytes, kind: str) -> _Text:
+    try:
+        tree = _decode(raw)
+        check_depth(tree)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TooDeep):
+        # What is no UTF-8 is no reason to refuse: every such byte is read as a replacement character.
+        text = _ESCAPED_BYTES.sub("\ufffd", raw.decode("utf-8", "surrogateescape"))
+        problem_found = syntax_problem(raw, depth=MAX_DEPTH)
+        if problem_found is not None:
+            _unrecognized(kind, f"couldn't get version/kind; json parse error: {problem_found}", raw)
+        try:
+            tree = _without_surrogates(plain(parse_pairs(text)))
+        except (JSONDecodeError, RecursionError, ValueError):
+            _unrecognized(kind, "couldn't get version/kind; json parse error: unexpected end of JSON input", raw)
+        return _Text(tree, msgspec.json.encode(tree), raw, [])
+    return _Text(tree, raw, raw, [])
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return _ESCAPED_BYTES.sub("\ufffd", value)
+    if isinstance(value, dict):
+        members = cast("Tree", value).items()
+        return {_without_surrogates(name): _without_surrogates(inner) for name, inner in members}
+    return [_without_surrogates(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+def _yaml_text(raw: bytes, kind: str) -> _Text:
+    try:
+        tree, twice = read_yaml(raw)
+    except UnreadableYaml as error:
+        _unrecognized(kind, str(error), raw)
+    as_json = msgspec.json.encode(_without_surrogates(tree), order="sorted")
+    return _Text(_decode(as_json), as_json, raw, twice)
+
+
+def _unrecognized(kind: str, why: str, raw: bytes) -> NoReturn:
+    raise bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): {why} ({_summary(raw)})"
+    ) from None
+
+
+def _summary(raw: bytes) -> str:
+    if not raw:
+        return "<empty>"
+    shown = raw[:_SHOWN].decode("utf-8", "replace") if raw.startswith(b"{") else raw[:_SHOWN].hex()
+    return f"{shown} ..." if len(raw) > _SHOWN else shown
+
+
+def _type_meta(text: _Text, kind: str) -> tuple[GroupVersionKind, Tree]:
+    """What a body says that it is, in fields whose case does not matter; empty where it says nothing."""
+    tree: Any = {} if text.tree is None else text.tree
+    if not isinstance(tree, dict):
+        word = {list: "array", str: "string", bool: "bool"}.get(cast("Any", type(tree)), "number")
+        why = f"json: cannot unmarshal {word} into Go value of type {_TYPE_META}"
+        _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", text.sent)
+    found = {"apiversion": "", "kind": ""}
+    for name, value in cast("Tree", tree).items():
+        folded = name.lower()
+        if folded not in found or value is None:
+            continue
+        if not isinstance(value, str):
+            words = {list: "array", dict: "object", bool: "bool"}
+            word = words.get(cast("Any", type(value)), "number")
+            field = "kind" if folded == "kind" else "apiVersion"
+            why = f"json: cannot unmarshal {word} into Go struct field .{field} of type string"
+            _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", text.sent)
+        found[folded] = value
+    version = found["apiversion"]
+    if version.count("/") > 1:
+        _unrecognized(kind, f"unexpected GroupVersion string: {version}", text.sent)
+    group, _, version = version.rpartition("/")
+    return GroupVersionKind(group, version, found["kind"]), cast("Tree", tree)
+
+
+def _built_in(definition: Definition, text: _Text, tree: Tree, given: GroupVersionKind, directive: str) -> Decoded:
+    expected = definition.gvk
+    if not given.version and given.group in {"", expected.group}:
+        given = GroupVersionKind(expected.group, expected.version, given.kind)
+    given = GroupVersionKind(given.group, given.version, given.kind or expected.kind)
+    if given != expected:
+        _refuse_kind(expected, given)
+    shape = shape_of(expected)
+    findings: list[str] = []
+    if shape is not None:
+        count = fits(shape, tree)
+        if count < 0 or (text.json and not field_count(text.json, count)):
+            reader = CarefulReader()
+            try:
+                tree = reader.read(_pairs(text), shape)
+            except Unreadable as error:
+                raise bad_request(_handled(expected, expected, str(error))) from None
+            findings = reader.findings
+    tree["kind"], tree["apiVersion"] = expected.kind, expected.api_version
+    return Decoded(tree, _told(expected, text, findings, directive))
+
+
+def _pairs(text: _Text) -> Any:
+    try:
+        return parse_pairs(text.json.decode())
+    except (UnicodeDecodeError, JSONDecodeError, RecursionError):
+        return as_pairs(text.tree)
+
+
+def _custom(definition: Definition, text: _Text, tree: Tree, given: GroupVersionKind, directive: str) -> Decoded:
+    expected = definition.gvk
+    if not given.kind:
+        why = f"Object 'Kind' is missing in '{text.sent.decode('utf-8', 'replace')}'"
+        if directive == "Ignore":
+            raise bad_request(_handled(expected, expected, why))
+        _unrecognized(expected.kind, why, text.sent)
+    findings: list[str] = []
+    if text.json and not field_count(text.json, count_fields(tree)):
+        findings = duplicates(_pairs(text))
+    try:
+        findings += custom.read_custom(definition.schema(), tree)
+    except Unreadable as error:
+        raise bad_request(_handled(given, expected, str(error))) from None
+    warnings = _told(given, text, findings, directive)
+    if given.group_version != expected.group_version:
+        raise bad_request(
+            f"the API version in the data ({tree.get('apiVersion') or ''}) does not match the expected API version "
+            f"({expected.api_version})"
+        )
+    if given.kind != expected.kind:
+        metadata: Tree = tree.get("metadata") or {}
+        name: str = metadata.get("name", "")
+        raise invalid(given, name, [problem("kind", "FieldValueInvalid", given.kind, f"must be {expected.kind}")])
+    return Decoded(tree, warnings)
+
+
+def _told(given: GroupVersionKind, text: _Text, findings: list[str], directive: str) -> list[str]:
+    """What is found as warnings, or as a refusal."""
+    if directive == "Ignore" or not (findings or text.twice):
+        return []
+    if directive != "Strict":
+        return [*text.twice, *findings]
+    if text.twice:
+        findings = ["yaml: unmarshal errors:\n  " + "\n  ".join(text.twice), *findings]
+    raise bad_request(_handled(given, given, f"strict decoding error: {', '.join(findings)}"))
+
+
+def _handled(given: GroupVersionKind, expected: GroupVersionKind, why: str) -> str:
+    return f'{given.kind} in version "{given.version}" cannot be handled as a {expected.kind}: {why}'
+
+
+def _refuse_kind(expected: GroupVersionKind, given: GroupVersionKind) -> NoReturn:
+    if shape_of(given) is None:
+        why = f'no kind "{given.kind}" is registered for version "{given.api_version}" in scheme "pkg/runtime/scheme.go:111"'
+    else:
+        package = _PACKAGES.get(expected.group) or expected.group.partition(".")[0]
+        why = f"converting ({given.version}.{given.kind}) to ({package}.{expected.kind}): unknown conversion"
+    raise bad_request(_handled(given, expected, why))

@@ -1,0 +1,161 @@
+"""Shapes: the types into which kube-apiserver reads the bodies of built-in kinds, made of their schemas.
+
+Guarantees
+- A shape says what a value is, how Go names its type, and where embedded structs stand: what messages about it need.
+- Shapes are made when a field is first looked at, once for each definition, and shared.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
+
+import msgspec
+
+from steersman.kinds import definitions, index
+from steersman.kinds.registry import module_of
+from steersman.objects import GroupVersionKind
+
+Tree: TypeAlias = dict[str, Any]
+Kind: TypeAlias = Literal[
+    "struct",
+    "map",
+    "list",
+    "string",
+    "int",
+    "float",
+    "bool",
+    "bytes",
+    "time",
+    "micro",
+    "quantity",
+    "int-or-string",
+    "any",
+]
+
+_REFERENCES: dict[str, Kind] = {
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "time",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "micro",
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
+}
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+class Place(NamedTuple):
+    """A field of a struct: what stands there, and the structs embedded on the way to it."""
+
+    shape: Shape
+    embedded: tuple[str, ...]
+    #: Whether the server cannot tell a zero or an empty value from none, and prints none.
+    omitted: bool
+
+
+class Shape:
+    """A type. ``go`` is its name in Go, ``name`` that of a struct without its package."""
+
+    def __init__(self, kind: Kind, go: str, *, definition: str = "", node: Tree | None = None) -> None:
+        self.kind: Kind = kind
+        self.go = go
+        self.name = definition.rpartition(".")[2] or go.rpartition(".")[2]
+        self._definition = definition
+        self._node: Tree = node or {}
+
+    @cached_property
+    def fields(self) -> dict[str, Place]:
+        """The fields of a struct."""
+        told = _go_types().types.get(self._definition, {})
+        omitted = _go_types().omitted.get(self._definition, ())
+        properties: dict[str, Tree] = self._node.get("properties") or {}
+        found: dict[str, Place] = {}
+        for name, node in properties.items():
+            go, *embedded = told.get(name, [""])
+            found[name] = Place(_shape(node, go), tuple(embedded), name in omitted)
+        return found
+
+    @cached_property
+    def inner(self) -> Shape:
+        """What the items of a list or the values of a map are."""
+        key = "items" if self.kind == "list" else "additionalProperties"
+        prefix = "[]" if self.kind == "list" else "map[string]"
+        # A list of named strings is told as such; a named map says nothing of its values.
+        go = self.go.removeprefix(prefix) if self.go.startswith(prefix) else ""
+        return _shape(self._node.get(key) or {}, go)
+
+
+class _GoTypes(msgspec.Struct):
+    """What schemas do not tell, by definition and field."""
+
+    #: The name of a type, or nothing if it has none of its own, and the embedded structs that the field comes from.
+    types: dict[str, dict[str, list[str]]]
+    #: Fields that are not printed when they are zero.
+    omitted: dict[str, frozenset[str]]
+
+
+@cache
+def _go_types() -> _GoTypes:
+    raw = files("steersman.apiserver.decoding").joinpath("go_types.json").read_bytes()
+    return msgspec.json.decode(raw, type=_GoTypes)
+
+
+@cache
+def shape_of(kind: GroupVersionKind) -> Shape | None:
+    """The shape of a built-in kind; None if it is none."""
+    try:
+        module = module_of(kind.group_version)
+    except LookupError:
+        return None
+    for package, held_in in index.PACKAGES.items():
+        if held_in == module:
+            try:
+                return _referred(f"{package}.{kind.kind}")
+            except LookupError:
+                continue
+    return None
+
+
+@cache
+def object_meta() -> Shape:
+    """The shape of the metadata of every object."""
+    return _referred(_OBJECT_META)
+
+
+@cache
+def _referred(definition: str) -> Shape:
+    package, _, name = definition.rpartition(".")
+    go = f"{package.rpartition('.')[2]}.{name}"
+    kind = _REFERENCES.get(definition)
+    if kind is not None:
+        return Shape(kind, go, definition=definition)
+    node = definitions.definition(definition)
+    if node.get("type") == "object" and "properties" in node:
+        return Shape("struct", go, definition=definition, node=node)
+    if node.get("type") == "string":
+        return Shape("string", go)
+    return Shape("any", go, definition=definition)
+
+
+def _shape(node: Tree, go: str) -> Shape:  # noqa: PLR0911 - one return a type
+    parts = cast("list[Tree]", node.get("allOf") or [])
+    reference = node.get("$ref") or next((part["$ref"] for part in parts if "$ref" in part), None)
+    if isinstance(reference, str):
+        return _referred(reference.rpartition("/")[2])
+    match node.get("type"):
+        case "array":
+            inner = _shape(node.get("items") or {}, "")
+            return Shape("list", go or f"[]{inner.go}", node=node)
+        case "object" if "additionalProperties" in node:
+            inner = _shape(node["additionalProperties"], "")
+            return Shape("map", go or f"map[string]{inner.go}", node=node)
+        case "string":
+            is_bytes = node.get("format") == "byte"
+            return Shape("bytes", "[]uint8") if is_bytes else Shape("string", go or "string")
+        case "integer":
+            return Shape("int", go or node.get("format") or "int64")
+        case "number":
+            return Shape("float", go or "float64")
+        case "boolean":
+            return Shape("bool", go or "bool")
+        case _:
+            return Shape("any", go)

@@ -1,0 +1,201 @@
+"""What the server refuses, in kube-apiserver's words.
+
+Guarantees
+- Whatever is raised as `Refused` becomes exactly one Status answer: code, reason, details and message as the engine's.
+- Nothing in a message comes from another request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from steersman.objects import GroupKind, GroupVersionKind
+from steersman.objects.status import Status, StatusCause, StatusDetails, StatusMetadata
+from steersman.schemas import FieldProblem
+from steersman.wire import Pairs
+
+
+class Refused(Exception):
+    """A request is answered with a failure."""
+
+    def __init__(self, status: Status, headers: Pairs = ()) -> None:
+        super().__init__(status.message)
+        self.status = status
+        self.headers = headers
+
+
+class Named:
+    """A resource as errors name it: ``configmaps``, ``deployments.apps``."""
+
+    __slots__ = ("group", "resource")
+
+    def __init__(self, group: str, resource: str) -> None:
+        self.group = group
+        self.resource = resource
+
+    def __str__(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+def _failure(
+    code: int,
+    reason: str,
+    message: str,
+    details: StatusDetails | None = None,
+    *,
+    headers: Pairs = (),
+    metadata: StatusMetadata | None = None,
+) -> Refused:
+    status = Status(
+        status="Failure",
+        code=code,
+        reason=reason,
+        message=message,
+        details=details,
+        metadata=metadata or StatusMetadata(),
+    )
+    return Refused(status, headers)
+
+
+def _about(named: Named, name: str, causes: tuple[StatusCause, ...] = ()) -> StatusDetails:
+    return StatusDetails(name=name, group=named.group, kind=named.resource, causes=causes)
+
+
+def not_found(named: Named, name: str) -> Refused:
+    """No such object."""
+    return _failure(404, "NotFound", f'{named} "{name}" not found', _about(named, name))
+
+
+def no_such_resource() -> Refused:
+    """No such group, version, resource or subresource."""
+    return _failure(404, "NotFound", "the server could not find the requested resource", StatusDetails())
+
+
+def already_exists(named: Named, name: str) -> Refused:
+    """An object of this name is there."""
+    return _failure(409, "AlreadyExists", f'{named} "{name}" already exists', _about(named, name))
+
+
+def conflict(named: Named, name: str, why: str) -> Refused:
+    """The request rests on a state that is not the present one."""
+    message = f'Operation cannot be fulfilled on {named} "{name}": {why}'
+    return _failure(409, "Conflict", message, _about(named, name))
+
+
+def modified(named: Named, name: str) -> Refused:
+    """Somebody else was faster."""
+    return conflict(
+        named, name, "the object has been modified; please apply your changes to the latest version and try again"
+    )
+
+
+def forbidden(named: Named | None, name: str, why: str, causes: tuple[StatusCause, ...] = ()) -> Refused:
+    """Not allowed. Without a resource it is about a path."""
+    if named is None or not named.resource:
+        return _failure(403, "Forbidden", f"forbidden: {why}", StatusDetails())
+    subject = f'{named} "{name}"' if name else str(named)
+    return _failure(403, "Forbidden", f"{subject} is forbidden: {why}", _about(named, name, causes))
+
+
+def unauthorized() -> Refused:
+    """Nobody we know."""
+    return _failure(401, "Unauthorized", "Unauthorized")
+
+
+def bad_request(message: str) -> Refused:
+    """The request cannot be understood."""
+    return _failure(400, "BadRequest", message)
+
+
+def invalid(kind: GroupVersionKind | GroupKind, name: str, problems: Sequence[FieldProblem]) -> Refused:
+    """The object breaks rules of its kind."""
+    # A sentence that was said is not repeated; the causes are all there.
+    told = list(dict.fromkeys(str(problem) for problem in problems))
+    words = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    subject = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    causes = tuple(
+        StatusCause(reason=problem.reason, message=problem.message, field=problem.path) for problem in problems
+    )
+    details = StatusDetails(name=name, group=kind.group, kind=kind.kind, causes=causes)
+    return _failure(422, "Invalid", f'{subject} "{name}" is invalid: {words}', details)
+
+
+def method_not_allowed() -> Refused:
+    """This resource does not know the verb."""
+    message = "the server does not allow this method on the requested resource"
+    return _failure(405, "MethodNotAllowed", message, StatusDetails())
+
+
+def not_acceptable(offers: Sequence[str]) -> Refused:
+    """None of the representations that the client takes is one that we have."""
+    return not_this_form(f"only the following media types are accepted: {', '.join(offers)}")
+
+
+def not_this_form(message: str) -> Refused:
+    """The object has no such representation."""
+    return _failure(406, "NotAcceptable", message)
+
+
+def no_media_type(offers: Sequence[str]) -> Refused:
+    """None of the media types that the client takes is one that we print."""
+    message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offers)}"
+    return _failure(406, "NotAcceptable", message, StatusDetails())
+
+
+def unsupported_media_type(offers: Sequence[str]) -> Refused:
+    """The body has a form that we do not read."""
+    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(offers)}"
+    return _failure(415, "UnsupportedMediaType", message)
+
+
+def expired(message: str, *, continue_: str = "") -> Refused:
+    """The history that was asked for is gone; ``continue_`` goes on from here, inconsistently."""
+    return _failure(410, "Expired", message, metadata=StatusMetadata(continue_=continue_))
+
+
+def too_large(message: str = "request entity too large") -> Refused:
+    """The body is longer than allowed."""
+    return _failure(413, "RequestEntityTooLarge", message)
+
+
+def too_many_requests(seconds: int = 1) -> Refused:
+    """More requests are under way than allowed."""
+    message = "Too many requests, please try again later."
+    return _failure(
+        429,
+        "TooManyRequests",
+        message,
+        StatusDetails(retry_after_seconds=seconds),
+        headers=(("Retry-After", str(seconds)),),
+    )
+
+
+def too_large_resource_version(wanted: int, current: int) -> Refused:
+    """A revision was asked for that has not happened yet."""
+    message = f"Too large resource version: {wanted}, current: {current}"
+    cause = StatusCause(reason="ResourceVersionTooLarge", message="Too large resource version")
+    details = StatusDetails(causes=(cause,), retry_after_seconds=1)
+    return _failure(504, "Timeout", f"Timeout: {message}", details, headers=(("Retry-After", "1"),))
+
+
+def internal(message: str) -> Refused:
+    """Our own fault."""
+    cause = StatusCause(message=message)
+    return _failure(500, "InternalError", f"Internal error occurred: {message}", StatusDetails(causes=(cause,)))
+
+
+def unnamed(message: str, *, code: int = 500) -> Refused:
+    """What kube-apiserver answers where it has no reason to name: some unreadable values are its own fault."""
+    return _failure(code, "", message)
+
+
+def name_taken(named: Named, name: str) -> Refused:
+    """The name that was generated is there already."""
+    message = f'{named} "{name}" already exists, the server was not able to generate a unique name for the object'
+    details = StatusDetails(name=name, group=named.group, kind=named.resource, retry_after_seconds=1)
+    return _failure(409, "AlreadyExists", message, details, headers=(("Retry-After", "1"),))
+
+
+def timeout(message: str, *, seconds: int = 0) -> Refused:
+    """The request took longer than it may."""
+    return _failure(504, "Timeout", f"Timeout: {message}", StatusDetails(retry_after_seconds=seconds))

@@ -1,0 +1,138 @@
+"""A form of answer: how one object, a list, an event and a bookmark of a resource are printed.
+
+Guarantees
+- Whole objects are copies of stored bytes: nothing is decoded.
+- Forms with the same `key` print the same bytes, so that watchers can share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+import msgspec
+
+from steersman.apiserver.documents import join_items, served, whole
+from steersman.apiserver.registry.builtin.shapes import empty, knows
+from steersman.apiserver.registry.builtin.strategy import definition_of
+from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.storage import Record
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ListMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The metadata of a list."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int | None = None
+
+
+class Form:
+    """How objects of a resource are printed."""
+
+    #: What tells forms apart that print different bytes.
+    key: Hashable = None
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+
+    def one(self, record: Record, *, revision: int = 0) -> bytes:
+        """One object, at its own revision or at that of an event."""
+        raise NotImplementedError
+
+    def page(self, records: Iterable[Record], meta: ListMeta) -> bytes:
+        """A list."""
+        raise NotImplementedError
+
+    def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
+        """An object that holds a revision and nothing else."""
+        raise NotImplementedError
+
+    def next_event(self) -> Form:
+        """The form of the events after the first."""
+        return self
+
+
+class WholeForm(Form):
+    """Objects as they are."""
+
+    def __init__(self, definition: Definition) -> None:
+        super().__init__(definition)
+        self.key = None if definition.conversion is None else definition.gvk
+
+    def one(self, record: Record, *, revision: int = 0) -> bytes:
+        """One object."""
+        return whole(served(self.definition, record), revision=revision)
+
+    def page(self, records: Iterable[Record], meta: ListMeta) -> bytes:
+        """A list; items of built-in kinds do not name their kind."""
+        definition = self.definition
+        if definition.conversion is not None:
+            records = [served(definition, record) for record in records]
+        head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
+            definition.list_kind.encode(),
+            definition.gvk.api_version.encode(),
+            _encode(meta),
+        )
+        gvk = definition.gvk
+        kind = f'{{"kind":"{gvk.kind}","apiVersion":"{gvk.api_version}",' if definition.custom else ""
+        return join_items(head, records, kind=kind)
+
+    def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
+        """An object that holds a revision and nothing else."""
+        gvk = self.definition.gvk
+        blank = blank_object(self.definition)
+        return print_bookmark(gvk.kind, gvk.api_version, revision, ends_initial=ends_initial, blank=blank)
+
+
+class BetaForm(Form):
+    """Another form, said to be of the older version of its group, which is the same."""
+
+    def __init__(self, form: Form) -> None:
+        super().__init__(form.definition)
+        self._form = form
+        self.key = ("v1beta1", form.key)
+
+    def one(self, record: Record, *, revision: int = 0) -> bytes:
+        """One object."""
+        return _as_beta(self._form.one(record, revision=revision))
+
+    def page(self, records: Iterable[Record], meta: ListMeta) -> bytes:
+        """A list."""
+        return _as_beta(self._form.page(records, meta))
+
+    def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
+        """An object that holds a revision and nothing else."""
+        return _as_beta(self._form.bookmark(revision, ends_initial=ends_initial))
+
+    def next_event(self) -> Form:
+        """The form of the events after the first."""
+        following = self._form.next_event()
+        return self if following is self._form else BetaForm(following)
+
+
+def _as_beta(printed: bytes) -> bytes:
+    return printed.replace(b'"apiVersion":"meta.k8s.io/v1"', b'"apiVersion":"meta.k8s.io/v1beta1"')
+
+
+def blank_object(definition: Definition) -> Tree:
+    """What an object of a kind shows that nobody has filled in."""
+    name = definition_of(definition.gvk)
+    if definition.custom or not knows(name):
+        return {}
+    blank = {field: value for field, value in empty(name).items() if field not in {"kind", "apiVersion", "metadata"}}
+    if definition.scale is not None and "spec" in blank:
+        # Kube-apiserver's own form of these kinds knows no absent number.
+        blank["spec"] = {"replicas": 0} | blank["spec"]
+    return blank
+
+
+def print_bookmark(
+    kind: str, api_version: str, revision: int, *, ends_initial: bool, blank: Tree | None = None
+) -> bytes:
+    """The object of a bookmark."""
+    metadata: dict[str, object] = {"resourceVersion": str(revision)}
+    if ends_initial:
+        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    return _encode({"kind": kind, "apiVersion": api_version, "metadata": metadata} | (blank or {}))

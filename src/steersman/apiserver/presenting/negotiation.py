@@ -1,0 +1,52 @@
+"""Which form a client asks for, and whether we have it."""
+
+from __future__ import annotations
+
+from steersman.apiserver.errors import bad_request, no_media_type, not_acceptable
+from steersman.apiserver.presenting.form import BetaForm, Form, WholeForm
+from steersman.apiserver.presenting.partial_metadata import PartialForm
+from steersman.apiserver.presenting.table import TableForm
+from steersman.apiserver.registry.definition import Definition
+from steersman.apiserver.request import ServerRequest
+from steersman.schemas.field_problems import problem
+from steersman.wire import JSON, PROTOBUF, YAML, parse_accept
+
+#: As kube-apiserver names them. Of these we print JSON.
+OFFERS = (JSON, YAML, PROTOBUF)
+_STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+_VERSIONS = frozenset({("meta.k8s.io", "v1"), ("meta.k8s.io", "v1beta1")})
+_FORMS = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
+_PLAIN = frozenset({None, "", "*/*", JSON})
+_TAKEN = frozenset({JSON, "*/*"})
+
+
+def form_for(definition: Definition, request: ServerRequest) -> Form:
+    """The form in which a request wants its answer; 406 if there is none."""
+    accept = request.wire.header("Accept")
+    if accept in _PLAIN:
+        return WholeForm(definition)
+    known = False
+    for clause in parse_accept(accept):
+        if clause.name not in _TAKEN:
+            known = known or clause.name in OFFERS
+            continue
+        known = True
+        kind, group, version = clause.representation
+        if not kind:
+            return WholeForm(definition)
+        if kind in _FORMS and (group, version) in _VERSIONS:
+            form = _form(definition, kind, request)
+            return form if version == "v1" else BetaForm(form)
+    if known:
+        raise not_acceptable(OFFERS)
+    raise no_media_type((*OFFERS, *_STREAMS) if request.info.verb == "watch" else OFFERS)
+
+
+def _form(definition: Definition, kind: str, request: ServerRequest) -> Form:
+    if kind != "Table":
+        return PartialForm(definition, lists=kind == "PartialObjectMetadataList")
+    include = next((value for name, value in request.wire.query if name == "includeObject"), "") or "Metadata"
+    if include not in {"Metadata", "Object", "None"}:
+        wrong = problem("includeObject", "FieldValueInvalid", include, "must be 'Metadata', 'Object', 'None', or empty")
+        raise bad_request(f"Unable to convert to Table as requested: {wrong}")
+    return TableForm(definition, include=include)

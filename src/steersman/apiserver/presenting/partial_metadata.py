@@ -1,0 +1,65 @@
+"""Objects as their metadata alone: PartialObjectMetadata and PartialObjectMetadataList."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from steersman.apiserver.documents import metadata_of
+from steersman.apiserver.errors import not_this_form
+from steersman.apiserver.presenting.form import Form, ListMeta, print_bookmark
+from steersman.apiserver.registry.definition import Definition
+from steersman.apiserver.storage import Record
+
+_encode = msgspec.json.Encoder().encode
+_API_VERSION = "meta.k8s.io/v1"
+
+
+def partial(record: Record, *, revision: int = 0) -> bytes:
+    """One object as its metadata."""
+    return b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":%b}' % metadata_of(
+        record, revision=revision
+    )
+
+
+class PartialForm(Form):
+    """Metadata alone."""
+
+    key = "PartialObjectMetadata"
+
+    def __init__(self, definition: Definition, *, lists: bool) -> None:
+        super().__init__(definition)
+        self._lists = lists
+
+    def one(self, record: Record, *, revision: int = 0) -> bytes:
+        """The metadata of an object."""
+        if self._lists:
+            what = f"(*{_internal(self.definition)}.{self.definition.gvk.kind})"
+            raise not_this_form(
+                f"you requested PartialObjectMetadataList, but the requested object is not a list {what}"
+            )
+        return partial(record, revision=revision)
+
+    def page(self, records: Iterable[Record], meta: ListMeta) -> bytes:
+        """The metadata of a list of objects."""
+        if not self._lists:
+            what = f"(*{_internal(self.definition)}.{self.definition.list_kind})"
+            raise not_this_form(f"you requested PartialObjectMetadata, but the requested object is a list {what}")
+        items = b",".join([partial(record) for record in records])
+        head = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":%b,"items":['
+        if not items:
+            # Kube-apiserver says so here, and here alone.
+            return head[:-1] % _encode(meta) + b"null}\n"
+        return b"".join((head % _encode(meta), items, b"]}\n"))
+
+    def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
+        """An object that holds a revision and nothing else."""
+        return print_bookmark("PartialObjectMetadata", _API_VERSION, revision, ends_initial=ends_initial)
+
+
+def _internal(definition: Definition) -> str:
+    """What kube-apiserver calls the package of a group's types."""
+    if definition.custom:
+        return "unstructured"
+    return definition.gvk.group.partition(".")[0] or "core"

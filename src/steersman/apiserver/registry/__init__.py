@@ -1,0 +1,39 @@
+"""Registry: which resources the server serves, and how each kind behaves."""
+
+from steersman.apiserver.registry.definition import (
+    ALL_VERBS,
+    Column,
+    Conversion,
+    Definition,
+    ScalePaths,
+    Strategy,
+    Subresource,
+    Surroundings,
+    Tree,
+)
+from steersman.apiserver.registry.generic import (
+    CustomStrategy,
+    GenericStrategy,
+    builtin_definitions,
+    custom_definition,
+    generic_definitions,
+)
+from steersman.apiserver.registry.registry import Registry
+
+__all__ = [
+    "ALL_VERBS",
+    "Column",
+    "Conversion",
+    "CustomStrategy",
+    "Definition",
+    "GenericStrategy",
+    "Registry",
+    "ScalePaths",
+    "Strategy",
+    "Subresource",
+    "Surroundings",
+    "Tree",
+    "builtin_definitions",
+    "custom_definition",
+    "generic_definitions",
+]

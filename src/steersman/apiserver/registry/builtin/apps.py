@@ -1,0 +1,479 @@
+"""Deployments, ReplicaSets, StatefulSets, DaemonSets and ReplicationControllers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from steersman.apiserver.registry.builtin.formats import dns_label
+from steersman.apiserver.registry.builtin.internal_form import printed
+from steersman.apiserver.registry.builtin.labels import annotations, compiled, is_empty, label_selector, labels
+from steersman.apiserver.registry.builtin.persistent_volume_claim import claim, fill_claim
+from steersman.apiserver.registry.builtin.pod_defaults import fill_template
+from steersman.apiserver.registry.builtin.pod_disruption_budget import amount, at_most_all, count_or_share
+from steersman.apiserver.registry.builtin.pod_validation import pod_annotations, pod_template
+from steersman.apiserver.registry.builtin.pod_warnings import pod_warnings
+from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
+from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree
+from steersman.apiserver.registry.builtin.wording import (
+    each,
+    forbidden,
+    invalid,
+    not_negative,
+    required,
+    unchanged,
+    unsupported,
+)
+from steersman.schemas import FieldProblem
+
+_MISMATCH = "`selector` does not match template `labels`"
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_FIXED = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+_MAY_CHANGE = (
+    "replicas",
+    "template",
+    "updateStrategy",
+    "minReadySeconds",
+    "ordinals",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+)
+_MORE_THAN_REPLICAS = "cannot be greater than status.replicas"
+
+
+class WorkloadStrategy(BuiltinStrategy):
+    """What all kinds that make Pods of a template share."""
+
+    counts_generations = True
+
+    def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
+        """What is odd about the template, if it is new."""
+        if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
+            return []
+        return pod_warnings("spec.template.spec", subtree(obj, "spec", "template", "spec"))
+
+
+def selector_problems(path: str, selector: Tree | None, noun: str) -> list[FieldProblem]:
+    """A selector must be there, and select something in particular."""
+    if selector is None:
+        return [required(path)]
+    problems = label_selector(path, selector)
+    if is_empty(selector):
+        problems.append(invalid(path, selector, f"empty selector is invalid for {noun}"))
+    return problems
+
+
+def _template(path: str, template: Tree, selector: Tree | None, *, kind: str, unusable: str) -> list[FieldProblem]:
+    """A template whose Pods the selector must select, and that always run."""
+    matcher = compiled(selector)
+    if matcher is None:
+        return [invalid("spec.selector", selector, unusable)]
+    own = inner(template, "metadata").get("labels")
+    problems: list[FieldProblem] = []
+    if (selector is None or not is_empty(selector)) and not matcher.matches(own or {}):
+        problems.append(invalid(f"{path}.metadata.labels", own, _MISMATCH))
+    return problems + pod_template(path, template) + _always(path, template, kind)
+
+
+def _always(path: str, template: Tree, kind: str) -> list[FieldProblem]:
+    spec = inner(template, "spec")
+    problems: list[FieldProblem] = []
+    policy = spec.get("restartPolicy", "")
+    if policy != "Always":
+        problems.append(unsupported(f"{path}.spec.restartPolicy", policy, ("Always",)))
+    if spec.get("activeDeadlineSeconds") is not None:
+        detail = f"activeDeadlineSeconds in {kind} is not Supported"
+        problems.append(forbidden(f"{path}.spec.activeDeadlineSeconds", detail))
+    return problems
+
+
+def _counts(status: Mapping[str, Any], names: tuple[str, ...]) -> list[FieldProblem]:
+    return [found for name in names for found in not_negative(f"status.{name}", status.get(name))]
+
+
+def _no_more(status: Mapping[str, Any], names: tuple[str, ...], *, than_ready: str = "") -> list[FieldProblem]:
+    problems = [
+        invalid(f"status.{name}", status.get(name, 0), _MORE_THAN_REPLICAS)
+        for name in names
+        if status.get(name, 0) > status.get("replicas", 0)
+    ]
+    available = status.get("availableReplicas", 0)
+    if than_ready and available > status.get("readyReplicas", 0):
+        problems.append(invalid("status.availableReplicas", available, f"cannot be greater than {than_ready}"))
+    return problems
+
+
+def _collisions(status: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldProblem]:
+    new, old = status.get("collisionCount"), before.get("collisionCount")
+    if old is None or (new is not None and new >= old):
+        return []
+    return [invalid("status.collisionCount", new or 0, "cannot be decremented")]
+
+
+class DeploymentStrategy(WorkloadStrategy):
+    """How Deployments behave."""
+
+    def fill(self, obj: Tree) -> None:
+        """Fill in the numbers, the strategy and the template."""
+        spec: Tree = obj["spec"]
+        spec.setdefault("replicas", 1)
+        strategy: Tree = spec["strategy"]
+        if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+            rolling: Tree = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("maxUnavailable", "25%")
+            rolling.setdefault("maxSurge", "25%")
+        spec.setdefault("revisionHistoryLimit", 10)
+        spec.setdefault("progressDeadlineSeconds", 600)
+        fill_template(spec["template"])
+
+    def prepare_status(self, obj: Tree, old: Tree) -> None:
+        """Labels stay too."""
+        super().prepare_status(obj, old)
+        if "labels" in metadata(old):
+            metadata(obj)["labels"] = metadata(old)["labels"]
+        else:
+            metadata(obj).pop("labels", None)
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """Judge the spec."""
+        spec = subtree(obj, "spec")
+        selector = spec.get("selector")
+        problems = not_negative("spec.replicas", spec.get("replicas"))
+        problems += selector_problems("spec.selector", selector, "deployment")
+        problems += _template(
+            "spec.template", spec["template"], selector, kind="ReplicaSet", unusable="invalid label selector"
+        )
+        problems += _deployment_strategy("spec.strategy", spec["strategy"])
+        for name in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
+            problems += not_negative(f"spec.{name}", spec.get(name))
+        deadline = spec.get("progressDeadlineSeconds")
+        if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
+            problems.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
+        return problems
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """The selector stays."""
+        new, before = subtree(obj, "spec").get("selector"), subtree(old, "spec").get("selector")
+        return self.validate_create(obj) + unchanged("spec.selector", new, before)
+
+    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """Judge the counts."""
+        status = subtree(obj, "status")
+        names = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+        problems = _counts(status, (*names, "unavailableReplicas", "terminatingReplicas", "collisionCount"))
+        parts = ("updatedReplicas", "readyReplicas", "availableReplicas")
+        problems += _no_more(status, parts, than_ready="readyReplicas")
+        return problems + _collisions(status, subtree(old, "status"))
+
+
+def _deployment_strategy(path: str, strategy: Tree) -> list[FieldProblem]:
+    type_, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if type_ == "Recreate":
+        detail = "may not be specified when strategy `type` is 'Recreate'"
+        return [] if rolling is None else [forbidden(f"{path}.rollingUpdate", detail)]
+    if type_ != "RollingUpdate":
+        return [unsupported(path, printed(strategy, "apps.DeploymentStrategy"), ("Recreate", "RollingUpdate"))]
+    fewer, more = (inner(strategy, "rollingUpdate").get(name) for name in ("maxUnavailable", "maxSurge"))
+    where = f"{path}.rollingUpdate"
+    problems = count_or_share(f"{where}.maxUnavailable", fewer) + count_or_share(f"{where}.maxSurge", more)
+    if amount(fewer) == 0 and amount(more) == 0:
+        problems.append(invalid(f"{where}.maxUnavailable", fewer, "may not be 0 when `maxSurge` is 0"))
+    return problems + at_most_all(f"{where}.maxUnavailable", fewer)
+
+
+class ReplicaSetStrategy(WorkloadStrategy):
+    """How ReplicaSets behave."""
+
+    def fill(self, obj: Tree) -> None:
+        """Fill in the number and the template."""
+        obj["spec"].setdefault("replicas", 1)
+        fill_template(obj["spec"]["template"])
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """Judge the spec."""
+        spec = subtree(obj, "spec")
+        selector = spec.get("selector")
+        problems = not_negative("spec.replicas", spec.get("replicas"))
+        problems += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        problems += selector_problems("spec.selector", selector, "deployment")
+        return problems + _template(
+            "spec.template", spec["template"], selector, kind="ReplicaSet", unusable="invalid label selector"
+        )
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """The selector stays."""
+        new, before = subtree(obj, "spec").get("selector"), subtree(old, "spec").get("selector")
+        return self.validate_create(obj) + unchanged("spec.selector", new, before)
+
+    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """Judge the counts."""
+        del old
+        status = subtree(obj, "status")
+        parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+        problems = _counts(status, ("replicas", *parts, "observedGeneration", "terminatingReplicas"))
+        return problems + _no_more(status, parts, than_ready="readyReplicas")
+
+
+class ReplicationControllerStrategy(WorkloadStrategy):
+    """How ReplicationControllers behave."""
+
+    default_propagation = "orphan"
+
+    def fill(self, obj: Tree) -> None:
+        """The template's labels select, and label the controller."""
+        spec: Tree = obj["spec"]
+        spec.setdefault("replicas", 1)
+        template = spec.get("template")
+        if template is None:
+            return
+        fill_template(template)
+        own = inner(template, "metadata").get("labels")
+        if own:
+            spec["selector"] = spec.get("selector") or dict(own)
+            metadata(obj)["labels"] = metadata(obj).get("labels") or dict(own)
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """Judge the spec."""
+        spec = subtree(obj, "spec")
+        selector: Mapping[str, str] = inner(spec, "selector")
+        problems = not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        problems += [] if selector else [required("spec.selector")]
+        problems += not_negative("spec.replicas", spec.get("replicas"))
+        template = spec.get("template")
+        if template is None:
+            return [*problems, required("spec.template")]
+        own = subtree(template, "metadata", "labels")
+        if any(own.get(key) != value for key, value in selector.items()):
+            problems.append(invalid("spec.template.metadata.labels", own or None, _MISMATCH))
+        return (
+            problems
+            + pod_template("spec.template", template)
+            + _always("spec.template", template, "ReplicationController")
+        )
+
+    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """Judge the counts."""
+        del old
+        status = subtree(obj, "status")
+        parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+        problems = _counts(status, ("replicas", *parts, "observedGeneration"))
+        return problems + _no_more(status, parts, than_ready="readyReplicas")
+
+
+class StatefulSetStrategy(WorkloadStrategy):
+    """How StatefulSets behave."""
+
+    names = "label"
+
+    def fill(self, obj: Tree) -> None:
+        """Fill in the policies, the numbers, the templates."""
+        spec: Tree = obj["spec"]
+        spec.setdefault("podManagementPolicy", "OrderedReady")
+        strategy: Tree = spec["updateStrategy"]
+        if not strategy.get("type"):
+            strategy["type"] = "RollingUpdate"
+            strategy.setdefault("rollingUpdate", {})
+        rolling = strategy.get("rollingUpdate")
+        if rolling is not None:
+            if strategy["type"] == "RollingUpdate":
+                rolling.setdefault("partition", 0)
+            # A feature that is off.
+            rolling.pop("maxUnavailable", None)
+        retention: Tree = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+        retention.setdefault("whenDeleted", "Retain")
+        retention.setdefault("whenScaled", "Retain")
+        spec.setdefault("replicas", 1)
+        spec.setdefault("revisionHistoryLimit", 10)
+        fill_template(spec["template"])
+        for index, template in enumerate(items(spec, "volumeClaimTemplates")):
+            fill_claim(template["spec"])
+            template["status"].setdefault("phase", "Pending")
+            typed = {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+            spec["volumeClaimTemplates"][index] = typed | {
+                name: template[name] for name in template if name not in typed
+            }
+
+    def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
+        """What is odd about the template and the limit of revisions."""
+        found = super().warnings(obj, old)
+        if subtree(obj, "spec").get("revisionHistoryLimit", 0) < 0:
+            said = "a negative value retains all historical revisions; a value >= 0 is recommended"
+            found.append(f"spec.revisionHistoryLimit: {said}")
+        return found
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """Judge the spec of a new one."""
+        return self._judge(subtree(obj, "spec"), new=True)
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """Little may change."""
+        spec, before = subtree(obj, "spec"), subtree(old, "spec")
+        problems = self._judge(spec, new=False)
+        fixed = {name: value for name, value in spec.items() if name not in _MAY_CHANGE}
+        if fixed != {name: value for name, value in before.items() if name not in _MAY_CHANGE}:
+            problems.append(forbidden("spec", _FIXED))
+        return problems
+
+    def _judge(self, spec: Tree, *, new: bool) -> list[FieldProblem]:
+        problems: list[FieldProblem] = []
+        policy = spec.get("podManagementPolicy", "")
+        if policy not in {"OrderedReady", "Parallel"}:
+            where = "spec.podManagementPolicy"
+            problems.append(
+                invalid(where, policy, "must be 'OrderedReady' or 'Parallel'") if policy else required(where)
+            )
+        problems += _stateful_strategy("spec.updateStrategy", spec["updateStrategy"])
+        retention = inner(spec, "persistentVolumeClaimRetentionPolicy")
+        for name in ("whenDeleted", "whenScaled"):
+            if retention and retention.get(name) not in {"Retain", "Delete"}:
+                where = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
+                problems.append(unsupported(where, retention.get(name, ""), ("Retain", "Delete")))
+        for index, template in enumerate(items(spec, "volumeClaimTemplates") if new else ()):
+            problems += claim(f"spec.volumeClaimTemplates[{index}].spec", inner(template, "spec"))
+        problems += not_negative("spec.replicas", spec.get("replicas"))
+        problems += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        problems += not_negative("spec.ordinals.start", inner(spec, "ordinals").get("start"))
+        service = spec.get("serviceName", "")
+        if new and service:
+            problems += each("spec.serviceName", service, dns_label(service))
+        selector = spec.get("selector")
+        problems += selector_problems("spec.selector", selector, "statefulset")
+        problems += _stateful_template(spec, selector)
+        return problems + _always("spec.template", spec["template"], "StatefulSet")
+
+    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """Judge the counts."""
+        status = subtree(obj, "status")
+        parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+        problems = _counts(status, ("replicas", *parts, "observedGeneration", "collisionCount"))
+        problems += _no_more(status, parts, than_ready="status.readyReplicas")
+        return problems + _collisions(status, subtree(old, "status"))
+
+
+def _stateful_strategy(path: str, strategy: Tree) -> list[FieldProblem]:
+    type_, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if type_ == "OnDelete":
+        if rolling is None:
+            return []
+        shown = printed(rolling, "apps.RollingUpdateStatefulSetStrategy")
+        return [invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")]
+    if type_ == "RollingUpdate":
+        return not_negative(f"{path}.rollingUpdate.partition", inner(strategy, "rollingUpdate").get("partition"))
+    shown = printed(strategy, "apps.StatefulSetUpdateStrategy")
+    return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
+
+
+def _stateful_template(spec: Tree, selector: Tree | None) -> list[FieldProblem]:
+    matcher = compiled(selector)
+    if matcher is None:
+        return [invalid("spec.selector", selector, "")]
+    template = spec["template"]
+    meta, pod = inner(template, "metadata"), dict(inner(template, "spec"))
+    for name in ("subdomain", "hostname"):
+        pod.pop(name, None)
+    claimed = {one["metadata"].get("name", "") for one in items(spec, "volumeClaimTemplates")}
+    if claimed:
+        # Each Pod gets a claim for each of these, under the same name.
+        made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claimed]
+        pod["volumes"] = made + [one for one in items(pod, "volumes") if one.get("name", "") not in claimed]
+    problems: list[FieldProblem] = []
+    own = meta.get("labels")
+    if (selector is None or not is_empty(selector)) and not matcher.matches(own or {}):
+        problems.append(invalid("spec.template.metadata.labels", own, _MISMATCH))
+    problems += pod_template("spec.template", {"metadata": meta, "spec": pod})
+    problems += labels("spec.template.labels", own)
+    problems += annotations("spec.template.annotations", meta.get("annotations"))
+    return problems + pod_annotations("spec.template.annotations", meta.get("annotations"), pod)
+
+
+class DaemonSetStrategy(WorkloadStrategy):
+    """How DaemonSets behave."""
+
+    def fill(self, obj: Tree) -> None:
+        """Fill in the strategy and the template."""
+        spec: Tree = obj["spec"]
+        strategy: Tree = spec["updateStrategy"]
+        if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+            rolling: Tree = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("maxUnavailable", 1)
+        for name in ("maxUnavailable", "maxSurge") if "rollingUpdate" in strategy else ():
+            strategy["rollingUpdate"].setdefault(name, 0)
+        spec.setdefault("revisionHistoryLimit", 10)
+        fill_template(spec["template"])
+
+    def prepare_create(self, obj: Tree) -> None:
+        """Count templates from one."""
+        super().prepare_create(obj)
+        _note(obj, max(1, _noted(obj)))
+
+    def prepare_update(self, obj: Tree, old: Tree) -> None:
+        """Count a changed template."""
+        super().prepare_update(obj, old)
+        changed = subtree(obj, "spec", "template") != subtree(old, "spec", "template")
+        _note(obj, _noted(old) + (1 if changed else 0))
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """Judge the spec."""
+        spec = subtree(obj, "spec")
+        selector, template = spec.get("selector"), spec["template"]
+        problems = label_selector("spec.selector", selector)
+        matcher = compiled(selector)
+        own = inner(template, "metadata").get("labels")
+        if matcher is not None and not matcher.matches(own or {}):
+            problems.append(invalid("spec.template.metadata.labels", own, _MISMATCH))
+        if selector is not None and is_empty(selector):
+            problems.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
+        problems += pod_template("spec.template", template) + _always("spec.template", template, "DaemonSet")
+        problems += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        problems += not_negative("spec.templateGeneration", _noted(obj))
+        problems += _daemon_strategy("spec.updateStrategy", spec["updateStrategy"])
+        return problems + not_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """The selector stays."""
+        new, before = subtree(obj, "spec").get("selector"), subtree(old, "spec").get("selector")
+        return unchanged("spec.selector", new, before) + self.validate_create(obj)
+
+    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """Judge the counts."""
+        status = subtree(obj, "status")
+        names = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+        more = (
+            "observedGeneration",
+            "updatedNumberScheduled",
+            "numberAvailable",
+            "numberUnavailable",
+            "collisionCount",
+        )
+        return _counts(status, (*names, *more)) + _collisions(status, subtree(old, "status"))
+
+
+def _noted(obj: Tree) -> int:
+    written = inner(metadata(obj), "annotations").get(_TEMPLATE_GENERATION, "0")
+    return int(written) if written.lstrip("-").isdigit() else 0
+
+
+def _note(obj: Tree, generation: int) -> None:
+    meta = metadata(obj)
+    meta["annotations"] = inner(meta, "annotations") | {_TEMPLATE_GENERATION: str(generation)}
+
+
+def _daemon_strategy(path: str, strategy: Tree) -> list[FieldProblem]:
+    type_, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if type_ == "OnDelete":
+        return []
+    if type_ != "RollingUpdate":
+        return [unsupported(path, printed(strategy, "apps.DaemonSetUpdateStrategy"), ("RollingUpdate", "OnDelete"))]
+    if rolling is None:
+        return [required(f"{path}.rollingUpdate")]
+    where, fewer, more = f"{path}.rollingUpdate", rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    problems = count_or_share(f"{where}.maxUnavailable", fewer) + count_or_share(f"{where}.maxSurge", more)
+    problems += at_most_all(f"{where}.maxUnavailable", fewer) + at_most_all(f"{where}.maxSurge", more)
+    if amount(fewer) and amount(more):
+        problems.append(invalid(f"{where}.maxSurge", more, "may not be set when maxUnavailable is non-zero"))
+    elif not amount(fewer) and not amount(more):
+        problems.append(required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    return problems

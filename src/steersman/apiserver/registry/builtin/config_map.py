@@ -1,0 +1,50 @@
+"""ConfigMaps: keys, size, and those that may not change."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+
+from steersman.apiserver.registry.builtin.formats import config_key
+from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
+from steersman.apiserver.registry.builtin.trees import Tree, inner
+from steersman.apiserver.registry.builtin.wording import each, forbidden, invalid, too_long
+from steersman.schemas import FieldProblem
+
+MAX_SIZE = 1024 * 1024
+LOCKED = "field is immutable when `immutable` is set"
+
+
+class ConfigMapStrategy(BuiltinStrategy):
+    """How ConfigMaps behave."""
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """Keys must be file names, and everything together no more than a mebibyte."""
+        problems: list[FieldProblem] = []
+        data, binary = inner(obj, "data"), inner(obj, "binaryData")
+        for key in data:
+            problems += each(f"data[{key}]", key, config_key(key))
+            if key in binary:
+                problems.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+        for key in binary:
+            problems += each(f"binaryData[{key}]", key, config_key(key))
+        size = sum(len(value.encode()) for value in data.values()) + sum(map(decoded_size, binary.values()))
+        if size > MAX_SIZE:
+            problems.append(too_long("[]", MAX_SIZE))
+        return problems
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """What is immutable stays."""
+        return locked(obj, old, ("data", "binaryData")) + self.validate_create(obj)
+
+
+def locked(obj: Tree, old: Tree, fields: tuple[str, ...]) -> list[FieldProblem]:
+    """Judge a change of an object that was declared immutable."""
+    if not old.get("immutable"):
+        return []
+    problems = [] if obj.get("immutable") else [forbidden("immutable", LOCKED)]
+    return problems + [forbidden(field, LOCKED) for field in fields if inner(obj, field) != inner(old, field)]
+
+
+def decoded_size(value: str) -> int:
+    """The bytes that a value in base64 stands for."""
+    return len(b64decode(value))

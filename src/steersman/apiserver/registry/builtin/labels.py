@@ -1,0 +1,80 @@
+"""Labels and selectors, judged as kube-apiserver judges them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from steersman.apiserver.registry.builtin.formats import label_value, qualified_name
+from steersman.apiserver.registry.builtin.trees import items
+from steersman.apiserver.registry.builtin.wording import each, forbidden, invalid, required
+from steersman.objects import Selector, SelectorError
+from steersman.schemas import FieldProblem
+
+MAX_ANNOTATIONS = 256 * 1024
+
+
+def label_name(path: str, name: str) -> list[FieldProblem]:
+    """The key of a label."""
+    return each(path, name, qualified_name(name))
+
+
+def labels(path: str, given: Mapping[str, str] | None) -> list[FieldProblem]:
+    """A map of labels."""
+    problems: list[FieldProblem] = []
+    for key, value in (given or {}).items():
+        problems += label_name(path, key)
+        problems += each(path, value, label_value(value))
+    return problems
+
+
+def annotations(path: str, given: Mapping[str, str] | None) -> list[FieldProblem]:
+    """A map of annotations."""
+    problems: list[FieldProblem] = []
+    for key in given or {}:
+        problems += each(path, key, qualified_name(key.lower()))
+    total = sum(len(key.encode()) + len(value.encode()) for key, value in (given or {}).items())
+    if total > MAX_ANNOTATIONS:
+        problems.append(
+            FieldProblem(path, f"Too long: may not be more than {MAX_ANNOTATIONS} bytes", "FieldValueTooLong")
+        )
+    return problems
+
+
+def label_selector(path: str, selector: Mapping[str, Any] | None) -> list[FieldProblem]:
+    """A label selector."""
+    if selector is None:
+        return []
+    problems = labels(f"{path}.matchLabels", selector.get("matchLabels"))
+    for index, expression in enumerate(items(selector, "matchExpressions")):
+        problems += _requirement(f"{path}.matchExpressions[{index}]", expression)
+    return problems
+
+
+def _requirement(path: str, expression: Mapping[str, Any]) -> list[FieldProblem]:
+    problems: list[FieldProblem] = []
+    operator, values = expression.get("operator") or "", items(expression, "values")
+    if operator in {"In", "NotIn"}:
+        if not values:
+            problems.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+    elif operator in {"Exists", "DoesNotExist"}:
+        if values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            problems.append(forbidden(f"{path}.values", detail))
+    else:
+        problems.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    problems += label_name(f"{path}.key", expression.get("key") or "")
+    for index, value in enumerate(values):
+        problems += each(f"{path}.values[{index}]", value, label_value(value))
+    return problems
+
+
+def is_empty(selector: Mapping[str, Any]) -> bool:
+    """Whether a selector names nothing."""
+    return not selector.get("matchLabels") and not selector.get("matchExpressions")
+
+
+def compiled(selector: Mapping[str, Any] | None) -> Selector | None:
+    """The selector to match with; None if it cannot be used."""
+    try:
+        return Selector.from_label_selector(selector)
+    except SelectorError:
+        return None

@@ -1,0 +1,36 @@
+"""Leases: durations and counts that make sense."""
+
+from __future__ import annotations
+
+from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
+from steersman.apiserver.registry.builtin.trees import Tree, inner
+from steersman.apiserver.registry.builtin.wording import NEGATIVE, invalid
+from steersman.schemas import FieldProblem
+
+
+class LeaseStrategy(BuiltinStrategy):
+    """How Leases behave."""
+
+    unconditional_update = False
+    create_on_update = True
+
+    def prepare_create(self, obj: Tree) -> None:
+        """Drop what only a feature that is off would use."""
+        for field in ("strategy", "preferredHolder"):
+            obj["spec"].pop(field, None)
+
+    def prepare_update(self, obj: Tree, old: Tree) -> None:
+        """Drop what only a feature that is off would use."""
+        del old
+        self.prepare_create(obj)
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """Judge the numbers."""
+        spec: Tree = inner(obj, "spec")
+        problems: list[FieldProblem] = []
+        duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+        if duration is not None and duration <= 0:
+            problems.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
+        if transitions is not None and transitions < 0:
+            problems.append(invalid("spec.leaseTransitions", transitions, NEGATIVE))
+        return problems

@@ -1,0 +1,83 @@
+"""Namespaces: the label that names them, the finalizer that empties them, and their phase."""
+
+from __future__ import annotations
+
+from steersman.apiserver.registry.builtin.formats import qualified_name
+from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
+from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree
+from steersman.apiserver.registry.builtin.wording import each, invalid
+from steersman.schemas import FieldProblem
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+FINALIZER = "kubernetes"
+_STANDARD_FINALIZERS = frozenset({FINALIZER, "orphan", "foregroundDeletion"})
+
+
+class NamespaceStrategy(BuiltinStrategy):
+    """How Namespaces behave."""
+
+    names = "label"
+
+    def fill(self, obj: Tree) -> None:
+        """Label the namespace with its name."""
+        self._label(obj)
+        obj["status"] = inner(obj, "status")
+        obj["status"].setdefault("phase", "Active")
+
+    def prepare_create(self, obj: Tree) -> None:
+        """Make it active, and keep it until its content is gone."""
+        # A generated name is not known before.
+        self._label(obj)
+        obj["status"] = {"phase": "Active"}
+        finalizers = list(items(obj["spec"], "finalizers"))
+        if FINALIZER not in finalizers:
+            finalizers.append(FINALIZER)
+        obj["spec"]["finalizers"] = finalizers
+
+    def prepare_update(self, obj: Tree, old: Tree) -> None:
+        """Leave finalizers and status to their own subresources."""
+        self._label(obj)
+        obj["spec"] = inner(old, "spec")
+        obj["status"] = inner(old, "status")
+
+    def prepare_finalize(self, obj: Tree, old: Tree) -> None:
+        """Let an update of the subresource ``finalize`` change the finalizers."""
+        obj["status"] = inner(old, "status")
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """Finalizers must be names."""
+        problems: list[FieldProblem] = []
+        for name in items(subtree(obj, "spec"), "finalizers"):
+            problems += _finalizer("spec.finalizers", name)
+        return problems
+
+    def validate_finalize(self, obj: Tree) -> list[FieldProblem]:
+        """Finalizers must be names."""
+        problems: list[FieldProblem] = []
+        for index, name in enumerate(items(subtree(obj, "spec"), "finalizers")):
+            problems += _finalizer(f"spec.finalizers[{index}]", name)
+        return problems
+
+    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """The phase follows the deletion."""
+        del old
+        deleting = metadata(obj).get("deletionTimestamp") is not None
+        phase = subtree(obj, "status").get("phase", "")
+        if deleting and phase != "Terminating":
+            return [invalid("status.Phase", phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")]
+        if not deleting and phase != "Active":
+            return [invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")]
+        return []
+
+    @staticmethod
+    def _label(obj: Tree) -> None:
+        meta = metadata(obj)
+        if meta.get("name"):
+            meta["labels"] = inner(meta, "labels") | {NAME_LABEL: meta["name"]}
+
+
+def _finalizer(path: str, name: str) -> list[FieldProblem]:
+    problems = each(path, name, qualified_name(name))
+    if "/" not in name and name not in _STANDARD_FINALIZERS:
+        problems.append(invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified"))
+    return problems

@@ -1,0 +1,194 @@
+"""PersistentVolumeClaims: what is asked for, and what of it may change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from steersman.apiserver.registry.builtin.formats import dns_label, dns_subdomain
+from steersman.apiserver.registry.builtin.internal_form import difference
+from steersman.apiserver.registry.builtin.labels import label_selector
+from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
+from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree, take
+from steersman.apiserver.registry.builtin.wording import (
+    NOT_POSITIVE,
+    each,
+    forbidden,
+    invalid,
+    required,
+    unchanged,
+    unsupported,
+)
+from steersman.objects import Quantity
+from steersman.schemas import FieldProblem
+
+_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_VOLUME_MODES = ("Block", "Filesystem")
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+_FINALIZER = "kubernetes.io/pvc-protection"
+#: What the older of the two fields may name.
+_OLD_SOURCES = {("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")}
+_FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"
+
+
+def fill_claim(spec: Tree) -> None:
+    """A claim that does not say is for a file system."""
+    spec.setdefault("volumeMode", "Filesystem")
+
+
+class PersistentVolumeClaimStrategy(BuiltinStrategy):
+    """How PersistentVolumeClaims behave."""
+
+    def fill(self, obj: Tree) -> None:
+        """Fill in the mode and the phase."""
+        fill_claim(obj["spec"])
+        obj["status"].setdefault("phase", "Pending")
+
+    def prepare_create(self, obj: Tree) -> None:
+        """Clear the status, and protect the claim as long as it is used."""
+        obj["status"] = {"phase": "Pending"}
+        meta = metadata(obj)
+        finalizers = list(items(meta, "finalizers"))
+        if _FINALIZER not in finalizers:
+            meta["finalizers"] = [*finalizers, _FINALIZER]
+        _same_sources(obj["spec"])
+
+    def prepare_update(self, obj: Tree, old: Tree) -> None:
+        """Put the status back."""
+        super().prepare_update(obj, old)
+        _same_sources(obj["spec"])
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """Judge what is asked for."""
+        return claim("spec", subtree(obj, "spec"))
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """A bound claim may ask for more; little else may change."""
+        problems = self.validate_create(obj)
+        new, before = dict(obj["spec"]), dict(old["spec"])
+        if not before.get("volumeName") and new.get("volumeName"):
+            before["volumeName"] = new["volumeName"]
+        problems += self._storage_class(obj, old, new, before)
+        bound = subtree(obj, "status").get("phase") == "Bound"
+        if bound:
+            resources = dict(inner(new, "resources"))
+            if resources.get("requests"):
+                storage = subtree(old, "spec", "resources", "requests").get("storage", "0")
+                resources["requests"] = resources["requests"] | {"storage": storage}
+                new["resources"] = resources
+            take(new, before, "volumeAttributesClassName")
+        if new != before:
+            shown = difference(before, new, "core.PersistentVolumeClaimSpec")
+            problems.append(forbidden("spec", f"{_FIXED}{shown}"))
+        problems += _not_smaller(obj, old)
+        mode = subtree(obj, "spec").get("volumeMode")
+        return problems + unchanged("volumeMode", mode, subtree(old, "spec").get("volumeMode"))
+
+    @staticmethod
+    def _storage_class(obj: Tree, old: Tree, new: Tree, before: Tree) -> list[FieldProblem]:
+        """Forgive a class that is named where it was not."""
+        was = inner(metadata(old), "annotations").get(_CLASS_ANNOTATION)
+        is_ = inner(metadata(obj), "annotations").get(_CLASS_ANNOTATION)
+        unnamed = before.get("storageClassName") is None
+        if was is not None and unnamed and new.get("storageClassName") == was and is_ in {None, was}:
+            new.pop("storageClassName", None)
+            return []
+        problems: list[FieldProblem] = []
+        if (is_ or "") != (was or ""):
+            problems.append(invalid(f"metadata.annotations.{_CLASS_ANNOTATION}", is_ or "", "field is immutable"))
+        if new.get("storageClassName") is not None and unnamed and was in {None, new["storageClassName"]}:
+            new.pop("storageClassName")
+        return problems
+
+    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """What was given is not negative."""
+        del old
+        problems: list[FieldProblem] = []
+        for name, amount in inner(subtree(obj, "status"), "capacity").items():
+            value = Quantity(amount).value()
+            if value < 0:
+                problems.append(invalid(f"status.capacity[{name}]", value, "must be a valid resource quantity"))
+        return problems
+
+
+def _not_smaller(obj: Tree, old: Tree) -> list[FieldProblem]:
+    asked = Quantity(subtree(obj, "spec", "resources", "requests").get("storage", "0"))
+    before = Quantity(subtree(old, "spec", "resources", "requests").get("storage", "0"))
+    given = Quantity(subtree(old, "status", "capacity").get("storage", "0"))
+    if asked < before and asked <= given:
+        return [forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")]
+    return []
+
+
+def _same_sources(spec: Tree) -> None:
+    """Two fields say where the content comes from: what one says, the other says too."""
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if reference is not None:
+        # Claims of content in other namespaces belong to a feature that is off.
+        reference.pop("namespace", None)
+    if source is not None and (source.get("apiGroup") or "", source.get("kind")) not in _OLD_SOURCES:
+        del spec["dataSource"]
+        source = None
+    if source is not None and reference is None:
+        spec["dataSourceRef"] = dict(source)
+    elif reference is not None and source is None:
+        spec["dataSource"] = {name: reference[name] for name in ("apiGroup", "kind", "name") if name in reference}
+
+
+def claim(path: str, spec: Mapping[str, Any]) -> list[FieldProblem]:
+    """Judge the spec of a claim, or of a template of claims."""
+    problems: list[FieldProblem] = []
+    modes = items(spec, "accessModes")
+    if not modes:
+        problems.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
+    problems += label_selector(f"{path}.selector", spec.get("selector"))
+    problems += [unsupported(f"{path}.accessModes", mode, _MODES) for mode in modes if mode not in _MODES]
+    known = {mode for mode in modes if mode in _MODES}
+    if "ReadWriteOncePod" in known and len(known) > 1:
+        problems.append(forbidden(f"{path}.accessModes", "may not use ReadWriteOncePod with other access modes"))
+    problems += _storage(f"{path}.resources[storage]", inner(inner(spec, "resources"), "requests"))
+    if spec.get("storageClassName"):
+        problems += each(f"{path}.storageClassName", spec["storageClassName"], dns_subdomain(spec["storageClassName"]))
+    mode = spec.get("volumeMode")
+    if mode is not None and mode not in _VOLUME_MODES:
+        problems.append(unsupported(f"{path}.volumeMode", mode, _VOLUME_MODES))
+    problems += _sources(path, spec)
+    attributes = spec.get("volumeAttributesClassName")
+    if attributes:
+        problems += each(f"{path}.volumeAttributesClassName", attributes, dns_subdomain(attributes))
+    return problems
+
+
+def _storage(path: str, requests: Mapping[str, str]) -> list[FieldProblem]:
+    asked = requests.get("storage")
+    if asked is None:
+        return [required(path)]
+    return [invalid(path, Quantity(asked).canonical(), NOT_POSITIVE)] if Quantity(asked) <= 0 else []
+
+
+def _sources(path: str, spec: Mapping[str, Any]) -> list[FieldProblem]:
+    problems: list[FieldProblem] = []
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None:
+        problems += _source(f"{path}.dataSource", source)
+    if reference is not None:
+        problems += _source(f"{path}.dataSourceRef", reference)
+        if reference.get("namespace"):
+            namespace = reference["namespace"]
+            problems += each(f"{path}.dataSourceRef.namespace", namespace, dns_label(namespace))
+    # The server shows the path of the other field, as an empty value, in both of these.
+    if source is not None and reference is not None:
+        if reference.get("namespace"):
+            problems.append(invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified"))
+        elif any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
+            problems.append(invalid(path, {}, "must match dataSourceRef"))
+    return problems
+
+
+def _source(path: str, source: Mapping[str, Any]) -> list[FieldProblem]:
+    problems = [required(f"{path}.{name}") for name in ("name", "kind") if not source.get(name)]
+    group = source.get("apiGroup") or ""
+    if not group and source.get("kind") != "PersistentVolumeClaim":
+        detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        problems.append(invalid(path, source.get("kind") or "", detail))
+    return problems + (each(f"{path}.apiGroup", group, dns_subdomain(group)) if group else [])

@@ -1,0 +1,66 @@
+"""PodDisruptionBudgets: one number or share, and which Pods it is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.apiserver.registry.builtin.formats import percent
+from steersman.apiserver.registry.builtin.internal_form import printed
+from steersman.apiserver.registry.builtin.labels import label_selector
+from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
+from steersman.apiserver.registry.builtin.trees import Tree, subtree
+from steersman.apiserver.registry.builtin.wording import each, invalid, not_negative, unsupported
+from steersman.schemas import FieldProblem
+
+_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+
+
+class PodDisruptionBudgetStrategy(BuiltinStrategy):
+    """How PodDisruptionBudgets behave."""
+
+    unconditional_update = False
+    counts_generations = True
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """Judge the bounds and the selector."""
+        spec = subtree(obj, "spec")
+        problems: list[FieldProblem] = []
+        least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+        if least is not None and most is not None:
+            shown = printed(spec, "policy.PodDisruptionBudgetSpec")
+            problems.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
+        for name, value in (("minAvailable", least), ("maxUnavailable", most)):
+            if value is not None:
+                problems += count_or_share(f"spec.{name}", value) + at_most_all(f"spec.{name}", value)
+        problems += label_selector("spec.selector", spec.get("selector"))
+        policy = spec.get("unhealthyPodEvictionPolicy")
+        if policy is not None and policy not in _POLICIES:
+            problems.append(unsupported("spec.unhealthyPodEvictionPolicy", policy, _POLICIES))
+        return problems
+
+    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """Counts are not negative."""
+        del old
+        status = subtree(obj, "status")
+        problems: list[FieldProblem] = []
+        for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
+            problems += not_negative(f"status.{name}", status.get(name))
+        return problems
+
+
+def count_or_share(path: str, value: Any) -> list[FieldProblem]:
+    """A number that is not negative, or a percentage."""
+    return each(path, value, percent(value)) if isinstance(value, str) else not_negative(path, value)
+
+
+def at_most_all(path: str, value: Any) -> list[FieldProblem]:
+    """A percentage must not be more than everything."""
+    too_much = isinstance(value, str) and not percent(value) and int(value[:-1]) > 100
+    return [invalid(path, value, "must not be greater than 100%")] if too_much else []
+
+
+def amount(value: Any) -> int:
+    """The number of a count or a percentage, to see whether it is zero."""
+    if isinstance(value, str):
+        return int(value[:-1]) if not percent(value) else 0
+    return value or 0

@@ -1,0 +1,116 @@
+"""Roles and bindings."""
+
+from __future__ import annotations
+
+from steersman.apiserver.registry.builtin.formats import dns_subdomain, path_segment
+from steersman.apiserver.registry.builtin.internal_form import printed
+from steersman.apiserver.registry.builtin.labels import compiled, label_selector
+from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
+from steersman.apiserver.registry.builtin.trees import Tree, items, subtree
+from steersman.apiserver.registry.builtin.wording import each, invalid, required, unsupported
+from steersman.schemas import FieldProblem
+
+GROUP = "rbac.authorization.k8s.io"
+
+
+class RoleStrategy(BuiltinStrategy):
+    """How Roles and ClusterRoles behave."""
+
+    names = "path"
+    create_on_update = True
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """Rules must allow something, on something."""
+        namespaced = self.kind.kind == "Role"
+        problems: list[FieldProblem] = []
+        for index, rule in enumerate(items(obj, "rules")):
+            problems += _rule(f"rules[{index}]", rule, namespaced=namespaced)
+        aggregation = obj.get("aggregationRule")
+        if aggregation is not None and not namespaced:
+            path = "aggregationRule.clusterRoleSelectors"
+            selectors = items(aggregation, "clusterRoleSelectors")
+            if not selectors:
+                detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+                problems.append(required(path, detail))
+            for index, selector in enumerate(selectors):
+                problems += label_selector(f"{path}[{index}]", selector)
+                if compiled(selector) is None:
+                    problems.append(invalid(f"{path}[{index}]", None, "invalid label selector."))
+        return problems
+
+
+def _rule(path: str, rule: Tree, *, namespaced: bool) -> list[FieldProblem]:
+    problems: list[FieldProblem] = []
+    if not rule.get("verbs"):
+        problems.append(required(f"{path}.verbs", "verbs must contain at least one value"))
+    urls = rule.get("nonResourceURLs")
+    if urls:
+        if namespaced:
+            detail = "namespaced rules cannot apply to non-resource URLs"
+            problems.append(invalid(f"{path}.nonResourceURLs", urls, detail))
+        if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+            detail = "rules cannot apply to both regular resources and non-resource URLs"
+            problems.append(invalid(f"{path}.nonResourceURLs", urls, detail))
+        return problems
+    if not rule.get("apiGroups"):
+        problems.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+    if not rule.get("resources"):
+        problems.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
+    return problems
+
+
+class BindingStrategy(BuiltinStrategy):
+    """How RoleBindings and ClusterRoleBindings behave."""
+
+    names = "path"
+    create_on_update = True
+
+    def fill(self, obj: Tree) -> None:
+        """Users, groups and roles are of the group of roles."""
+        role: Tree = obj["roleRef"]
+        role["apiGroup"] = role.get("apiGroup") or GROUP
+        for subject in items(obj, "subjects"):
+            if subject.get("kind") in {"User", "Group"}:
+                subject.setdefault("apiGroup", GROUP)
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """The role and the subjects must be named in full."""
+        namespaced = self.kind.kind == "RoleBinding"
+        role = subtree(obj, "roleRef")
+        problems: list[FieldProblem] = []
+        if role.get("apiGroup") != GROUP:
+            problems.append(unsupported("roleRef.apiGroup", role.get("apiGroup", ""), (GROUP,)))
+        kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
+        if role.get("kind") not in kinds:
+            problems.append(unsupported("roleRef.kind", role.get("kind", ""), kinds))
+        if not role.get("name"):
+            problems.append(required("roleRef.name"))
+        else:
+            problems += each("roleRef.name", role["name"], path_segment(role["name"]))
+        for index, subject in enumerate(items(obj, "subjects")):
+            problems += _subject(f"subjects[{index}]", subject, namespaced=namespaced)
+        return problems
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """The role stays."""
+        problems = self.validate_create(obj)
+        if subtree(obj, "roleRef") != subtree(old, "roleRef"):
+            problems.append(invalid("roleRef", printed(obj["roleRef"], "rbac.RoleRef"), "cannot change roleRef"))
+        return problems
+
+
+def _subject(path: str, subject: Tree, *, namespaced: bool) -> list[FieldProblem]:
+    problems = [] if subject.get("name") else [required(f"{path}.name")]
+    group, kind = subject.get("apiGroup", ""), subject.get("kind", "")
+    if kind == "ServiceAccount":
+        problems += each(f"{path}.name", subject["name"], dns_subdomain(subject["name"])) if subject.get("name") else []
+        if group:
+            problems.append(unsupported(f"{path}.apiGroup", group, ("",)))
+        if not namespaced and not subject.get("namespace"):
+            problems.append(required(f"{path}.namespace"))
+    elif kind in {"User", "Group"}:
+        if group != GROUP:
+            problems.append(unsupported(f"{path}.apiGroup", group, (GROUP,)))
+    else:
+        problems.append(unsupported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group")))
+    return problems

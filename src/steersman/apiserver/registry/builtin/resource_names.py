@@ -1,0 +1,72 @@
+"""Names of resources such as cpu, and which rules each follows."""
+
+from __future__ import annotations
+
+from steersman.apiserver.registry.builtin.formats import qualified_name
+from steersman.objects import Quantity
+
+COMPUTE = frozenset({"cpu", "memory"})
+_CONTAINER = frozenset({"cpu", "memory", "ephemeral-storage"})
+_COUNTED = frozenset(
+    {
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    }
+)
+_STANDARD = (
+    _CONTAINER
+    | _COUNTED
+    | {f"{part}.{name}" for part in ("requests", "limits") for name in _CONTAINER}
+    | {"storage", "requests.storage"}
+)
+_HUGE = "hugepages-"
+
+
+def is_huge_page(name: str) -> bool:
+    """Whether it stands for pages of memory of one size."""
+    return name.startswith(_HUGE)
+
+
+def is_native(name: str) -> bool:
+    """Whether Kubernetes itself knows it."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def may_be_overcommitted(name: str) -> bool:
+    """Whether more may be used than is asked for."""
+    return is_native(name) and not is_huge_page(name)
+
+
+def is_extended(name: str) -> bool:
+    """Whether it is somebody else's, such as a vendor's device."""
+    return not is_native(name) and not name.startswith("requests.") and not qualified_name(f"requests.{name}")
+
+
+def is_whole(name: str) -> bool:
+    """Whether it is counted in whole numbers."""
+    return name in _COUNTED or is_extended(name)
+
+
+def is_standard(name: str) -> bool:
+    """Whether it is one of those without a domain."""
+    return name in _STANDARD or name.startswith((_HUGE, f"requests.{_HUGE}"))
+
+
+def is_for_containers(name: str) -> bool:
+    """Whether a container may ask for it by a name without a domain."""
+    return name in _CONTAINER or is_huge_page(name)
+
+
+def fits_pages(name: str, amount: Quantity) -> bool:
+    """Whether an amount is a whole number of pages."""
+    size = Quantity(name.removeprefix(_HUGE))
+    if not size.is_valid() or size <= 0 or size.milli_value() % 1000:
+        return False
+    return amount.value() % size.value() == 0

@@ -1,0 +1,90 @@
+"""Secrets: their types and what each must hold."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+
+import msgspec
+
+from steersman.apiserver.registry.builtin.config_map import MAX_SIZE, decoded_size, locked
+from steersman.apiserver.registry.builtin.formats import config_key
+from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
+from steersman.apiserver.registry.builtin.trees import Tree, inner, metadata
+from steersman.apiserver.registry.builtin.wording import each, invalid, required, too_long, unchanged
+from steersman.schemas import FieldProblem
+
+_ACCOUNT = "kubernetes.io/service-account.name"
+_DOCKER = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
+
+
+class SecretStrategy(BuiltinStrategy):
+    """How Secrets behave."""
+
+    def fill(self, obj: Tree) -> None:
+        """Write texts as data; a secret of no type is opaque."""
+        texts = obj.pop("stringData", None)
+        if texts:
+            encoded = {key: b64encode(value.encode()).decode() for key, value in texts.items()}
+            obj["data"] = inner(obj, "data") | encoded
+        obj.setdefault("type", "Opaque")
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """Keys must be file names, everything together small enough, and what the type asks for must be there."""
+        problems: list[FieldProblem] = []
+        data = inner(obj, "data")
+        for key in data:
+            problems += each(f"data[{key}]", key, config_key(key))
+        if sum(map(decoded_size, data.values())) > MAX_SIZE:
+            problems.append(too_long("data", MAX_SIZE))
+        return problems + _typed(obj, data)
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """The type stays, and so does what is immutable."""
+        return (
+            unchanged("type", obj.get("type"), old.get("type"))
+            + locked(obj, old, ("data",))
+            + self.validate_create(obj)
+        )
+
+
+def _typed(obj: Tree, data: dict[str, str]) -> list[FieldProblem]:
+    match obj.get("type"):
+        case "kubernetes.io/service-account-token":
+            named = inner(metadata(obj), "annotations").get(_ACCOUNT)
+            return [] if named else [required(f"metadata.annotations[{_ACCOUNT}]")]
+        case "kubernetes.io/dockercfg" | "kubernetes.io/dockerconfigjson" as type_:
+            return _docker(_DOCKER[type_], data)
+        case "kubernetes.io/basic-auth":
+            keys = ("username", "password")
+            return [] if any(key in data for key in keys) else [required(f"data[{key}]") for key in keys]
+        case "kubernetes.io/ssh-auth":
+            return [] if data.get("ssh-privatekey") else [required("data[ssh-privatekey]")]
+        case "kubernetes.io/tls":
+            return [required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
+        case _:
+            return []
+
+
+def _docker(key: str, data: dict[str, str]) -> list[FieldProblem]:
+    if key not in data:
+        return [required(f"data[{key}]")]
+    why = _not_an_object(b64decode(data[key]))
+    return [invalid(f"data[{key}]", "<secret contents redacted>", why)] if why else []
+
+
+def _not_an_object(raw: bytes) -> str:
+    """Why a text is no JSON object, in the words of the server's decoder."""
+    text = raw.strip()
+    if not text:
+        return "unexpected end of JSON input"
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        first = text[:1].decode("latin-1")
+        if first not in '{["-0123456789tfn':
+            return f"invalid character '{first}' looking for beginning of value"
+        return "unexpected end of JSON input"
+    names = {str: "string", bool: "bool", int: "number", float: "number", list: "array"}
+    if isinstance(value, dict) or value is None:
+        return ""
+    return f"json: cannot unmarshal {names[type(value)]} into Go value of type map[string]interface {{}}"

@@ -1,0 +1,272 @@
+"""Addresses and node ports of Services: which a Service asks for, and which it is given.
+
+Guarantees
+- An address or port is held by one Service at a time, also when many are created at once: taking one is one write to the
+  store that fails if it is there.
+- What a Service held is free again once it is gone, or did not come to be.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+from steersman.aio import randomness
+from steersman.apiserver.errors import internal
+from steersman.apiserver.errors import invalid as refusal
+from steersman.apiserver.registry.builtin.formats import ip_family, ipv4
+from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata
+from steersman.apiserver.registry.builtin.wording import invalid
+from steersman.apiserver.registry.definition import Surroundings
+from steersman.apiserver.storage import Mismatch
+from steersman.objects import GroupVersionKind
+from steersman.schemas import FieldProblem
+
+#: The addresses that Services get.
+RANGE = IPv4Network("10.0.0.0/24")
+NODE_PORTS = range(30000, 32768)
+NONE = "None"
+
+_KIND = GroupVersionKind("", "v1", "Service")
+_ADDRESSES = "allocations/serviceips/"
+_PORTS = "allocations/servicenodeports/"
+#: Addresses at the start of the range are given only when asked for, as long as there are others.
+_ASKED_FOR = 16
+_FAMILIES = {4: "IPv4", 6: "IPv6"}
+_DUAL = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
+
+
+def is_headless(spec: Tree) -> bool:
+    """Whether a Service is only a name."""
+    return spec.get("clusterIPs") == [NONE]
+
+
+def needs_address(spec: Tree) -> bool:
+    """Whether a Service has an address, or says that it has none."""
+    return spec.get("type") != "ExternalName"
+
+
+def needs_node_ports(spec: Tree) -> bool:
+    """Whether nodes listen for a Service."""
+    return spec.get("type") in {"NodePort", "LoadBalancer"}
+
+
+def needs_health_port(spec: Tree) -> bool:
+    """Whether nodes tell a load balancer if they have Pods of a Service."""
+    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+
+
+def settle(spec: Tree) -> list[FieldProblem]:
+    """Fill in the families of addresses; what cannot be given is said."""
+    if not needs_address(spec):
+        return []
+    unselected = spec.get("clusterIP") == NONE and not spec.get("selector")
+    policy: str = spec.setdefault("ipFamilyPolicy", "RequireDualStack" if unselected else "SingleStack")
+    families: list[str] = list(items(spec, "ipFamilies"))
+    problems = _single(policy, items(spec, "clusterIPs"), families) + _follow(items(spec, "clusterIPs"), families)
+    if problems:
+        return problems
+    families = families or ["IPv4"]
+    if unselected:
+        # Whoever writes the endpoints may write them in both families.
+        if len(families) < 2 and policy != "SingleStack":
+            families.append("IPv6" if families[0] == "IPv4" else "IPv4")
+    else:
+        problems = _not_here(policy, families)
+    if not problems:
+        spec["ipFamilies"] = families
+    return problems
+
+
+def _single(policy: str, addresses: list[str], families: list[str]) -> list[FieldProblem]:
+    if policy != "SingleStack":
+        return []
+    given = ((addresses, "cluster IPs"), (families, "IP families"))
+    return [invalid("spec.ipFamilyPolicy", policy, _DUAL.format(said)) for some, said in given if len(some) == 2]
+
+
+def _follow(addresses: list[str], families: list[str]) -> list[FieldProblem]:
+    """Add the families of addresses that are given without."""
+    problems: list[FieldProblem] = []
+    for index, address in enumerate(addresses[len(families) :] if NONE not in addresses else (), start=len(families)):
+        family = _FAMILIES.get(ip_family(address), "")
+        if family == "IPv6":
+            detail = "IPv6 is not configured on this cluster"
+            problems.append(invalid(f"spec.clusterIPs[{index}]", addresses, detail))
+        elif family:
+            families.append(family)
+    return problems
+
+
+def _not_here(policy: str, families: list[str]) -> list[FieldProblem]:
+    problems: list[FieldProblem] = []
+    if policy == "RequireDualStack":
+        detail = "this cluster is not configured for dual-stack services"
+        problems.append(invalid("spec.ipFamilyPolicy", policy, detail))
+    return problems + [
+        invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
+        for index, family in enumerate(families)
+        if family != "IPv4"
+    ]
+
+
+def out_of_range(spec: Tree, before: Tree) -> list[FieldProblem]:
+    """What is asked for and is not there to be given."""
+    addresses = items(spec, "clusterIPs")
+    if addresses and needs_address(spec) and addresses[0] != NONE and addresses != before.get("clusterIPs"):
+        address = ipv4(addresses[0])
+        if address is not None and not _usable(address):
+            detail = (
+                f"failed to allocate IP {addresses[0]}: the provided IP ({address}) is not in the valid range. "
+                f"The range of valid IPs is {RANGE}"
+            )
+            return [invalid("spec.clusterIPs", addresses, detail)]
+    return _taken_twice(spec, before) if needs_node_ports(spec) else []
+
+
+def _taken_twice(spec: Tree, before: Tree) -> list[FieldProblem]:
+    held = {port.get("nodePort", 0) for port in items(before, "ports")}
+    given: dict[int, int] = {}
+    for index, port in enumerate(items(spec, "ports")):
+        number, own = port.get("nodePort", 0), port.get("port", 0)
+        # Two protocols on one port share its node port.
+        if number and number not in held and given.get(own) != number:
+            if number in given.values():
+                return [invalid(f"spec.ports[{index}].nodePort", number, "provided port is already allocated")]
+            given.setdefault(own, number)
+    return []
+
+
+def _usable(address: IPv4Address) -> bool:
+    return address in RANGE and address not in {RANGE.network_address, RANGE.broadcast_address}
+
+
+async def take(obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_run: bool) -> None:
+    """Give a Service what it needs, and take back what it needs no more."""
+    spec: Tree = obj["spec"]
+    holder = metadata(obj).get("uid", "")
+    before = held(old)
+    if needs_address(spec) and not is_headless(spec):
+        await _address(obj, before, surroundings, holder, dry_run=dry_run)
+    if needs_node_ports(spec):
+        await _node_ports(obj, before, surroundings, holder, dry_run=dry_run)
+    if needs_health_port(spec):
+        await _health_port(spec, before, surroundings, holder, dry_run=dry_run)
+    if not dry_run:
+        for key in before - held(obj):
+            await _free(surroundings, key, holder)
+
+
+async def _address(obj: Tree, before: set[str], surroundings: Surroundings, holder: str, *, dry_run: bool) -> None:
+    spec: Tree = obj["spec"]
+    addresses = items(spec, "clusterIPs")
+    if not addresses:
+        spec["clusterIP"] = await _any_address(surroundings, holder, dry_run=dry_run)
+        spec["clusterIPs"] = [spec["clusterIP"]]
+        return
+    key = f"{_ADDRESSES}{addresses[0]}"
+    if key not in before and not await _claim(surroundings, key, holder, dry_run=dry_run):
+        detail = f"failed to allocate IP {addresses[0]}: provided IP is already allocated"
+        raise _refused(obj, invalid("spec.clusterIPs", addresses, detail))
+
+
+async def _health_port(spec: Tree, before: set[str], surroundings: Surroundings, holder: str, *, dry_run: bool) -> None:
+    number = spec.get("healthCheckNodePort", 0)
+    key = f"{_PORTS}{number}"
+    if not number:
+        spec["healthCheckNodePort"] = await _any_port(surroundings, holder, dry_run=dry_run)
+    elif key not in before and not await _claim(surroundings, key, holder, dry_run=dry_run):
+        raise internal(
+            f"failed to allocate requested HealthCheck NodePort {number}: provided port is already allocated"
+        )
+
+
+async def _node_ports(obj: Tree, before: set[str], surroundings: Surroundings, holder: str, *, dry_run: bool) -> None:
+    spec: Tree = obj["spec"]
+    given: dict[int, int] = {}
+    wanted = spec.get("allocateLoadBalancerNodePorts", True) or spec["type"] == "NodePort"
+    for index, port in enumerate(items(spec, "ports")):
+        number, own = port.get("nodePort", 0), port.get("port", 0)
+        if not number and not wanted:
+            continue
+        if number:
+            key = f"{_PORTS}{number}"
+            # Two protocols on one port share its node port.
+            if number not in given.values() and key not in before:
+                if number not in NODE_PORTS and not dry_run:
+                    detail = (
+                        "provided port is not in the valid range. The range of valid ports is "
+                        f"{NODE_PORTS.start}-{NODE_PORTS.stop - 1}"
+                    )
+                    raise _refused(obj, invalid(f"spec.ports[{index}].nodePort", number, detail))
+                if not await _claim(surroundings, key, holder, dry_run=dry_run):
+                    where = f"spec.ports[{index}].nodePort"
+                    raise _refused(obj, invalid(where, number, "provided port is already allocated"))
+        else:
+            asked = next(
+                (one["nodePort"] for one in spec["ports"] if one.get("port") == own and one.get("nodePort")), 0
+            )
+            number = given.get(own) or asked or await _any_port(surroundings, holder, dry_run=dry_run)
+            port["nodePort"] = number
+        given.setdefault(own, number)
+
+
+def _refused(obj: Tree, problem: FieldProblem) -> Exception:
+    return refusal(_KIND, metadata(obj).get("name", ""), [problem])
+
+
+def held(obj: Tree | None) -> set[str]:
+    """The keys under which what a Service holds is noted."""
+    if obj is None:
+        return set()
+    spec: Tree = inner(obj, "spec")
+    keys = {f"{_ADDRESSES}{address}" for address in items(spec, "clusterIPs") if address != NONE}
+    keys |= {f"{_PORTS}{port['nodePort']}" for port in items(spec, "ports") if port.get("nodePort")}
+    return keys | ({f"{_PORTS}{spec['healthCheckNodePort']}"} if spec.get("healthCheckNodePort") else set())
+
+
+async def _claim(surroundings: Surroundings, key: str, holder: str, *, dry_run: bool) -> bool:
+    if dry_run:
+        return (await surroundings.storage.get(key))[0] is None
+    try:
+        await surroundings.storage.put(key, holder.encode(), expect=0)
+    except Mismatch:
+        return False
+    return True
+
+
+async def _any(surroundings: Surroundings, prefix: str, choices: list[Any], holder: str, *, dry_run: bool) -> Any:
+    while choices:
+        chosen = choices.pop(randomness().randrange(len(choices)))
+        if await _claim(surroundings, f"{prefix}{chosen}", holder, dry_run=dry_run):
+            return chosen
+    return None
+
+
+async def _any_address(surroundings: Surroundings, holder: str, *, dry_run: bool) -> str:
+    hosts = [str(host) for host in RANGE.hosts()]
+    for choices in (hosts[_ASKED_FOR:], hosts[1:_ASKED_FOR]):
+        found = await _any(surroundings, _ADDRESSES, choices, holder, dry_run=dry_run)
+        if found is not None:
+            return found
+    raise internal("failed to allocate a serviceIP: range is full")
+
+
+async def _any_port(surroundings: Surroundings, holder: str, *, dry_run: bool) -> int:
+    found = await _any(surroundings, _PORTS, list(NODE_PORTS), holder, dry_run=dry_run)
+    if found is None:
+        raise internal("failed to allocate a nodePort: range is full")
+    return found
+
+
+async def give_back(obj: Tree, surroundings: Surroundings) -> None:
+    """Free what a Service holds."""
+    for key in held(obj):
+        await _free(surroundings, key, metadata(obj).get("uid", ""))
+
+
+async def _free(surroundings: Surroundings, key: str, holder: str) -> None:
+    record, _ = await surroundings.storage.get(key)
+    # A Service that did not come to be may name what another one holds.
+    if record is not None and record.value == holder.encode():
+        await surroundings.storage.delete(key, expect=record.modified)

@@ -1,0 +1,73 @@
+"""What Kubernetes' own kinds share.
+
+Guarantees
+- `BuiltinStrategy.default` leaves an object in the canonical form of its type, with the defaults of the kind.
+- A kind that has a status gives it to nobody who creates or updates the object itself, and nothing but it to those who
+  update the status.
+"""
+
+from __future__ import annotations
+
+from steersman.apiserver.registry.builtin.formats import dns_label, dns_subdomain, masked, path_segment
+from steersman.apiserver.registry.builtin.shapes import canonical, empty, knows
+from steersman.apiserver.registry.builtin.trees import Tree, metadata, subtree, take
+from steersman.apiserver.registry.definition import Strategy
+from steersman.objects import GroupVersionKind
+
+__all__ = ["BuiltinStrategy", "definition_of", "metadata", "subtree"]
+
+
+def definition_of(kind: GroupVersionKind) -> str:
+    """The name of a kind's type among the shapes."""
+    return f"{kind.group.partition('.')[0] or 'core'}.{kind.version}.{kind.kind}"
+
+
+class BuiltinStrategy(Strategy):
+    """A kind of Kubernetes' own: structure only, unless a subclass knows more."""
+
+    #: What may be changed by an update of the status beside the status: nothing, or labels and annotations too.
+    status_keeps: tuple[str, ...] = ("spec",)
+    names = "subdomain"
+
+    def __init__(self, kind: GroupVersionKind, *, has_status: bool = False) -> None:
+        self.kind = kind
+        self.definition = definition_of(kind)
+        self.has_status = has_status
+
+    def default(self, obj: Tree) -> None:
+        """Bring the object into the form of its type, and fill in what was not given."""
+        if knows(self.definition):
+            made = canonical(obj, self.definition)
+            obj.clear()
+            obj.update(made)
+        self.fill(obj)
+
+    def fill(self, obj: Tree) -> None:
+        """Fill in the kind's defaults; the object is in canonical form."""
+
+    def empty_status(self) -> Tree:
+        """What the status of a new object is."""
+        status = f"{self.definition}Status"
+        return empty(status) if knows(status) else {}
+
+    def prepare_create(self, obj: Tree) -> None:
+        """Clear the status."""
+        if self.has_status:
+            obj["status"] = self.empty_status()
+
+    def prepare_update(self, obj: Tree, old: Tree) -> None:
+        """Put the status back."""
+        if self.has_status:
+            take(obj, old, "status")
+
+    def prepare_status(self, obj: Tree, old: Tree) -> None:
+        """Put everything back but the status."""
+        for field in self.status_keeps:
+            take(obj, old, field)
+
+    def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
+        """What is wrong with a name, in words."""
+        if self.names == "path":
+            return path_segment(name)
+        judged = masked(name) if prefix else name
+        return dns_label(judged) if self.names == "label" else dns_subdomain(judged)

@@ -1,0 +1,114 @@
+"""Problems in kube-apiserver's words: each function makes the cause that the server's own check of that kind makes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, cast
+
+from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import Reason, number, quoted
+
+IMMUTABLE = "field is immutable"
+NEGATIVE = "must be greater than or equal to 0"
+NOT_POSITIVE = "must be greater than zero"
+
+
+class Raw(str):
+    """A value that a message shows as it is."""
+
+    __slots__ = ()
+
+
+_FOR_HTML = re.compile(r"[<>&\u2028\u2029]")
+#: Texts are quoted in pieces of this length, because quoting cuts what is long.
+_PIECE = 1000
+
+
+def escaped(text: str) -> str:
+    """Write JSON without the signs that mean something in HTML, as the server's encoder does."""
+    return _FOR_HTML.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+
+
+def shown(value: Any) -> str:
+    """Print a value in a message, in full."""
+    match value:
+        case Raw():
+            return str(value)
+        case None:
+            return "null"
+        case str():
+            pieces = (value[start : start + _PIECE] for start in range(0, len(value), _PIECE))
+            return f'"{"".join(quoted(piece)[1:-1] for piece in pieces)}"'
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return number(value)
+        case _:
+            return escaped(json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False))
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldProblem:
+    """A value that is wrong."""
+    said = f"Invalid value: {shown(value)}"
+    return FieldProblem(path, f"{said}: {detail}" if detail else said, "FieldValueInvalid")
+
+
+def invalid_without_value(path: str, detail: str) -> FieldProblem:
+    """A value that is wrong, and is not shown."""
+    return FieldProblem(path, f"Invalid value: {detail}", "FieldValueInvalid")
+
+
+def required(path: str, detail: str = "") -> FieldProblem:
+    """A value that is missing."""
+    return FieldProblem(path, f"Required value: {detail}" if detail else "Required value", "FieldValueRequired")
+
+
+def forbidden(path: str, detail: str) -> FieldProblem:
+    """A value that may not be there."""
+    return FieldProblem(path, f"Forbidden: {detail}", "FieldValueForbidden")
+
+
+def duplicate(path: str, value: Any) -> FieldProblem:
+    """A value that is there twice."""
+    return FieldProblem(path, f"Duplicate value: {shown(value)}", "FieldValueDuplicate")
+
+
+def missing(path: str, value: str, detail: str = "") -> FieldProblem:
+    """A name of something that is not there."""
+    said = f"Not found: {shown(value)}"
+    return FieldProblem(path, f"{said}: {detail}" if detail else said, cast("Reason", "FieldValueNotFound"))
+
+
+def unsupported(path: str, value: Any, supported: Iterable[str]) -> FieldProblem:
+    """A value that is none of those known."""
+    words = ", ".join(quoted(known) for known in supported)
+    said = f"Unsupported value: {shown(value)}"
+    return FieldProblem(path, f"{said}: supported values: {words}" if words else said, "FieldValueNotSupported")
+
+
+def too_long(path: str, longest: int) -> FieldProblem:
+    """A text or total that is too long."""
+    return FieldProblem(path, f"Too long: may not be more than {longest} bytes", "FieldValueTooLong")
+
+
+def too_many(path: str, count: int, most: int) -> FieldProblem:
+    """A list with too many items."""
+    items = "item" if most == 1 else "items"
+    return FieldProblem(path, f"Too many: {count}: must have at most {most} {items}", "FieldValueTooMany")
+
+
+def each(path: str, value: Any, messages: Iterable[str]) -> list[FieldProblem]:
+    """A problem for each message about one value."""
+    return [invalid(path, value, message) for message in messages]
+
+
+def not_negative(path: str, value: int | None) -> list[FieldProblem]:
+    """A count must not be below zero."""
+    return [invalid(path, value, NEGATIVE)] if value is not None and value < 0 else []
+
+
+def unchanged(path: str, new: Any, old: Any, *, printed: Any = None) -> list[FieldProblem]:
+    """A field must stay what it was."""
+    return [] if new == old else [invalid(path, new if printed is None else printed, IMMUTABLE)]

@@ -1,0 +1,306 @@
+"""Definitions that follow from what is known of a kind anyway: its discovery, its schema, or its class.
+
+Guarantees
+- Every built-in resource has a definition here, with the engine's names, scope, verbs, deletion answers and generation
+  rules. What a kind fills in and refuses beyond that is added by its own module: see `builtin_definitions`.
+- A `Resource` class is served as its CRD would be: custom, with the subresources and columns that it declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from steersman import kinds
+from steersman.apiserver.registry.builtin import columns, selectable, strategies
+from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
+from steersman.apiserver.registry.columns import json_path_cell, json_path_text
+from steersman.apiserver.registry.definition import ALL_VERBS, Column, Definition, ScalePaths, Strategy, Tree
+from steersman.apiserver.registry.lives import FINALIZE, NAMESPACE, POD, NamespaceLife, PodLife
+from steersman.apiserver.registry.names import dns_1035_label, dns_label, path_segment
+from steersman.objects import GroupVersion, GroupVersionKind, Object
+from steersman.objects.options import ResourceOptions
+from steersman.schemas import crd_for, schema_for
+
+_Name = tuple[str, str]
+
+#: Kinds that answer a deletion with the object.
+_RETURN_DELETED: Final[frozenset[_Name]] = frozenset(
+    {
+        *(
+            (("", name))
+            for name in ("namespaces", "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates")
+        ),
+        *((("", name)) for name in ("resourcequotas", "serviceaccounts", "services")),
+        *(
+            ("storage.k8s.io", name)
+            for name in ("csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses")
+        ),
+        *(
+            ("resource.k8s.io", name)
+            for name in ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
+        ),
+    }
+)
+#: Kinds whose update needs a resourceVersion.
+_CONDITIONAL: Final[frozenset[_Name]] = frozenset(
+    {
+        ("node.k8s.io", "runtimeclasses"),
+        ("policy", "poddisruptionbudgets"),
+        ("coordination.k8s.io", "leases"),
+        *(("storage.k8s.io", name) for name in ("csidrivers", "csistoragecapacities", "volumeattachments", "csinodes")),
+        *(
+            ("admissionregistration.k8s.io", name)
+            for name in (
+                "validatingadmissionpolicies",
+                "mutatingadmissionpolicies",
+                "mutatingwebhookconfigurations",
+                "validatingwebhookconfigurations",
+                "mutatingadmissionpolicybindings",
+                "validatingadmissionpolicybindings",
+            )
+        ),
+    }
+)
+#: Kinds that a PUT creates.
+_CREATED_BY_PUT: Final[frozenset[_Name]] = frozenset(
+    {
+        ("node.k8s.io", "runtimeclasses"),
+        ("coordination.k8s.io", "leases"),
+        ("", "limitranges"),
+        ("", "events"),
+        ("events.k8s.io", "events"),
+        ("", "services"),
+        ("", "endpoints"),
+        *(
+            ("rbac.authorization.k8s.io", name)
+            for name in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
+        ),
+    }
+)
+#: Kinds that count their generations.
+_COUNTED: Final[frozenset[_Name]] = frozenset(
+    {
+        ("scheduling.k8s.io", "priorityclasses"),
+        ("discovery.k8s.io", "endpointslices"),
+        ("policy", "poddisruptionbudgets"),
+        *(("networking.k8s.io", name) for name in ("ingressclasses", "networkpolicies", "ingresses")),
+        *(("resource.k8s.io", name) for name in ("resourceslices", "deviceclasses")),
+        *(("flowcontrol.apiserver.k8s.io", name) for name in ("flowschemas", "prioritylevelconfigurations")),
+        *(("apps", name) for name in ("daemonsets", "statefulsets", "deployments", "replicasets")),
+        *(("batch", name) for name in ("jobs", "cronjobs")),
+        *(("", name) for name in ("pods", "podtemplates", "replicationcontrollers")),
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+        *(
+            ("admissionregistration.k8s.io", name)
+            for name in (
+                "validatingadmissionpolicies",
+                "mutatingadmissionpolicies",
+                "mutatingwebhookconfigurations",
+                "validatingwebhookconfigurations",
+                "mutatingadmissionpolicybindings",
+                "validatingadmissionpolicybindings",
+            )
+        ),
+    }
+)
+_PATH_NAMES: Final = frozenset({"roles", "rolebindings", "clusterroles", "clusterrolebindings"})
+_LABEL_NAMES: Final = frozenset({"namespaces"})
+_DNS_1035_NAMES: Final = frozenset({"services"})
+
+
+#: Kinds whose end is a matter of its own.
+_LIVES: Final[Mapping[GroupVersionKind, type[BuiltinStrategy]]] = {NAMESPACE: NamespaceLife, POD: PodLife}
+#: Kinds whose updates are validated as a whole once more, which says some things once more.
+_WHOLE_UPDATES: Final[frozenset[_Name]] = frozenset(
+    {
+        *(("", name) for name in ("configmaps", "secrets", "serviceaccounts", "pods", "services", "endpoints")),
+        *(
+            ("rbac.authorization.k8s.io", name)
+            for name in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
+        ),
+    }
+)
+
+
+_JOBS_ARE_ORPHANED: Final = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
+
+
+class GenericStrategy(Strategy):
+    """The rules of a built-in kind that tables tell; a kind's own strategy derives from it or from `Strategy`."""
+
+    def __init__(self, group: str, resource: str) -> None:
+        name = (group, resource)
+        self.unconditional_update = name not in _CONDITIONAL
+        self.create_on_update = name in _CREATED_BY_PUT
+        self.counts_generations = name in _COUNTED
+        self.validates_whole_updates = name in _WHOLE_UPDATES
+        self.counts_annotations = name == ("apps", "deployments")
+        self.deletion_warning = _JOBS_ARE_ORPHANED if name == ("batch", "jobs") else ""
+        if resource == "events":
+            self.default_propagation = "unsupported"
+        if group == "rbac.authorization.k8s.io" and resource in _PATH_NAMES:
+            self._judge: Callable[..., list[str]] | None = path_segment
+        elif not group and resource in _LABEL_NAMES:
+            self._judge = dns_label
+        elif not group and resource in _DNS_1035_NAMES:
+            self._judge = dns_1035_label
+        else:
+            self._judge = None
+
+    def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
+        """What is wrong with a name."""
+        if self._judge is None:
+            return super().validate_name(name, prefix=prefix)
+        return self._judge(name, prefix=prefix)
+
+
+class CustomStrategy(Strategy):
+    """The rules of every custom resource."""
+
+    unconditional_update = False
+    counts_generations = True
+
+
+def generic_definitions(group_version: GroupVersion) -> list[Definition]:
+    """The definitions of a built-in group-version, without what its kinds fill in and refuse."""
+    listed = kinds.resources_of(group_version)
+    below: dict[str, set[str]] = {}
+    for entry in listed:
+        parent, slash, name = entry["name"].partition("/")
+        if slash:
+            below.setdefault(parent, set()).add(name)
+    return [
+        _generic(group_version, entry, below.get(entry["name"], set())) for entry in listed if "/" not in entry["name"]
+    ]
+
+
+def _generic(group_version: GroupVersion, entry: dict[str, Any], below: set[str]) -> Definition:
+    group, resource = group_version.group, entry["name"]
+    gvk = GroupVersionKind(group, group_version.version, entry["kind"])
+    return Definition(
+        gvk=gvk,
+        resource=resource,
+        singular=entry.get("singularName", ""),
+        short_names=tuple(entry.get("shortNames", ())),
+        categories=tuple(entry.get("categories", ())),
+        namespaced=entry["namespaced"],
+        verbs=tuple(entry["verbs"]),
+        schema=partial(kinds.schema_of, gvk),
+        strategy=GenericStrategy(group, resource),
+        has_status="status" in below,
+        scale=ScalePaths() if "scale" in below else None,
+        returns_deleted=(group, resource) in _RETURN_DELETED,
+        stored_as=("", "events") if resource == "events" else None,
+        ttl=3600.0 if resource == "events" else None,
+    )
+
+
+def builtin_definitions(chosen: Iterable[GroupVersion] | None = None) -> list[Definition]:
+    """The definitions of all built-in group-versions, or of some.
+
+    Kinds with rules of their own are put in here: `steersman.apiserver.registry.builtin` offers ``strategies``,
+    ``columns`` and ``selectable`` by kind.
+    """
+    definitions: list[Definition] = []
+    for group_version in kinds.all_group_versions() if chosen is None else chosen:
+        definitions += map(_with_own_rules, generic_definitions(group_version))
+    return definitions
+
+
+def _with_own_rules(definition: Definition) -> Definition:
+    """A definition with what the module of its kind knows."""
+    gvk = definition.gvk
+    own = strategies.get(gvk)
+    if own is not None:
+        _inherit(own, definition.strategy)
+    if gvk in _LIVES:
+        own = _LIVES[gvk](gvk, has_status=True)
+        _inherit(own, definition.strategy)
+    return replace(
+        definition,
+        strategy=own or definition.strategy,
+        columns=columns.get(gvk, ()),
+        selectable=selectable.get(gvk, {}),
+        subresources={"finalize": FINALIZE} if gvk == NAMESPACE else {},
+    )
+
+
+def _inherit(own: Strategy, generic: Strategy) -> None:
+    """What a kind's own strategy does not say, the tables do."""
+    before = type(own).__mro__[: type(own).__mro__.index(Strategy)]
+    for name in (
+        "unconditional_update",
+        "create_on_update",
+        "counts_generations",
+        "default_propagation",
+        "counts_annotations",
+        "deletion_warning",
+        "validates_whole_updates",
+    ):
+        if not any(name in vars(cls) for cls in before):
+            setattr(own, name, getattr(generic, name))
+
+
+def custom_definition(cls: type[Object]) -> Definition:
+    """The definition of a `Resource` class, as its CRD would be served."""
+    options: ResourceOptions | None = getattr(cls, "__resource__", None)
+    if options is None:
+        raise TypeError(
+            f"{cls.__qualname__} declares no kind, so it cannot be served; give it group= and version= as class options"
+        )
+    # What a server would refuse of the class is refused here, in its words.
+    version: Tree = crd_for(cls)["spec"]["versions"][0]
+    subresources: Tree = version.get("subresources", {})
+    scale: Tree | None = subresources.get("scale")
+    return Definition(
+        gvk=GroupVersionKind(options.group, options.version, options.kind),
+        resource=options.plural,
+        singular=options.singular,
+        short_names=options.short_names,
+        categories=options.categories,
+        namespaced=options.scope == "Namespaced",
+        verbs=ALL_VERBS,
+        schema=partial(schema_for, cls),
+        strategy=CustomStrategy(),
+        has_status="status" in subresources,
+        scale=None if scale is None else _scale_paths(scale),
+        columns=_custom_columns(options),
+        selectable={path[1:]: partial(json_path_text, path) for path in options.selectable_fields},
+        custom=True,
+        returns_deleted=False,
+    )
+
+
+def _scale_paths(scale: Tree) -> ScalePaths:
+    selector: str | None = scale.get("labelSelectorPath")
+    return ScalePaths(
+        spec_replicas=_parts(scale["specReplicasPath"]),
+        status_replicas=_parts(scale["statusReplicasPath"]),
+        selector=None if selector is None else _parts(selector),
+    )
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(path[1:].split("."))
+
+
+def _custom_columns(options: ResourceOptions) -> tuple[Column, ...]:
+    return tuple(
+        Column(
+            name=column.name,
+            type=column.type,
+            format=column.format,
+            description=column.description
+            or f"Custom resource definition column (in JSONPath format): {column.json_path}",
+            priority=column.priority,
+            cell=partial(json_path_cell, column.json_path, column.type),
+        )
+        for column in options.columns
+    )

@@ -1,0 +1,57 @@
+"""How some kinds end.
+
+- A Namespace stays, terminating, until its own finalizers are gone; ``finalize`` takes them away.
+- A Pod is given time by whoever runs it; one that nobody runs, or that has ended, is gone at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman.apiserver.registry.builtin.namespace import NamespaceStrategy
+from steersman.apiserver.registry.builtin.pod import PodStrategy
+from steersman.apiserver.registry.builtin.strategy import subtree
+from steersman.apiserver.registry.definition import Subresource, Tree
+from steersman.objects import GroupVersionKind
+
+if TYPE_CHECKING:
+    from steersman.apiserver.context import VerbContext
+    from steersman.apiserver.request import ServerRequest
+    from steersman.transport import ServerResponse
+
+NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+POD = GroupVersionKind("", "v1", "Pod")
+
+
+class NamespaceLife(NamespaceStrategy):
+    """A Namespace, and how it ends."""
+
+    def mark_deletion(self, obj: Tree) -> None:
+        """Say that it terminates; nobody is given time for it."""
+        obj["metadata"].pop("deletionGracePeriodSeconds", None)
+        obj["status"] = (obj.get("status") or {}) | {"phase": "Terminating"}
+
+    def blocks_deletion(self, obj: Tree) -> bool:
+        """Stay while somebody has to empty it."""
+        return bool(subtree(obj, "spec").get("finalizers"))
+
+
+async def _finalize(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    from steersman.apiserver.verbs.finalize import finalize  # noqa: PLC0415 - verbs know the registry, not it them
+
+    return await finalize(context, request)
+
+
+FINALIZE = Subresource(gvk=NAMESPACE, verbs=("update",), answer=_finalize)
+
+
+class PodLife(PodStrategy):
+    """A Pod, and how it ends."""
+
+    def grace(self, obj: Tree, requested: int | None) -> int | None:
+        """As long as was asked for, or as its spec says; nothing without a node, and after its end."""
+        spec, status = subtree(obj, "spec"), subtree(obj, "status")
+        if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
+            return 0
+        seconds: int = spec.get("terminationGracePeriodSeconds", 0) if requested is None else requested
+        return 1 if seconds < 0 else seconds

@@ -1,0 +1,69 @@
+"""All resources that the server serves.
+
+Guarantees
+- A resource of a group-version is served by one `Definition`, found in constant time.
+- Resources may be added and removed while the server runs; `revision` changes when they do, so whatever is made of
+  them (discovery, OpenAPI) can be kept until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from steersman.apiserver.registry.definition import Definition
+from steersman.objects import GroupVersion, GroupVersionKind
+
+
+class Registry:
+    """Definitions by what paths and objects call them."""
+
+    def __init__(self, definitions: Iterable[Definition] = ()) -> None:
+        self._by_resource: dict[tuple[str, str, str], Definition] = {}
+        self._by_name: dict[tuple[str, str], Definition] = {}
+        #: Counts the changes.
+        self.revision = 0
+        for definition in definitions:
+            self.add(definition)
+
+    def add(self, definition: Definition) -> None:
+        """Serve a resource, in place of one of the same name."""
+        gvk = definition.gvk
+        self._by_resource[gvk.group, gvk.version, definition.resource] = definition
+        self._by_name[gvk.group, definition.resource] = definition
+        self.revision += 1
+
+    def remove(self, group: str, version: str, resource: str) -> None:
+        """Serve a resource no more; its objects stay in the store."""
+        if self._by_resource.pop((group, version, resource), None) is None:
+            return
+        self._by_name.pop((group, resource), None)
+        for (its_group, _, name), other in self._by_resource.items():
+            if (its_group, name) == (group, resource):
+                self._by_name[group, resource] = other
+        self.revision += 1
+
+    def find(self, group: str, version: str, resource: str) -> Definition | None:
+        """The definition of a resource; None if it is not served."""
+        return self._by_resource.get((group, version, resource))
+
+    def of_kind(self, gvk: GroupVersionKind) -> Definition | None:
+        """The definition of a kind; None if it is not served."""
+        return next((found for found in self._by_resource.values() if found.gvk == gvk), None)
+
+    def any_version(self, group: str, resource: str) -> Definition | None:
+        """A definition of a group-resource, whatever its version; None if it is not served."""
+        return self._by_name.get((group, resource))
+
+    def has_group_version(self, group: str, version: str) -> bool:
+        """Whether any resource of a group-version is served."""
+        return any(key[0] == group and key[1] == version for key in self._by_resource)
+
+    def group_versions(self) -> list[GroupVersion]:
+        """All group-versions that are served, in the order in which they were added."""
+        return list(dict.fromkeys(definition.gvk.group_version for definition in self._by_resource.values()))
+
+    def __iter__(self) -> Iterator[Definition]:
+        return iter(list(self._by_resource.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_resource)

@@ -1,0 +1,252 @@
+"""A store in memory: a sorted map of the present and one log of the past.
+
+How it keeps the guarantees of `steersman.apiserver.storage.protocol`
+- A change is appended to the log and to the map in one step without a wait, so whoever looks sees both or neither.
+- The log is the buffer of every watch: a watcher holds a position in it and is woken, nothing is copied for it. One
+  whose position was compacted is ended; writers never look at watchers' pace.
+- A state of the past is the present with the log undone: what the first change after it says was there before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
+from typing import Self
+
+from steersman.aio import Supervisor
+from steersman.apiserver.storage.protocol import (
+    Change,
+    Compacted,
+    Delivery,
+    FutureRevision,
+    Mismatch,
+    Page,
+    Progress,
+    Record,
+    Watching,
+)
+
+#: Sorts after every character that a key can hold.
+_LAST = "\U0010ffff"
+
+
+class MemoryStorage:
+    """Keys and bytes in this process; ``async with`` it where values have a time to live."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Record] = {}
+        self._keys: list[str] = []
+        #: The changes after `_compacted`, one each revision.
+        self._log: list[Change] = []
+        self._compacted = 1
+        self._revision = 1
+        self._watches: dict[_Watch, None] = {}
+        self._expiries: list[tuple[float, int, str]] = []
+        self._expiring = asyncio.Event()
+        self._tasks: Supervisor | None = None
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await Supervisor().__aenter__()
+        self._tasks.start(self._expire(), name="storage: expiry")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        tasks, self._tasks = self._tasks, None
+        if tasks is not None:
+            tasks.cancel()
+            await tasks.__aexit__(kind, error, trace)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    # reading
+
+    async def revision(self) -> int:
+        """The revision of the last change."""
+        return self._revision
+
+    async def get(self, key: str, *, revision: int = 0) -> tuple[Record | None, int]:
+        """What is under a key, now or at a revision."""
+        if not revision:
+            return self._records.get(key), self._revision
+        for change in self._since(revision):
+            if change.key == key:
+                return change.previous, revision
+        return self._records.get(key), revision
+
+    async def list(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
+        """What is under all keys with a prefix, in order, now or at a revision."""
+        if not revision or revision == self._revision:
+            low, high = self._span(self._keys, prefix, after)
+            end = min(high, low + limit) if limit else high
+            return Page([self._records[key] for key in self._keys[low:end]], self._revision, high - end)
+        past = self._undone(prefix, revision)
+        if not past:
+            page = await self.list(prefix, after=after, limit=limit)
+            return page._replace(revision=revision)
+        low, high = self._span(self._keys, prefix, "")
+        # A key that was changed since shows what was there before; one that was made since is not there.
+        keys = sorted({*self._keys[low:high], *past})
+        found = [
+            record for key in keys if key > after and (record := past.get(key, self._records.get(key))) is not None
+        ]
+        end = limit or len(found)
+        return Page(found[:end], revision, max(0, len(found) - end))
+
+    @staticmethod
+    def _span(keys: list[str], prefix: str, after: str) -> tuple[int, int]:
+        low = bisect_right(keys, after) if after > prefix else bisect_left(keys, prefix)
+        return low, bisect_left(keys, prefix + _LAST, low)
+
+    def _undone(self, prefix: str, revision: int) -> dict[str, Record | None]:
+        """Of the keys that changed after a revision: what was there at it."""
+        past: dict[str, Record | None] = {}
+        for change in self._since(revision):
+            if change.key.startswith(prefix):
+                past.setdefault(change.key, change.previous)
+        return past
+
+    def _since(self, revision: int) -> list[Change]:
+        if revision > self._revision:
+            raise FutureRevision(revision, self._revision)
+        if revision < self._compacted:
+            raise Compacted(revision, self._compacted)
+        return self._log[revision - self._compacted :]
+
+    # writing
+
+    async def put(self, key: str, value: bytes, *, expect: int, ttl: float | None = None) -> Record:
+        """Set a key that is at a revision."""
+        current = self._expected(key, expect)
+        revision = self._revision + 1
+        record = Record(key, value, current.created if current else revision, revision)
+        self._commit(Change(key, revision, record, current))
+        if ttl is not None:
+            heapq.heappush(self._expiries, (asyncio.get_running_loop().time() + ttl, revision, key))
+            self._expiring.set()
+        return record
+
+    async def delete(self, key: str, *, expect: int) -> int:
+        """Delete a key that is at a revision."""
+        current = self._expected(key, expect)
+        if current is None:
+            raise Mismatch(key, None)
+        self._commit(Change(key, self._revision + 1, None, current))
+        return self._revision
+
+    def _expected(self, key: str, expect: int) -> Record | None:
+        current = self._records.get(key)
+        if (current.modified if current else 0) != expect:
+            raise Mismatch(key, current)
+        return current
+
+    def _commit(self, change: Change) -> None:
+        """Make a change and tell everyone, in one step."""
+        if change.record is None:
+            del self._records[change.key]
+            del self._keys[bisect_left(self._keys, change.key)]
+        else:
+            if change.previous is None:
+                insort(self._keys, change.key)
+            self._records[change.key] = change.record
+        self._log.append(change)
+        self._revision = change.revision
+        for watch in self._watches:
+            if change.key.startswith(watch.prefix):
+                watch.wake()
+
+    async def compact(self, revision: int) -> None:
+        """Forget what was before a revision."""
+        if revision > self._revision:
+            raise FutureRevision(revision, self._revision)
+        if revision <= self._compacted:
+            return
+        for watch in self._watches:
+            watch.catch_up(self._revision)
+        del self._log[: revision - self._compacted]
+        self._compacted = revision
+
+    async def _expire(self) -> None:
+        """Delete what has lived long enough, unless it was changed since."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self._expiring.clear()
+            wait = self._expiries[0][0] - loop.time() if self._expiries else None
+            if wait is None or wait > 0:
+                try:
+                    async with asyncio.timeout(wait):
+                        await self._expiring.wait()
+                except TimeoutError:
+                    pass
+                continue
+            _, revision, key = heapq.heappop(self._expiries)
+            current = self._records.get(key)
+            if current is not None and current.modified == revision:
+                await self.delete(key, expect=revision)
+
+    # watching
+
+    def watch(self, prefix: str, *, after: int) -> AbstractAsyncContextManager[Watching]:
+        """Follow all changes of keys with a prefix after a revision."""
+        return self._watching(prefix, after)
+
+    @asynccontextmanager
+    async def _watching(self, prefix: str, after: int) -> AsyncGenerator[Watching]:
+        self._since(after)
+        watch = _Watch(self, prefix, after)
+        self._watches[watch] = None
+        try:
+            yield watch
+        finally:
+            del self._watches[watch]
+
+    def changes_after(self, revision: int) -> list[Change]:
+        """The changes after a revision, in order; `Compacted` if some of them are gone."""
+        return self._since(revision)
+
+
+class _Watch:
+    """One watcher: a prefix and a position in the log."""
+
+    def __init__(self, storage: MemoryStorage, prefix: str, after: int) -> None:
+        self.prefix = prefix
+        self._storage = storage
+        self._reached = after
+        self._wanted = 0
+        self._waits = False
+        self._woken = asyncio.Event()
+        self._woken.set()
+
+    def wake(self) -> None:
+        """Something happened under the prefix."""
+        self._woken.set()
+
+    def catch_up(self, revision: int) -> None:
+        """Pass over what concerns others: a watch that has delivered everything loses nothing by a compaction."""
+        if self._waits and not self._woken.is_set():
+            self._reached = revision
+
+    async def request_progress(self) -> None:
+        """Deliver a `Progress` after everything that has happened so far."""
+        self._wanted = await self._storage.revision()
+        self.wake()
+
+    async def __aiter__(self) -> AsyncIterator[Delivery]:
+        while True:
+            self._waits = True
+            await self._woken.wait()
+            self._waits = False
+            self._woken.clear()
+            for change in self._storage.changes_after(self._reached):
+                if change.key.startswith(self.prefix):
+                    yield change
+                self._reached = change.revision
+            if self._wanted and self._reached >= self._wanted:
+                self._wanted = 0
+                yield Progress(self._reached)

@@ -1,0 +1,32 @@
+"""The namespaces that every server has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman.apiserver.registry.definition import Tree
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.create import create_object
+from steersman.apiserver.verbs.options import WriteOptions
+from steersman.wire import Request
+
+if TYPE_CHECKING:
+    from steersman.apiserver.server import ApiServer
+
+SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+async def create_system_namespaces(server: ApiServer) -> None:
+    """Create those that are not there, if the server serves namespaces."""
+    definition = server.registry.find("", "v1", "namespaces")
+    if definition is None:
+        return
+    context = server.context(definition)
+    for name in SYSTEM_NAMESPACES:
+        record, _ = await server.storage.get(definition.storage_key("", name))
+        if record is not None:
+            continue
+        obj: Tree = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}
+        definition.strategy.default(obj)
+        request = ServerRequest(Request("POST", "/api/v1/namespaces"))
+        await create_object(context, request, obj, WriteOptions())

@@ -1,0 +1,160 @@
+"""create: POST to a collection.
+
+Guarantees
+- An object gets its identity here and nowhere else; what only the server may set is not taken from the request.
+- A generated name that is taken is generated again, a few times.
+- A dry run goes the whole way but the last step.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from steersman.aio import name_suffix
+from steersman.apiserver.admission.attributes import Attributes
+from steersman.apiserver.answers import answer
+from steersman.apiserver.bodies import read_body, read_object
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.documents import encode_served
+from steersman.apiserver.errors import Refused, already_exists, invalid, name_taken, too_large, unnamed
+from steersman.apiserver.presenting import form_for
+from steersman.apiserver.registry.definition import Tree
+from steersman.apiserver.registry.metadata import (
+    dedupe_owners,
+    fill_system_fields,
+    validate_new,
+    wipe_system_fields,
+)
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.storage import Mismatch, Record
+from steersman.apiserver.verbs.naming import take_namespace
+from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
+from steersman.transport import ServerResponse
+
+#: How often a generated name is tried.
+_ATTEMPTS = 8
+_GENERATED_MAX = 58
+
+DUPLICATE_OWNERS = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
+    "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+)
+
+
+async def create(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Answer a POST to a collection."""
+    definition = context.definition
+    form = form_for(definition, request)
+    body = read_body(request, context.limits.body)
+    options = write_options(request, "CreateOptions")
+    obj = read_object(definition, request, body, options.field_validation)
+    take_namespace(definition, request.info.namespace, obj["metadata"])
+    wipe_system_fields(obj["metadata"])
+    definition.strategy.default(obj)
+    record = await create_object(context, request, obj, options)
+    return answer(request, form.one(record), status=201)
+
+
+async def create_object(context: VerbContext, request: ServerRequest, obj: Tree, options: WriteOptions) -> Record:
+    """Store a new object whose body was read and whose defaults are in; the tree is used up."""
+    metadata: Tree = obj["metadata"]
+    warn_of_duplicate_owners(request, metadata)
+    attributes = Attributes(
+        context,
+        request,
+        "CREATE",
+        namespace=metadata.get("namespace", ""),
+        name=metadata.get("name", ""),
+        obj=obj,
+        old=None,
+        dry_run=options.dry_run,
+    )
+    await context.admission.admit(attributes)
+    dedupe_owners(metadata)
+    if "name" in metadata or "generateName" not in metadata:
+        return await _store(attributes, obj, options)
+    taken: Refused | None = None
+    for _ in range(_ATTEMPTS):
+        attempt: Tree = msgspec.json.decode(msgspec.json.encode(obj))
+        prefix: str = metadata["generateName"]
+        attempt["metadata"]["name"] = f"{prefix[:_GENERATED_MAX]}{name_suffix()}"
+        try:
+            return await _store(attributes, attempt, options)
+        except Refused as refused:
+            if refused.status.reason != "AlreadyExists":
+                raise
+            taken = refused
+    assert taken is not None
+    raise taken
+
+
+def warn_of_duplicate_owners(request: ServerRequest, metadata: Tree) -> None:
+    """Drop what is there twice, and say so."""
+    duplicates = dedupe_owners(metadata)
+    if duplicates:
+        request.warn(DUPLICATE_OWNERS.format(uids=", ".join(duplicates)))
+
+
+async def _store(attributes: Attributes, obj: Tree, options: WriteOptions) -> Record:
+    context, request = attributes.context, attributes.request
+    definition, strategy = context.definition, context.definition.strategy
+    metadata: Tree = obj["metadata"]
+    fill_system_fields(metadata)
+    if definition.has_status:
+        obj.pop("status", None)
+        if not definition.custom:
+            obj["status"] = {}
+    if strategy.counts_generations:
+        metadata["generation"] = 1
+    strategy.prepare_create(obj)
+    problems = validate_new(definition, metadata) + strategy.validate_create(obj)
+    if problems:
+        raise invalid(definition.gvk, metadata.get("name", ""), problems)
+    for text in strategy.warnings(obj, None):
+        request.warn(text)
+    await strategy.allocate(obj, None, context, dry_run=options.dry_run)
+    try:
+        attributes.obj, attributes.name = obj, metadata["name"]
+        await context.admission.validate(attributes)
+        return await _put(context, obj, options)
+    except BaseException:
+        await strategy.released(obj, context)
+        raise
+
+
+async def _put(context: VerbContext, obj: Tree, options: WriteOptions) -> Record:
+    definition, metadata = context.definition, obj["metadata"]
+    try:
+        if read_version(metadata.get("resourceVersion", "")):
+            raise unnamed("resourceVersion should not be set on objects to be created")
+    except ValueError as error:
+        raise unnamed(str(error)) from None
+    name: str = metadata["name"]
+    key = definition.storage_key(metadata.get("namespace", ""), name)
+    generated = "generateName" in metadata
+    value = encode_served(definition, obj)
+    if len(value) > context.limits.object:
+        raise too_large_to_store()
+    if options.dry_run:
+        there, _ = await context.storage.get(key)
+        if there is not None:
+            raise _taken(context, name, there, generated=generated)
+        return Record(key, value, 0, 0)
+    try:
+        return await context.storage.put(key, value, expect=0, ttl=definition.ttl)
+    except Mismatch as mismatch:
+        raise _taken(context, name, mismatch.current, generated=generated) from None
+
+
+def too_large_to_store() -> Refused:
+    """The answer to an object that the store does not take."""
+    return too_large("etcdserver: request is too large")
+
+
+def _taken(context: VerbContext, name: str, there: Record | None, *, generated: bool) -> Refused:
+    named = context.definition.named
+    refused = name_taken(named, name) if generated else already_exists(named, name)
+    if there is not None and b'"deletionTimestamp":' in there.value:
+        message = f"object is being deleted: {refused.status.message}"
+        return Refused(msgspec.structs.replace(refused.status, message=message), refused.headers)
+    return refused

@@ -1,0 +1,118 @@
+"""delete: one object, at once or when whoever must finish first has finished.
+
+Guarantees
+- An object goes only if it is what the preconditions say, at the moment when it goes.
+- With finalizers, or with time given to whoever ends it, the object is marked and answered; it is not gone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from steersman.apiserver.admission.attributes import Attributes
+from steersman.apiserver.answers import answer, answer_status
+from steersman.apiserver.bodies import read_body, require_json
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.documents import decode_stored, encode_stored
+from steersman.apiserver.errors import not_found
+from steersman.apiserver.presenting import form_for
+from steersman.apiserver.registry.definition import Tree
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.storage import Mismatch, Record
+from steersman.apiserver.verbs.deletion import check_preconditions, decide
+from steersman.apiserver.verbs.options import DeleteOptions, delete_options
+from steersman.apiserver.verbs.update import unchanged
+from steersman.objects.status import Status, StatusDetails
+from steersman.transport import ServerResponse
+
+
+class Outcome(NamedTuple):
+    """What became of an object: `record` is its last state, at the revision that is told."""
+
+    record: Record
+    uid: str
+    is_gone: bool
+    #: Whether it was marked, and is answered itself.
+    is_marked: bool
+
+
+async def delete(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Answer a DELETE of an object."""
+    form = form_for(context.definition, request)
+    options = read_options(context, request)
+    info = request.info
+    namespace = info.namespace if context.definition.namespaced else ""
+    outcome = await delete_object(context, request, namespace, info.name, options)
+    code = 202 if not outcome.is_gone and options.orphan_dependents is False else 200
+    if outcome.is_marked or context.definition.returns_deleted:
+        return answer(request, form.one(outcome.record), status=code)
+    return answer_status(request, success(context, info.name, outcome.uid), code=code)
+
+
+def read_options(context: VerbContext, request: ServerRequest) -> DeleteOptions:
+    """The options of a deletion, from body or query."""
+    body = read_body(request, context.limits.body)
+    if body:
+        require_json(request)
+    options = delete_options(request, body)
+    warning = context.definition.strategy.deletion_warning
+    if warning and options.propagation_policy is None and options.orphan_dependents is None:
+        request.warn(warning)
+    return options
+
+
+def success(context: VerbContext, name: str, uid: str) -> Status:
+    """What is answered of an object that is gone."""
+    named = context.definition.named
+    details = StatusDetails(name=name, group=named.group, kind=named.resource, uid=uid)
+    return Status(status="Success", details=details)
+
+
+async def delete_object(
+    context: VerbContext, request: ServerRequest, namespace: str, name: str, options: DeleteOptions
+) -> Outcome:
+    """Delete an object, or mark it; 404 if it is not there."""
+    key = context.definition.storage_key(namespace, name)
+    record, _ = await context.storage.get(key)
+    while True:
+        if record is None:
+            raise not_found(context.definition.named, name)
+        try:
+            return await _try(context, request, record, options)
+        except Mismatch as mismatch:
+            record = mismatch.current
+
+
+async def _try(context: VerbContext, request: ServerRequest, record: Record, options: DeleteOptions) -> Outcome:
+    definition, strategy = context.definition, context.definition.strategy
+    obj, old = decode_stored(record), decode_stored(record)
+    metadata: Tree = old["metadata"]
+    check_preconditions(definition, old, record, options)
+    attributes = Attributes(
+        context,
+        request,
+        "DELETE",
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+        obj=None,
+        old=old,
+        dry_run=options.is_dry_run,
+    )
+    await context.admission.admit(attributes)
+    await context.admission.validate(attributes)
+    decision = decide(strategy, obj, options)
+    uid: str = metadata.get("uid", "")
+    if decision.kind == "pending":
+        return Outcome(record, uid, is_gone=False, is_marked=False)
+    if decision.stores and not unchanged(obj, old):
+        value = encode_stored(obj)
+        if options.is_dry_run:
+            return Outcome(record._replace(value=value), uid, is_gone=decision.kind == "end", is_marked=True)
+        record = await context.storage.put(record.key, value, expect=record.modified, ttl=definition.ttl)
+    if decision.kind == "mark":
+        return Outcome(record, uid, is_gone=False, is_marked=True)
+    if options.is_dry_run:
+        return Outcome(record, uid, is_gone=True, is_marked=False)
+    revision = await context.storage.delete(record.key, expect=record.modified)
+    await strategy.released(old, context)
+    return Outcome(record._replace(modified=revision), uid, is_gone=True, is_marked=False)

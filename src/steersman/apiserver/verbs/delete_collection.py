@@ -1,0 +1,34 @@
+"""deletecollection: DELETE of all selected objects of a namespace, one after another.
+
+Not atomic, as in kube-apiserver: what fails in the middle leaves what was deleted before it deleted. An object that
+somebody else deleted first is no failure.
+"""
+
+from __future__ import annotations
+
+from steersman.apiserver.answers import answer
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.errors import Refused
+from steersman.apiserver.presenting import form_for
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.delete import delete_object, read_options
+from steersman.apiserver.verbs.list import Listing, list_options
+from steersman.transport import ServerResponse
+
+
+async def delete_collection(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Answer a DELETE of a collection: with the list of what was deleted."""
+    definition = context.definition
+    form = form_for(definition, request)
+    listing = Listing(context, request, list_options(request))
+    options = read_options(context, request)
+    records, meta = await listing.read()
+    for record in records:
+        parts = record.key.removeprefix(definition.prefix).split("/")
+        namespace, name = (parts[0], parts[1]) if definition.namespaced else ("", parts[0])
+        try:
+            await delete_object(context, request, namespace, name, options)
+        except Refused as refused:
+            if refused.status.code != 404:
+                raise
+    return answer(request, form.page(records, meta))

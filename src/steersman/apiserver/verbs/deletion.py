@@ -1,0 +1,153 @@
+"""What a deletion does to an object: nothing, mark it, or end it. Pure: no IO.
+
+Guarantees
+- An explicit policy beats a finalizer that is there, which beats the kind's own default.
+- A deletion that is under way can be made shorter, never longer.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Literal, NamedTuple
+
+from steersman.aio import now
+from steersman.apiserver.errors import Named, conflict
+from steersman.apiserver.registry.definition import Definition, Strategy, Tree
+from steersman.apiserver.registry.metadata import FOREGROUND, ORPHAN
+from steersman.apiserver.storage import Record
+from steersman.apiserver.verbs.options import DeleteOptions, Preconditions
+from steersman.objects import format_time, parse_time
+
+
+class Decision(NamedTuple):
+    """What to do: ``pending``: nothing, it is under way; ``mark``: store the object and let it be; ``end``: delete it.
+
+    ``stores``: the object was changed and is stored first even if it ends.
+    """
+
+    kind: Literal["pending", "mark", "end"]
+    stores: bool
+
+
+def check_preconditions(definition: Definition, obj: Tree, record: Record, options: DeleteOptions) -> None:
+    """409 unless the object is the one that the deletion is meant for."""
+    wanted = options.preconditions
+    if wanted is None:
+        return
+    if definition.gvk.kind == "Namespace" and not definition.gvk.group:
+        _check_namespace(definition, obj, record, wanted)
+        return
+    # Kube-apiserver names the kind here, where it names the resource elsewhere.
+    named, name = Named(definition.gvk.group, definition.gvk.kind), obj["metadata"]["name"]
+    uid: str = obj["metadata"].get("uid", "")
+    if wanted.uid is not None and wanted.uid != uid:
+        why = (
+            f"the UID in the precondition ({wanted.uid}) does not match the UID in record ({uid}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise conflict(named, name, why)
+    if wanted.resource_version is not None and wanted.resource_version != str(record.modified):
+        why = (
+            f"the ResourceVersion in the precondition ({wanted.resource_version}) does not match the ResourceVersion "
+            f"in record ({record.modified}). The object might have been modified"
+        )
+        raise conflict(named, name, why)
+
+
+def _check_namespace(definition: Definition, obj: Tree, record: Record, wanted: Preconditions) -> None:
+    """The same in the words that kube-apiserver has for a Namespace."""
+    name, uid = obj["metadata"]["name"], obj["metadata"].get("uid", "")
+    if wanted.uid is not None and wanted.uid != uid:
+        why = f"Precondition failed: UID in precondition: {wanted.uid}, UID in object meta: {uid}"
+        raise conflict(definition.named, name, why)
+    if wanted.resource_version is not None and wanted.resource_version != str(record.modified):
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {wanted.resource_version}, "
+            f"ResourceVersion in object meta: {record.modified}"
+        )
+        raise conflict(definition.named, name, why)
+
+
+def decide(strategy: Strategy, obj: Tree, options: DeleteOptions) -> Decision:
+    """Decide, and change the object to what it becomes."""
+    metadata: Tree = obj["metadata"]
+    graceful = _graceful(strategy, obj, options.grace_period_seconds)
+    if graceful == "pending":
+        return Decision("pending", stores=False)
+    finalizers = _finalizers(strategy, metadata.get("finalizers", []), options)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    elif "finalizers" in metadata:
+        del metadata["finalizers"]
+    stays = bool(finalizers) or strategy.blocks_deletion(obj)
+    if graceful == "yes":
+        waits = stays or metadata["deletionGracePeriodSeconds"] > 0
+        return Decision("mark" if waits else "end", stores=True)
+    if not stays:
+        return Decision("end", stores=False)
+    _mark(strategy, obj)
+    return Decision("mark", stores=True)
+
+
+def _graceful(strategy: Strategy, obj: Tree, requested: int | None) -> Literal["no", "yes", "pending"]:
+    """Whether someone is given time to end the object; if so, the object says how much."""
+    metadata: Tree = obj["metadata"]
+    if requested is not None and requested < 0:
+        requested = 1
+    seconds = strategy.grace(obj, requested)
+    if "deletionTimestamp" in metadata:
+        if seconds is None or not metadata.get("deletionGracePeriodSeconds"):
+            return "no"
+        return _shorten(metadata, requested)
+    if seconds is None:
+        return "no"
+    metadata["deletionTimestamp"] = format_time(now() + timedelta(seconds=seconds))
+    metadata["deletionGracePeriodSeconds"] = seconds
+    if metadata.get("generation", 0) > 0:
+        metadata["generation"] += 1
+    strategy.mark_deletion(obj)
+    return "yes"
+
+
+def _shorten(metadata: Tree, requested: int | None) -> Literal["yes", "pending"]:
+    given: int = metadata["deletionGracePeriodSeconds"]
+    if requested is None or requested >= given:
+        return "pending"
+    moment = parse_time(metadata["deletionTimestamp"]) + timedelta(seconds=requested - given)
+    if moment < now():
+        moment = now()
+        requested = 1 if requested else 0
+    metadata["deletionTimestamp"] = format_time(moment)
+    metadata["deletionGracePeriodSeconds"] = requested
+    return "yes"
+
+
+def _mark(strategy: Strategy, obj: Tree) -> None:
+    metadata: Tree = obj["metadata"]
+    if "deletionTimestamp" not in metadata:
+        if metadata.get("generation", 0) > 0:
+            metadata["generation"] += 1
+        metadata["deletionTimestamp"] = format_time(now())
+        metadata["deletionGracePeriodSeconds"] = 0
+        strategy.mark_deletion(obj)
+        return
+    if parse_time(metadata["deletionTimestamp"]) > now():
+        metadata["deletionTimestamp"] = format_time(now())
+        metadata["deletionGracePeriodSeconds"] = 0
+
+
+def _finalizers(strategy: Strategy, present: list[str], options: DeleteOptions) -> list[str]:
+    if strategy.default_propagation == "unsupported":
+        return present
+    policy = options.propagation_policy
+    if options.orphan_dependents is not None:
+        orphans, foreground = options.orphan_dependents, False
+    elif policy is not None:
+        orphans, foreground = policy == "Orphan", policy == "Foreground"
+    else:
+        first = next((name for name in present if name in {ORPHAN, FOREGROUND}), None)
+        orphans = first == ORPHAN or (first is None and strategy.default_propagation == "orphan")
+        foreground = first == FOREGROUND
+    wanted = [name for name in present if name not in {ORPHAN, FOREGROUND}]
+    wanted += [ORPHAN] * orphans + [FOREGROUND] * foreground
+    return present if set(wanted) == set(present) else wanted

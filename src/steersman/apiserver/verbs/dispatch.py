@@ -1,0 +1,77 @@
+"""Which verb answers a request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.errors import method_not_allowed, no_such_resource
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.create import create
+from steersman.apiserver.verbs.delete import delete
+from steersman.apiserver.verbs.delete_collection import delete_collection
+from steersman.apiserver.verbs.get import get
+from steersman.apiserver.verbs.list import list_
+from steersman.apiserver.verbs.patch import patch
+from steersman.apiserver.verbs.scale import scale
+from steersman.apiserver.verbs.update import update
+from steersman.apiserver.verbs.watch import watch
+from steersman.transport import ServerResponse
+
+Verb = Callable[[VerbContext, ServerRequest], Awaitable[ServerResponse]]
+
+_VERBS: dict[str, Verb] = {
+    "create": create,
+    "get": get,
+    "list": list_,
+    "watch": watch,
+    "update": update,
+    "patch": patch,
+    "delete": delete,
+    "deletecollection": delete_collection,
+}
+_OF_COLLECTIONS = frozenset({"create", "list", "watch", "deletecollection"})
+_ANYWHERE = frozenset({"list", "watch"})
+_OF_STATUS: dict[str, Verb] = {"get": get, "update": update, "patch": patch}
+
+
+async def perform(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Answer a request for a served resource."""
+    definition, info = context.definition, request.info
+    if info.subresource:
+        return await _subresource(context, request)
+    verb = _VERBS.get(info.verb)
+    if verb is None or info.verb not in definition.verbs or request.wire.method == "HEAD":
+        raise method_not_allowed()
+    if info.verb == "create":
+        if info.name:
+            raise method_not_allowed()
+        if definition.review is not None:
+            verb = definition.review
+    elif not info.name and info.verb not in _OF_COLLECTIONS:
+        raise method_not_allowed()
+    if definition.namespaced and not info.namespace and info.verb not in _ANYWHERE:
+        # Only reading goes across namespaces; an object without one is nowhere.
+        raise no_such_resource() if info.name else method_not_allowed()
+    if not definition.namespaced and info.namespace and definition.resource != "namespaces":
+        raise no_such_resource()
+    return await verb(context, request)
+
+
+async def _subresource(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    definition, info = context.definition, request.info
+    if definition.namespaced != bool(info.namespace) and definition.resource != "namespaces":
+        raise no_such_resource()
+    own = definition.subresources.get(info.subresource)
+    if own is not None:
+        if info.verb not in own.verbs:
+            raise method_not_allowed()
+        return await own.answer(context, request)
+    if info.subresource == "status" and definition.has_status:
+        verb = _OF_STATUS.get(info.verb)
+        if verb is None:
+            raise method_not_allowed()
+        return await verb(context, request)
+    if info.subresource == "scale" and definition.scale is not None:
+        return await scale(context, request)
+    raise no_such_resource()

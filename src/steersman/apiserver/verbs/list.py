@@ -1,0 +1,242 @@
+"""list: a collection, whole or in pages, as of one revision.
+
+Guarantees
+- All pages of one listing show one revision. When that revision is gone, 410 says so and offers to go on without.
+- A list is never older than what its client asks for, nor than what it was told of its own writes.
+- Nothing of an object is decoded unless a selector asks for it.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode, urlsafe_b64encode
+from typing import Any
+
+import msgspec
+
+from steersman.apiserver.answers import answer
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.errors import bad_request, expired, too_large_resource_version
+from steersman.apiserver.go_words import json_words
+from steersman.apiserver.presenting import ListMeta, form_for
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.storage import Compacted, FutureRevision, Page, Record
+from steersman.apiserver.verbs.get import await_revision
+from steersman.apiserver.verbs.options import not_a_number, read_version, refuse_options, wrong_version
+from steersman.apiserver.watching.selection import Selection
+from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import problem
+from steersman.transport import ServerResponse
+from steersman.wire import InvalidOption, ListOptions
+
+_LIST_EXPIRED = "The resourceVersion for the provided list is too old."
+_CONTINUE_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+_NOT_BASE64 = re.compile("[^A-Za-z0-9_-]")
+_URL_SAFE = str.maketrans("-_+/", "+/!!")
+#: How many objects are looked at together when a selector may leave out any of them.
+_LOOKED_AT = 1000
+
+
+async def list_(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Answer a GET of a collection."""
+    form = form_for(context.definition, request)
+    records, meta = await Listing(context, request, list_options(request)).read()
+    return answer(request, form.page(records, meta))
+
+
+def list_options(request: ServerRequest) -> ListOptions:
+    """The options of a list; 400 or 422 if they cannot be."""
+    try:
+        options = ListOptions.from_query(request.wire.query)
+    except InvalidOption as option:
+        raise not_a_number(option) from None
+    problems: list[FieldProblem] = []
+    match = options.resource_version_match
+    if match:
+        problems += _match_problems(options, match)
+    if any(name == "sendInitialEvents" for name, _ in request.wire.query):
+        words = "sendInitialEvents is forbidden for list"
+        problems.append(problem("sendInitialEvents", "FieldValueForbidden", "", words))
+    if problems:
+        raise refuse_options("ListOptions", problems)
+    return options
+
+
+def _match_problems(options: ListOptions, match: str) -> list[FieldProblem]:
+    path, found = "resourceVersionMatch", list[FieldProblem]()
+    if not options.resource_version:
+        words = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        found.append(problem(path, "FieldValueForbidden", "", words))
+    if options.continue_:
+        words = "resourceVersionMatch is forbidden when continue is provided"
+        found.append(problem(path, "FieldValueForbidden", "", words))
+    if match not in {"Exact", "NotOlderThan"}:
+        words = 'supported values: "Exact", "NotOlderThan", ""'
+        found.append(problem(path, "FieldValueNotSupported", match, words))
+    if match == "Exact" and options.resource_version == "0":
+        words = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        found.append(problem(path, "FieldValueForbidden", "", words))
+    return found
+
+
+class _Token(msgspec.Struct):
+    version: str = msgspec.field(name="v", default="")
+    revision: int = msgspec.field(name="rv", default=0)
+    start: str = ""
+
+
+_decode_token = msgspec.json.Decoder(_Token).decode
+
+
+class Listing:
+    """One listing, or one page of it."""
+
+    def __init__(self, context: VerbContext, request: ServerRequest, options: ListOptions) -> None:
+        info = request.info
+        self._context = context
+        self._options = options
+        self._selection = Selection(
+            context.definition,
+            namespace=info.namespace,
+            labels=options.label_selector,
+            fields=options.field_selector,
+        )
+        self._limit = max(0, options.limit or 0)
+        #: The key after which the page begins.
+        self._after = ""
+        #: The revision that is shown; 0: the present one.
+        self._revision = 0
+
+    async def read(self) -> tuple[list[Record], ListMeta]:
+        """The objects of the page, and what the list says of itself."""
+        await self._begin()
+        try:
+            if self._selection.name:
+                return await self._by_name()
+            if self._selection.by_content:
+                return await self._selected()
+            page = await self._page(self._after, self._limit)
+        except Compacted:
+            raise self._expired() from None
+        except FutureRevision as future:
+            raise too_large_resource_version(future.revision, future.current) from None
+        if not page.remaining:
+            return page.records, ListMeta(resource_version=str(page.revision))
+        token = self._token(page.records[-1].key + "\0", page.revision)
+        meta = ListMeta(resource_version=str(page.revision), continue_=token, remaining_item_count=page.remaining)
+        return page.records, meta
+
+    async def _begin(self) -> None:
+        """Find out where the page begins, and which revision it shows."""
+        options = self._options
+        try:
+            version = read_version(options.resource_version)
+        except ValueError as error:
+            wrong = wrong_version(options.resource_version, error)
+            raise bad_request(f"invalid resource version: {wrong}") from None
+        if options.continue_:
+            if version:
+                raise bad_request("specifying resource version is not allowed when using continue")
+            self._after, self._revision = self._read_token(options.continue_)
+            if options.resource_version == "0":
+                self._limit = 0
+            return
+        if options.resource_version == "0":
+            # Kube-apiserver answers these from memory, and whole.
+            self._limit = 0
+        elif options.resource_version_match == "Exact" or (
+            version and self._limit and not options.resource_version_match
+        ):
+            await await_revision(self._context, version)
+            self._revision = version
+        elif version:
+            await await_revision(self._context, version)
+
+    async def _page(self, after: str, limit: int) -> Page:
+        return await self._context.storage.list(
+            self._selection.prefix, after=after, limit=limit, revision=self._revision
+        )
+
+    async def _by_name(self) -> tuple[list[Record], ListMeta]:
+        """At most one object of each namespace; within one it is found at once."""
+        selection, storage = self._selection, self._context.storage
+        if selection.prefix == self._context.definition.prefix and self._context.definition.namespaced:
+            return await self._selected()
+        record, revision = await storage.get(selection.prefix + selection.name, revision=self._revision)
+        found = [record] if record is not None and self._matches(record) else []
+        return found, ListMeta(resource_version=str(revision))
+
+    async def _selected(self) -> tuple[list[Record], ListMeta]:
+        found: list[Record] = []
+        after, limit = self._after, self._limit
+        while True:
+            page = await self._page(after, _LOOKED_AT if limit else 0)
+            self._revision = page.revision
+            for index, record in enumerate(page.records):
+                if not self._matches(record):
+                    continue
+                found.append(record)
+                if len(found) == limit:
+                    more = index + 1 < len(page.records) or page.remaining > 0
+                    token = self._token(record.key + "\0", page.revision) if more else ""
+                    return found, ListMeta(resource_version=str(page.revision), continue_=token)
+            if not page.remaining:
+                return found, ListMeta(resource_version=str(page.revision))
+            after = page.records[-1].key
+
+    def _matches(self, record: Record) -> bool:
+        # What a past revision shows may be gone, and its labels are not worth keeping.
+        window = None if self._revision else self._context.feed.window(self._context.definition.prefix)
+        return self._selection.matches(record, window)
+
+    # tokens
+
+    def _token(self, start: str, revision: int, *, slash: str = "/") -> str:
+        relative = slash + start.removeprefix(self._selection.prefix)
+        token: dict[str, Any] = {"v": "meta.k8s.io/v1", "rv": revision, "start": relative}
+        return urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
+
+    def _read_token(self, text: str) -> tuple[str, int]:
+        """The last key before a page, and the revision that it shows."""
+        try:
+            raw = b64decode(text.translate(_URL_SAFE) + "=" * (-len(text) % 4), validate=True)
+        except (binascii.Error, ValueError):
+            raise _bad_token(f": illegal base64 data at input byte {_first_bad(text)}") from None
+        try:
+            token = _decode_token(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _bad_token(f": {json_words(raw, error, 'storage.continueToken')}") from None
+        if token.version != "meta.k8s.io/v1":
+            raise _bad_token(f": server does not recognize this encoded version {token.version}")
+        if token.revision == 0:
+            raise _bad_token(": incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+        if not token.start:
+            raise _bad_token(": encoded start key empty (version meta.k8s.io/v1)")
+        start = token.start.removeprefix("/")
+        if "//" in token.start or any(part in {".", ".."} for part in start.split("/")):
+            raise _bad_token(f": {token.start}")
+        # A page begins at its start, and the store is asked for what comes after a key.
+        after = self._selection.prefix + start.removesuffix("\0")
+        return after, max(0, token.revision)
+
+    def _expired(self) -> Exception:
+        if self._options.continue_:
+            # Kube-apiserver leaves out the slash here, and reads it either way.
+            return expired(_CONTINUE_EXPIRED, continue_=self._token(f"{self._after}\0", -1, slash=""))
+        return expired(_LIST_EXPIRED)
+
+
+def _first_bad(text: str) -> int:
+    """Where Go stops reading base64: at the first character that is none, or at a last one that stands alone."""
+    found = _NOT_BASE64.search(text)
+    return len(text[: found.start()].encode()) if found else len(text) - 1
+
+
+def _bad_token(why: str) -> Exception:
+    return bad_request(f"invalid continue token: continue key is not valid{why}")

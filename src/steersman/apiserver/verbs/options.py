@@ -1,0 +1,236 @@
+"""Options of requests, judged in kube-apiserver's words."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import msgspec
+
+from steersman.apiserver.errors import Refused, bad_request, invalid, unnamed
+from steersman.apiserver.go_words import json_words, kind_of
+from steersman.apiserver.request import ServerRequest
+from steersman.objects import GroupKind
+from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import problem
+from steersman.wire import InvalidOption
+
+_META = "meta.k8s.io"
+_POLICIES = ("Foreground", "Background", "Orphan")
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_MANAGER_MAX = 128
+
+Kind = Literal["CreateOptions", "UpdateOptions", "PatchOptions", "DeleteOptions", "ListOptions"]
+
+
+def refuse_options(kind: Kind, problems: list[FieldProblem]) -> Refused:
+    """The answer to options that cannot be."""
+    return invalid(GroupKind(_META, kind), "", problems)
+
+
+def not_a_number(option: InvalidOption) -> Refused:
+    """The answer to a number that is none."""
+    digits = option.value.lstrip("+-")
+    why = "value out of range" if digits.isdigit() else "invalid syntax"
+    return bad_request(f'strconv.ParseInt: parsing "{option.value}": {why}')
+
+
+def read_version(text: str) -> int:
+    """A resourceVersion as a number; ValueError, in Go's words, if it is none. Empty is 0."""
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    number = int(text) if len(text) < 30 else 2**64
+    if number >= 2**64:
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
+    return number
+
+
+def wrong_version(text: str, error: ValueError) -> str:
+    """What is said of a resourceVersion in a query that is none."""
+    return str(problem("resourceVersion", "FieldValueInvalid", text, str(error)))
+
+
+def version_of_get(text: str) -> int:
+    """The resourceVersion in the query of a get or a watch."""
+    try:
+        return read_version(text)
+    except ValueError as error:
+        raise unnamed(wrong_version(text, error)) from None
+
+
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How an object is written."""
+
+    dry_run: bool = False
+    field_manager: str = ""
+    #: "Strict", "Warn" or "Ignore".
+    field_validation: str = "Warn"
+    force: bool | None = None
+
+
+_DEFAULTS = WriteOptions()
+
+
+def write_options(request: ServerRequest, kind: Kind, *, applies: bool = False) -> WriteOptions:
+    """The options of a create, an update or a patch."""
+    query = request.wire.query
+    if not query and not applies:
+        return _DEFAULTS
+    first: dict[str, str] = {}
+    for name, value in query:
+        first.setdefault(name, value)
+    force = first.get("force")
+    manager, validation = first.get("fieldManager", ""), first.get("fieldValidation", "")
+    problems: list[FieldProblem] = []
+    if kind == "PatchOptions":
+        if applies and not manager:
+            problems.append(problem("fieldManager", "FieldValueRequired", "", "is required for apply patch"))
+        if not applies and force is not None:
+            problems.append(problem("force", "FieldValueForbidden", "", "may not be specified for non-apply patch"))
+    problems += _manager_problems(manager)
+    dry_run = [value for name, value in query if name == "dryRun"]
+    problems += dry_run_problems(dry_run)
+    if validation not in _VALIDATIONS:
+        listed = ", ".join(f'"{value}"' for value in _VALIDATIONS)
+        problems.append(problem("fieldValidation", "FieldValueNotSupported", validation, f"supported values: {listed}"))
+    if problems:
+        raise refuse_options(kind, problems)
+    return WriteOptions(
+        dry_run=bool(dry_run),
+        field_manager=manager,
+        field_validation=validation or "Warn",
+        force=None if force is None else force != "0" and force.lower() != "false",
+    )
+
+
+def _manager_problems(manager: str) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
+    if len(manager.encode()) > _MANAGER_MAX:
+        found.append(problem("fieldManager", "FieldValueTooLong", "", f"may not be more than {_MANAGER_MAX} bytes"))
+    position = 0
+    for character in manager:
+        if not character.isprintable():
+            words = f"invalid character U+{ord(character):04X} (at position {position})"
+            found.append(problem("fieldManager", "FieldValueInvalid", manager, words))
+        position += len(character.encode())
+    return found
+
+
+def dry_run_problems(values: list[str]) -> list[FieldProblem]:
+    """What is wrong with the values of dryRun."""
+    if all(value == "All" for value in values):
+        return []
+    return [problem("dryRun", "FieldValueNotSupported", values, 'supported values: "All"')]
+
+
+class Preconditions(msgspec.Struct, frozen=True, rename="camel"):
+    """What must be true of an object for its deletion to happen."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How objects are deleted."""
+
+    kind: str = ""
+    api_version: str = ""
+    grace_period_seconds: int | None = None
+    preconditions: Preconditions | None = None
+    orphan_dependents: bool | None = None
+    propagation_policy: str | None = None
+    dry_run: list[str] | None = None
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether nothing is to be stored."""
+        return bool(self.dry_run)
+
+
+_NO_DELETE_OPTIONS = DeleteOptions()
+_decode_delete = msgspec.json.Decoder(DeleteOptions).decode
+
+
+def delete_options(request: ServerRequest, body: bytes) -> DeleteOptions:
+    """The options of a deletion: of its body if it has one, else of its query."""
+    if body:
+        options = _delete_body(body)
+    elif request.wire.query:
+        options = _delete_query(request)
+    else:
+        return _NO_DELETE_OPTIONS
+    problems: list[FieldProblem] = []
+    policy = options.propagation_policy
+    if options.orphan_dependents is not None and policy is not None:
+        words = "orphanDependents and deletionPropagation cannot be both set"
+        problems.append(problem("propagationPolicy", "FieldValueInvalid", policy, words))
+    if policy is not None and policy not in _POLICIES:
+        listed = ", ".join(f'"{value}"' for value in (*_POLICIES, "nil"))
+        problems.append(problem("propagationPolicy", "FieldValueNotSupported", policy, f"supported values: {listed}"))
+    problems += dry_run_problems(options.dry_run or [])
+    if problems:
+        raise refuse_options("DeleteOptions", problems)
+    return options
+
+
+def _delete_body(body: bytes) -> DeleteOptions:
+    try:
+        options = _decode_delete(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if isinstance(error, msgspec.ValidationError):
+            raise bad_request(_wrong_type(body) or f"json: {error}") from None
+        raise bad_request(
+            f"couldn't get version/kind; json parse error: {json_words(body, error, 'DeleteOptions')}"
+        ) from None
+    if options.kind not in {"", "DeleteOptions"}:
+        version = options.api_version or "v1"
+        raise bad_request(
+            f'no kind "{options.kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        )
+    return options
+
+
+_GO_TYPES = {
+    "gracePeriodSeconds": ("int64", int),
+    "orphanDependents": ("bool", bool),
+    "propagationPolicy": ("v1.DeletionPropagation", str),
+    "preconditions": ("v1.Preconditions", dict),
+    "dryRun": ("[]string", list),
+}
+
+
+def _wrong_type(body: bytes) -> str | None:
+    """What Go says of the first member of DeleteOptions that has another type than its own."""
+    tree: Any = msgspec.json.decode(body)
+    if not isinstance(tree, dict):
+        return None
+    for name, (go_type, type_) in _GO_TYPES.items():
+        value: Any = cast("dict[str, Any]", tree).get(name)
+        if value is not None and (not isinstance(value, type_) or (type_ is int and isinstance(value, bool))):
+            found = kind_of(value)
+            return f"json: cannot unmarshal {found} into Go struct field DeleteOptions.{name} of type {go_type}"
+    return None
+
+
+def _delete_query(request: ServerRequest) -> DeleteOptions:
+    first: dict[str, Any] = {}
+    for name, value in request.wire.query:
+        first.setdefault(name, value)
+    grace: str = first.get("gracePeriodSeconds", "")
+    orphan: str | None = first.get("orphanDependents")
+    if grace:
+        try:
+            seconds = int(grace) if grace.isascii() and len(grace) < 20 else None
+        except ValueError:
+            seconds = None
+        if seconds is None:
+            raise not_a_number(InvalidOption("gracePeriodSeconds", grace))
+    else:
+        seconds = None
+    return DeleteOptions(
+        grace_period_seconds=seconds,
+        orphan_dependents=None if orphan is None else orphan != "0" and orphan.lower() != "false",
+        propagation_policy=first.get("propagationPolicy"),
+        dry_run=[value for name, value in request.wire.query if name == "dryRun"],
+    )

@@ -1,0 +1,187 @@
+"""patch: a change that is told as a difference.
+
+Guarantees
+- A patch is made on the object as it is, whatever happened since its sender looked; one that names a resourceVersion
+  is made on that alone.
+- A form of patch that is not known here is refused, never taken for another.
+
+Server-side apply is refused with 415 until there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+
+from steersman.apiserver.answers import answer
+from steersman.apiserver.bodies import parse_json, read_body, read_patched
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.errors import Refused, bad_request, invalid, too_large, unnamed, unsupported_media_type
+from steersman.apiserver.go_words import json_words
+from steersman.apiserver.presenting import form_for
+from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.naming import check_name, take_namespace
+from steersman.apiserver.verbs.options import WriteOptions, write_options
+from steersman.apiserver.verbs.update import Change
+from steersman.objects import GroupKind
+from steersman.objects.status import Status, StatusDetails
+from steersman.patches import JsonPatch, JsonPatchError, PatchError, apply_merge_patch
+from steersman.patches.go_values import printed
+from steersman.patches.json_patch import MAX_OPERATIONS
+from steersman.patches.strategic_merge import StrategicMergeError, apply_strategic_merge
+from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import quoted
+from steersman.transport import ServerResponse
+from steersman.wire import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+
+#: Makes the patched tree of the present one, which it may use up.
+Patch = Callable[[Tree], Any]
+
+#: How much is quoted at a time: longer texts are cut.
+_QUOTED = 1000
+_REJECTED = "the server rejected our request due to an error in our request"
+
+
+async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Answer a PATCH of an object or of its status."""
+    definition, info = context.definition, request.info
+    form_of_patch = patch_type(definition, request)
+    form = form_for(definition, request)
+    body = read_body(request, context.limits.body)
+    options = write_options(request, "PatchOptions")
+
+    def patched(current: Tree) -> Tree:
+        # Read anew at each try: parts of a patch become parts of the object, which is used up.
+        return _patched(definition, request, (form_of_patch, body), current, options)
+
+    change = Change(context, request, options, patched, part="status" if info.subresource else "")
+    return answer(request, form.one(await change.make()))
+
+
+def patch_type(definition: Definition, request: ServerRequest) -> str:
+    """The form of a patch; 415 if it is none that this resource takes."""
+    given = (request.wire.header("Content-Type") or "").partition(";")[0].strip()
+    known = [JSON_PATCH, MERGE_PATCH]
+    if not definition.custom:
+        known.append(STRATEGIC_MERGE_PATCH)
+    if given in known:
+        return given
+    if given in {STRATEGIC_MERGE_PATCH, APPLY_PATCH}:
+        raise unsupported_media_type(known)
+    status = Status(
+        status="Failure",
+        message="415: Unsupported Media Type",
+        reason="UnsupportedMediaType",
+        details=StatusDetails(),
+        code=415,
+    )
+    raise Refused(status)
+
+
+def read_patch(definition: Definition, form: str, body: bytes, *, schema: Tree | None = None) -> Patch:
+    """The function that a patch is; 400 if its text is no such patch. ``schema`` is that of a subresource."""
+    told = "" if form == STRATEGIC_MERGE_PATCH else "error decoding patch: "
+    tree = _parse(body, told)
+    if form == JSON_PATCH:
+        return _json_patch(tree)
+    if tree is None:
+        raise bad_request("Invalid JSON Patch")
+    if not isinstance(tree, dict):
+        kind = {list: "array", str: "string", bool: "bool"}.get(cast("Any", type(tree)), "number")
+        raise bad_request(f"{told}json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")
+    if form == MERGE_PATCH:
+        return lambda current: apply_merge_patch(current, tree)
+    schema = definition.schema() if schema is None else schema
+    return lambda current: apply_strategic_merge(current, cast("Tree", tree), schema)
+
+
+def _parse(body: bytes, told: str) -> Any:
+    try:
+        tree = parse_json(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, PatchError) as error:
+        raise bad_request(f"{told}{json_words(body, error, 'map[string]interface {}')}") from None
+    return tree
+
+
+def _json_patch(tree: Any) -> Patch:
+    if tree is None:
+        tree = []
+    if not isinstance(tree, list):
+        kind = {dict: "object", str: "string", bool: "bool"}.get(cast("Any", type(tree)), "number")
+        raise bad_request(
+            f"error decoding patch: json: cannot unmarshal {kind} into Go value of type []handlers.jsonPatchOp"
+        )
+    operations = cast("list[Any]", tree)
+    if len(operations) > MAX_OPERATIONS:
+        raise too_large(
+            f"Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
+        )
+    try:
+        parsed = JsonPatch.parse([_as_go_reads(each) for each in operations])
+    except PatchError:
+        raise _rejected() from None
+    return parsed.apply
+
+
+def _as_go_reads(operation: Any) -> Any:
+    """An operation with what kube-apiserver adds: a missing value is null, and a path begins after its first slash."""
+    if not isinstance(operation, dict):
+        return operation
+    read = dict(cast("Tree", operation))
+    if read.get("op") in {"add", "replace", "test"}:
+        read.setdefault("value", None)
+    for name in ("path", "from"):
+        path = read.get(name)
+        if isinstance(path, str) and "/" in path and not path.startswith("/"):
+            read[name] = f"/{path.partition('/')[2]}"
+    return read
+
+
+def _rejected() -> Refused:
+    return Refused(Status(status="Failure", message=_REJECTED, reason="Invalid", details=StatusDetails(), code=422))
+
+
+def apply_patch(make: Patch, current: Tree) -> Any:
+    """The tree that a patch makes of another; 422 if it cannot be made on it."""
+    try:
+        return make(current)
+    except JsonPatchError:
+        raise _rejected() from None
+    except StrategicMergeError as error:
+        raise _strategic_refusal(error) from None
+    except PatchError as error:
+        raise bad_request(str(error)) from None
+
+
+def _strategic_refusal(error: StrategicMergeError) -> Refused:
+    if error.code == 400:
+        return bad_request(str(error))
+    return unnamed(str(error), code=error.code)
+
+
+def unreadable_patch(made: str, refused: Refused) -> Refused:
+    """The answer to a patch that makes something that is no object of its kind, which is shown whole."""
+    said = refused.status.message.partition(": ")[2] or refused.status.message
+    parts = [quoted(made[at : at + _QUOTED])[1:-1] for at in range(0, len(made), _QUOTED)]
+    return invalid(GroupKind("", ""), "", [FieldProblem("patch", f'Invalid value: "{"".join(parts)}": {said}')])
+
+
+def _patched(
+    definition: Definition, request: ServerRequest, told_as: tuple[str, bytes], current: Tree, options: WriteOptions
+) -> Tree:
+    form, body = told_as
+    tree = apply_patch(read_patch(definition, form, body), current)
+    try:
+        obj = read_patched(definition, request, tree, options.field_validation)
+    except Refused as refused:
+        if refused.status.code != 400:
+            raise
+        told = printed(parse_json(body)) if form == STRATEGIC_MERGE_PATCH else msgspec.json.encode(tree).decode()
+        raise unreadable_patch(told, refused) from None
+    take_namespace(definition, request.info.namespace, obj["metadata"])
+    check_name(request.info.name, obj["metadata"])
+    definition.strategy.default(obj)
+    return obj

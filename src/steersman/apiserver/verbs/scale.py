@@ -1,0 +1,211 @@
+"""scale: the number of replicas of an object, as an object of its own."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from steersman.apiserver.answers import answer
+from steersman.apiserver.bodies import read_body, read_object
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.documents import decode_served, encode_stored
+from steersman.apiserver.errors import Refused, bad_request, invalid, method_not_allowed, modified, unnamed
+from steersman.apiserver.presenting import form_for
+from steersman.apiserver.presenting.table import AGE_COLUMN, NAME_COLUMN
+from steersman.apiserver.registry.definition import Column, Definition, ScalePaths, Tree
+from steersman.apiserver.registry.metadata import check_shape, tidy
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.get import read
+from steersman.apiserver.verbs.naming import check_name, take_namespace
+from steersman.apiserver.verbs.options import read_version, write_options
+from steersman.apiserver.verbs.patch import apply_patch, patch_type, read_patch, unreadable_patch
+from steersman.apiserver.verbs.update import Change
+from steersman.kinds import schema_of
+from steersman.objects import GroupVersionKind, Selector, SelectorError
+from steersman.schemas.field_problems import problem
+from steersman.transport import ServerResponse
+
+SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
+_INT32_MAX = 2**31 - 1
+
+
+def _desired(obj: Tree) -> Any:
+    return obj["spec"].get("replicas", 0)
+
+
+def _available(obj: Tree) -> Any:
+    return obj["status"]["replicas"]
+
+
+#: What a scale looks like by itself; nothing is stored of it.
+_SERVED_SCALE = Definition(
+    gvk=SCALE,
+    resource="scales",
+    schema=partial(schema_of, SCALE),
+    columns=(
+        replace(NAME_COLUMN, format=""),
+        Column(
+            name="Desired",
+            type="integer",
+            description="replicas is the desired number of instances for the scaled object.",
+            cell=_desired,
+        ),
+        Column(
+            name="Available",
+            type="integer",
+            description="replicas is the actual number of observed instances of the scaled object.",
+            cell=_available,
+        ),
+        AGE_COLUMN,
+    ),
+)
+
+
+async def scale(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Answer a GET, PUT or PATCH of a scale."""
+    definition = context.definition
+    match request.info.verb:
+        case "get":
+            record = await read(context, request)
+        case "update":
+            record = await _update(context, request)
+        case "patch":
+            record = await _patch(context, request)
+        case _:
+            raise method_not_allowed()
+    shown = scale_of(definition, decode_served(definition, record))
+    form = form_for(_SERVED_SCALE, request)
+    return answer(request, form.one(record._replace(value=encode_stored(shown))))
+
+
+def scale_of(definition: Definition, obj: Tree) -> Tree:
+    """The scale of an object."""
+    paths = definition.scale or ScalePaths()
+    metadata: Tree = {
+        name: obj["metadata"][name]
+        for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        if name in obj["metadata"]
+    }
+    spec, status = _at(obj, paths.spec_replicas), _at(obj, paths.status_replicas)
+    selector = _selector(None if paths.selector is None else _at(obj, paths.selector))
+    told: Tree = {"replicas": status if isinstance(status, int) else 0}
+    if selector:
+        told["selector"] = selector
+    return {
+        "kind": SCALE.kind,
+        "apiVersion": SCALE.api_version,
+        "metadata": metadata,
+        "spec": {"replicas": spec} if spec else {},
+        "status": told,
+    }
+
+
+def _at(obj: Tree, path: tuple[str, ...]) -> Any:
+    found: Any = obj
+    for name in path:
+        found = cast("Tree", found).get(name) if isinstance(found, dict) else None
+    return found
+
+
+def _selector(selector: Any) -> str:
+    if isinstance(selector, str):
+        return selector
+    if not isinstance(selector, dict):
+        return ""
+    tree = cast("Tree", selector)
+    try:
+        if "matchLabels" in tree or "matchExpressions" in tree:
+            return str(Selector.from_label_selector(tree))
+        return str(Selector.of(tree))
+    except (SelectorError, TypeError, AttributeError):
+        return ""
+
+
+async def _update(context: VerbContext, request: ServerRequest) -> Any:
+    definition = context.definition
+    body = read_body(request, context.limits.body)
+    options = write_options(request, "UpdateOptions")
+    wanted = _checked(definition, request, read_object(_SERVED_SCALE, request, body, options.field_validation))
+    uid: str = wanted["metadata"].get("uid", "")
+    return await Change(context, request, options, _Scaling(definition, request, wanted), uid=uid).make()
+
+
+async def _patch(context: VerbContext, request: ServerRequest) -> Any:
+    definition = context.definition
+    form = patch_type(definition, request)
+    body = read_body(request, context.limits.body)
+    options = write_options(request, "PatchOptions")
+
+    def patched(current: Tree) -> Tree:
+        make = read_patch(definition, form, body, schema=schema_of(SCALE))
+        tree = apply_patch(make, scale_of(definition, current))
+        if not isinstance(tree, dict) or check_shape(cast("Tree", tree).get("metadata", {})) is not None:
+            raise bad_request("the patch makes something else than a Scale")
+        wanted = cast("Tree", tree)
+        wanted["metadata"] = tidy(wanted.get("metadata") or {})
+        try:
+            scaling = _Scaling(definition, request, _checked(definition, request, wanted))
+        except Refused as refused:
+            if refused.status.code != 400 or "unmarshal" not in refused.status.message:
+                raise
+            raise unreadable_patch(msgspec.json.encode(tree).decode(), refused) from None
+        return scaling(current)
+
+    return await Change(context, request, options, patched).make()
+
+
+def _checked(definition: Definition, request: ServerRequest, wanted: Tree) -> Tree:
+    take_namespace(definition, request.info.namespace, wanted["metadata"])
+    check_name(request.info.name, wanted["metadata"])
+    return wanted
+
+
+class _Scaling:
+    """The change of an object that a scale asks for."""
+
+    def __init__(self, definition: Definition, request: ServerRequest, wanted: Tree) -> None:
+        self._definition = definition
+        self._name = request.info.name
+        self._wanted = wanted
+        self._replicas = _replicas(wanted, self._name)
+
+    def __call__(self, current: Tree) -> Tree:
+        self._check_version(current)
+        place = current
+        path = (self._definition.scale or ScalePaths()).spec_replicas
+        for name in path[:-1]:
+            place = place.setdefault(name, {})
+        place[path[-1]] = self._replicas
+        return current
+
+    def _check_version(self, current: Tree) -> None:
+        try:
+            version = read_version(self._wanted["metadata"].get("resourceVersion", ""))
+        except ValueError as error:
+            raise unnamed(str(error)) from None
+        if version and str(version) != current["metadata"]["resourceVersion"]:
+            raise modified(self._definition.named, self._name)
+
+
+def _replicas(wanted: Tree, name: str) -> int:
+    spec: Any = wanted.get("spec") or {}
+    replicas: Any = cast("Tree", spec).get("replicas", 0) if isinstance(spec, dict) else None
+    if replicas is None:
+        replicas = 0
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or abs(replicas) > _INT32_MAX:
+        raise _unreadable(replicas)
+    if replicas < 0:
+        words = "must be greater than or equal to 0"
+        raise invalid(SCALE, name, [problem("spec.replicas", "FieldValueInvalid", replicas, words)])
+    return replicas
+
+
+def _unreadable(value: Any) -> Refused:
+    kind = "string" if isinstance(value, str) else "number" if isinstance(value, int | float) else "object"
+    return bad_request(
+        f'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal {kind} into Go struct field '
+        "ScaleSpec.spec.replicas of type int32"
+    )

@@ -1,0 +1,75 @@
+"""A change as watchers see it; what is made of it once is shared by all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import msgspec
+
+from steersman.apiserver.registry.definition import Definition
+from steersman.apiserver.storage import Change, Record
+
+
+class _Labels(msgspec.Struct):
+    labels: dict[str, str] | None = None
+
+
+class _Labelled(msgspec.Struct):
+    metadata: _Labels
+
+
+_decode_labels = msgspec.json.Decoder(_Labelled).decode
+_decode = msgspec.json.Decoder().decode
+_NONE: dict[str, str] = {}
+
+
+def labels_of(record: Record) -> dict[str, str]:
+    """The labels of a stored object; nothing else of it is decoded."""
+    if b'"labels"' not in record.value:
+        return _NONE
+    return _decode_labels(record.value).metadata.labels or _NONE
+
+
+def field_of(definition: Definition, record: Record, field: str) -> str:
+    """The value of a selectable field beside name and namespace."""
+    read = definition.selectable.get(field)
+    if read is None:
+        return ""
+    tree: dict[str, Any] = _decode(record.value)
+    if definition.conversion is not None:
+        definition.conversion.from_stored(tree)
+    return read(tree)
+
+
+class Event:
+    """What happened to an object: `record` is what is there now, `previous` what was."""
+
+    __slots__ = ("_fields", "_labels", "frames", "key", "previous", "record", "revision")
+
+    def __init__(self, change: Change) -> None:
+        self.key = change.key
+        self.revision = change.revision
+        self.record = change.record
+        self.previous = change.previous
+        #: Frames that were printed already, by form and type.
+        self.frames: dict[tuple[Hashable, str], bytes] = {}
+        self._labels: dict[bool, dict[str, str]] = {}
+        self._fields: dict[tuple[bool, Hashable, str], str] = {}
+
+    def labels(self, *, previous: bool) -> dict[str, str]:
+        """The labels after the change, or before it."""
+        found = self._labels.get(previous)
+        if found is None:
+            record = self.previous if previous else self.record
+            found = self._labels[previous] = _NONE if record is None else labels_of(record)
+        return found
+
+    def field(self, definition: Definition, name: str, *, previous: bool) -> str:
+        """The value of a selectable field after the change, or before it."""
+        key = (previous, definition.gvk, name)
+        found = self._fields.get(key)
+        if found is None:
+            record = self.previous if previous else self.record
+            found = self._fields[key] = "" if record is None else field_of(definition, record, name)
+        return found

@@ -1,0 +1,118 @@
+"""Which objects of a resource a list, a watch or a deletion is about.
+
+Guarantees
+- A selection by namespace and name looks at keys alone; labels and fields are decoded only where they are asked for.
+- What is not a selector, or asks for a field that a kind does not offer, is refused in kube-apiserver's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from steersman.apiserver.errors import bad_request
+from steersman.apiserver.registry.definition import Definition
+from steersman.apiserver.storage import Record
+from steersman.apiserver.watching.event import Event, field_of, labels_of
+from steersman.apiserver.watching.selector_words import field_problem, label_problem
+from steersman.apiserver.watching.window import Window
+from steersman.objects import FieldSelector, Selector, SelectorError
+
+_ALWAYS = ("metadata.name", "metadata.namespace")
+
+
+class Selection:
+    """Objects of one resource by namespace, name, labels and fields."""
+
+    __slots__ = ("_definition", "_fields", "_labels", "name", "prefix")
+
+    def __init__(
+        self, definition: Definition, *, namespace: str = "", name: str = "", labels: str = "", fields: str = ""
+    ) -> None:
+        self._definition = definition
+        self._labels = _read_labels(labels)
+        self._fields = _read_fields(definition, fields)
+        if name and self._fields is not None and self._fields.required_value("metadata.name") != name:
+            raise bad_request("fieldSelector metadata.name doesn't match requested name")
+        #: Where the objects are stored.
+        self.prefix = definition.prefix
+        if definition.namespaced and namespace:
+            self.prefix += f"{namespace}/"
+        if self._fields is not None:
+            name = name or self._fields.required_value("metadata.name") or ""
+        #: The one name that is selected, if it is one.
+        self.name = name
+
+    @property
+    def by_content(self) -> bool:
+        """Whether more than keys must be looked at."""
+        return self._labels is not None or self._fields is not None or bool(self.name)
+
+    def takes_all(self, key: str) -> bool:
+        """Whether a key is within the namespace and has the name that are selected."""
+        return key.startswith(self.prefix) and (not self.name or key.endswith(f"/{self.name}"))
+
+    def matches(self, record: Record, window: Window | None) -> bool:
+        """Whether an object below `prefix` is selected; a window knows the labels of what is there now."""
+        if self.name and not record.key.endswith(f"/{self.name}"):
+            return False
+        if self._labels is not None:
+            labels = window.labels(record) if window is not None else labels_of(record)
+            if not self._labels.matches(labels):
+                return False
+        return self._fields is None or self._fields.matches(
+            self._reader(record.key, lambda n: field_of(self._definition, record, n))
+        )
+
+    def matches_event(self, event: Event, *, previous: bool) -> bool:
+        """Whether an object is selected as it is after a change, or was before it."""
+        if (event.previous if previous else event.record) is None or not self.takes_all(event.key):
+            return False
+        if self._labels is not None and not self._labels.matches(event.labels(previous=previous)):
+            return False
+        if self._fields is None:
+            return True
+        definition = self._definition
+        return self._fields.matches(
+            self._reader(event.key, lambda name: event.field(definition, name, previous=previous))
+        )
+
+    def _reader(self, key: str, other: Callable[[str], str]) -> Callable[[str], str]:
+        def read(field: str) -> str:
+            if field == "metadata.name":
+                return key.rpartition("/")[2]
+            if field == "metadata.namespace":
+                return key.split("/")[2] if self._definition.namespaced else ""
+            return other(field)
+
+        return read
+
+
+def _read_labels(text: str) -> Selector | None:
+    if not text:
+        return None
+    try:
+        selector = Selector.parse(text)
+    except SelectorError as error:
+        raise bad_request(label_problem(text, error)) from None
+    return selector or None
+
+
+def _read_fields(definition: Definition, text: str) -> FieldSelector | None:
+    if not text:
+        return None
+    try:
+        selector = FieldSelector.parse(text)
+    except SelectorError:
+        if text.startswith(("=", "!=")):
+            raise bad_request('"" is not a known field selector: only "metadata.name", "metadata.namespace"') from None
+        raise bad_request(field_problem(text)) from None
+    for requirement in selector.requirements:
+        name = requirement.field
+        if name in _ALWAYS or name in definition.selectable:
+            continue
+        if definition.gvk.group == "batch" and definition.selectable:
+            raise bad_request(f'field label "{name}" not supported for {definition.gvk.kind}')
+        if definition.custom or definition.selectable:
+            raise bad_request(f"field label not supported: {name}")
+        raise bad_request(f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"')
+    return selector or None

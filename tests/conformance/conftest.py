@@ -1,0 +1,65 @@
+"""The two servers of a run, the scenarios played on both, and the line at its end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+
+import pytest
+from conformance.recording import Recording
+from conformance.report import Outcome
+from conformance.scenario import Scenario
+from conformance.servers import OPTIONS, Settings, engine_server, subject_server
+from conformance.stage import Stage
+
+_STAGE = pytest.StashKey[Stage]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("conformance")
+    for option, meaning in OPTIONS.items():
+        group.addoption(option, help=meaning)
+
+
+@pytest.fixture(scope="session")
+def settings(pytestconfig: pytest.Config) -> Settings:
+    return Settings.read(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+async def stage(settings: Settings, request: pytest.FixtureRequest) -> AsyncGenerator[Stage]:
+    """Both servers. An engine is started only when one is asked."""
+    async with AsyncExitStack() as exits:
+
+        def engine():
+            return request.getfixturevalue("engine")
+
+        recording = None
+        if settings.replay is not None:
+            reference = Recording.read(settings.replay)
+        else:
+            reference = await exits.enter_async_context(engine_server(engine()))
+        if settings.record is not None:
+            subject, recording = None, Recording()
+            exits.callback(recording.write, settings.record)
+        else:
+            subject = await exits.enter_async_context(subject_server(settings, engine))
+        request.config.stash[_STAGE] = made = Stage(reference, subject, recording)
+        yield made
+
+
+@pytest.fixture(scope="session")
+async def outcomes(stage: Stage, request: pytest.FixtureRequest) -> dict[str, Outcome | Exception]:
+    """All scenarios that this run selected, played many at a time; each test looks at its own."""
+    chosen: dict[str, Scenario] = {}
+    for item in request.session.items:
+        one = getattr(item, "callspec", None) and item.callspec.params.get("scenario")
+        if isinstance(one, Scenario):
+            chosen[one.name] = one
+    return await stage.outcomes(chosen.values())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    made = config.stash.get(_STAGE, None)
+    if made is not None:
+        terminalreporter.write_line(made.totals.line(*made.names))

@@ -1,0 +1,120 @@
+"""Watches: what they begin with, what they show, how they end."""
+
+from __future__ import annotations
+
+from conformance.bodies import CM, DEPLOYMENT, NAMESPACE, POD, configmap, deployment, merged, namespace, pod
+from conformance.scenario import delete, ends, frames, get, patch, post, put, scenario, watch
+
+ONE = f"{CM}/a"
+EVERYWHERE = "/api/v1/configmaps"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+BOOKMARK = {"allowWatchBookmarks": "true"}
+INITIAL = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", **BOOKMARK}
+
+LABELLED = configmap("a", labels={"app": "x"})
+
+SCENARIOS = [
+    scenario(
+        "from-a-list",
+        "Watch stream",
+        post(CM, configmap()),
+        get(CM, as_="list"),
+        watch("w", CM, resourceVersion="$rv:list"),
+        post(CM, configmap("b")),
+        patch(ONE, {"data": {"key": "2"}}),
+        delete(f"{CM}/b"),
+        delete(ONE),
+        frames("w", 4),
+    ),
+    scenario("from-an-object", "Watch stream, resourceVersion", post(CM, configmap(), as_="a"), post(CM, configmap("b")), patch(ONE, {"data": {"k": "2"}}), delete(ONE), watch("w", CM, resourceVersion="$rv:a"), frames("w", 3)),
+    scenario("without-a-version", "Watch stream, resourceVersion", post(CM, configmap()), post(CM, configmap("b")), watch("w", CM), frames("w", 2), post(CM, configmap("c")), frames("w", 1)),
+    scenario("deleted-before", "Watch stream", post(CM, configmap("b")), post(CM, configmap(), as_="a"), delete(ONE), watch("w", CM), frames("w", 1), watch("v", CM, resourceVersion="$rv:a"), frames("v", 1)),
+    scenario("the-past-again", "Watch stream, Storage", post(CM, configmap(), as_="a"), patch(ONE, {"data": {"k": "1"}}), patch(ONE, {"data": {"k": "2"}}), patch(ONE, {"data": {"k": "3"}}), delete(ONE), post(CM, configmap()), watch("w", CM, resourceVersion="$rv:a"), frames("w", 5), watch("v", CM, resourceVersion="$rv:a"), frames("v", 5)),
+    scenario("one-name-by-field", "Watch stream, Selectors", watch("w", CM, fieldSelector="metadata.name=a"), post(CM, configmap("b")), post(CM, configmap()), patch(f"{CM}/b", {"data": {"k": "1"}}), delete(ONE), frames("w", 2)),
+    scenario("one-name-by-path", "Watch stream", post(CM, configmap()), watch("w", "/api/v1/watch/namespaces/{ns}/configmaps/a"), frames("w", 1), post(CM, configmap("b")), delete(ONE), frames("w", 1)),
+    scenario("path-of-old", "Watch stream", post(CM, configmap()), watch("w", "/api/v1/watch/namespaces/{ns}/configmaps"), frames("w", 1), delete(ONE), frames("w", 1)),
+    scenario("watch-on-a-name", "Watch stream, Selectors", post(CM, configmap()), post(CM, configmap("b")), watch("w", ONE), frames("w", 1), patch(f"{CM}/b", {"data": {"k": "1"}}), delete(ONE), frames("w", 1)),
+    scenario(
+        "in-all-namespaces",
+        "Watch stream, Selectors",
+        watch("w", EVERYWHERE, labelSelector="mine={u}"),
+        *(post(CM.replace("{ns}", place), configmap(labels={"mine": "{u}"})) for place in ("{ns}", "{ns2}")),
+        post(CM, configmap("b")),
+        patch(ONE, {"data": {"k": "1"}}),
+        frames("w", 3),
+    ),
+    scenario("other-namespaces-stay-out", "Watch stream", watch("w", CM), post(CM.replace("{ns}", "{ns2}"), configmap()), post(CM, configmap("b")), frames("w", 1)),
+    scenario("a-namespace-that-is-not-there", "Watch stream, Namespaces", watch("w", CM.replace("{ns}", "{free}"), timeoutSeconds=1), ends("w")),
+    scenario(
+        "entering-and-leaving",
+        "Selector transitions",
+        watch("w", CM, labelSelector="app=x"),
+        post(CM, configmap(labels={"app": "y"})),
+        patch(ONE, {"metadata": {"labels": {"app": "x"}}}),
+        patch(ONE, {"data": {"key": "inside"}}),
+        patch(ONE, {"metadata": {"labels": {"app": "z"}}, "data": {"key": "outside"}}),
+        patch(ONE, {"data": {"key": "unseen"}}),
+        patch(ONE, {"metadata": {"labels": {"app": "x"}}}),
+        delete(ONE),
+        frames("w", 5),
+    ),
+    scenario("leaving-by-losing-the-label", "Selector transitions", post(CM, LABELLED, as_="a"), watch("w", CM, labelSelector="app", resourceVersion="$rv:a"), patch(ONE, {"metadata": {"labels": None}}), delete(ONE), post(CM, LABELLED), frames("w", 2)),
+    scenario("deleted-outside", "Selector transitions", watch("w", CM, labelSelector="app=x"), post(CM, configmap(labels={"app": "y"})), delete(ONE), post(CM, configmap("b", labels={"app": "x"})), frames("w", 1)),
+    scenario("transitions-of-the-past", "Selector transitions, resourceVersion", post(CM, LABELLED, as_="a"), patch(ONE, {"metadata": {"labels": {"app": "y"}}}), patch(ONE, {"metadata": {"labels": {"app": "x"}}}), delete(ONE), watch("w", CM, labelSelector="app=x", resourceVersion="$rv:a"), frames("w", 3)),
+    scenario(
+        "transitions-of-a-phase",
+        "Selector transitions, Subresources",
+        watch("p", POD, fieldSelector="status.phase=Pending"),
+        watch("r", POD, fieldSelector="status.phase=Running"),
+        post(POD, pod()),
+        patch(f"{POD}/a/status", {"status": {"phase": "Running"}}),
+        frames("p", 2),
+        frames("r", 1),
+        delete(f"{POD}/a", {"gracePeriodSeconds": 0}),
+        frames("r", 2),
+    ),
+    scenario("transitions-in-a-table", "Selector transitions, Table", watch("w", CM, labelSelector="app=x", accept=TABLE), post(CM, LABELLED), patch(ONE, {"metadata": {"labels": {"app": "y"}}}), patch(ONE, {"metadata": {"labels": {"app": "x"}}}), frames("w", 3)),
+    scenario("table-with-objects", "Table", post(CM, configmap()), watch("w", CM, accept=TABLE, includeObject="Object"), watch("v", CM, accept=TABLE, includeObject="None"), frames("w", 1), frames("v", 1), patch(ONE, {"data": {"k": "1"}}), frames("w", 1), frames("v", 1)),
+    scenario("initial-events", "WatchList, Bookmarks", post(CM, configmap()), post(CM, configmap("b")), watch("w", CM, **INITIAL), frames("w", 3), delete(ONE), frames("w", 1)),
+    scenario("initial-events-of-nothing", "WatchList, Bookmarks", watch("w", CM, **INITIAL), frames("w", 1), post(CM, configmap()), frames("w", 1)),
+    scenario("initial-events-at-zero", "WatchList, resourceVersion", watch("w", CM, resourceVersion="0", **INITIAL), frames("w", 1)),
+    scenario("initial-events-from-a-version", "WatchList, resourceVersion", post(CM, configmap(), as_="a"), post(CM, configmap("b"), as_="b"), delete(ONE), watch("w", CM, resourceVersion="$rv:b", **INITIAL), frames("w", 2)),
+    scenario("initial-events-with-a-selector", "WatchList, Selectors", post(CM, LABELLED), post(CM, configmap("b")), watch("w", CM, labelSelector="app=x", **INITIAL), frames("w", 2), patch(f"{CM}/b", {"metadata": {"labels": {"app": "x"}}}), frames("w", 1)),
+    scenario("initial-events-as-metadata", "WatchList, PartialObjectMetadata", post(CM, configmap()), watch("w", CM, accept=PARTIAL, **INITIAL), frames("w", 2)),
+    scenario("initial-events-as-a-table", "WatchList, Table", post(CM, configmap()), watch("w", CM, accept=TABLE, **INITIAL), frames("w", 2)),
+    scenario("initial-events-of-pods", "WatchList", post(POD, pod()), watch("w", POD, **INITIAL), frames("w", 2)),
+    scenario("initial-events-of-a-namespace", "WatchList", post(NAMESPACE, namespace("{free}")), watch("w", NAMESPACE, fieldSelector="metadata.name={free}", **INITIAL), frames("w", 2)),
+    scenario("no-initial-events", "WatchList, resourceVersion", post(CM, configmap()), watch("w", CM, sendInitialEvents="false", resourceVersionMatch="NotOlderThan"), post(CM, configmap("b")), frames("w", 1)),
+    scenario(
+        "initial-events-refused",
+        "WatchList, Status errors",
+        watch("a", CM, sendInitialEvents="true"),
+        watch("b", CM, sendInitialEvents="true", allowWatchBookmarks="true"),
+        watch("c", CM, sendInitialEvents="true", resourceVersionMatch="Exact", resourceVersion="1"),
+        watch("d", CM, sendInitialEvents="maybe"),
+        watch("e", CM, resourceVersionMatch="NotOlderThan"),
+        watch("f", CM, resourceVersionMatch="NotOlderThan", resourceVersion="1"),
+        watch("g", CM, sendInitialEvents="false"),
+        watch("h", CM, sendInitialEvents="true", resourceVersionMatch="NotOlderThan", resourceVersion="x"),
+        get(CM, sendInitialEvents="true", resourceVersionMatch="NotOlderThan"),
+        get(CM, sendInitialEvents="true"),
+    ),
+    scenario("bad-versions", "Watch errors, Status errors", watch("a", CM, resourceVersion="x"), watch("b", CM, resourceVersion="-1"), watch("c", CM, resourceVersion="1.5"), watch("d", CM, labelSelector="a in b"), watch("e", CM, fieldSelector="spec.x=y")),
+    scenario("ends-in-time", "Watch stream", post(CM, configmap()), watch("w", CM, timeoutSeconds=1), ends("w")),
+    scenario("ends-in-time-with-a-bookmark", "Watch stream, Bookmarks", post(CM, configmap()), watch("w", CM, timeoutSeconds=3, **BOOKMARK), ends("w")),
+    scenario("bookmarks-as-metadata", "Bookmarks, PartialObjectMetadata", watch("w", CM, timeoutSeconds=3, accept=PARTIAL, **BOOKMARK), ends("w")),
+    scenario("bookmarks-as-a-table", "Bookmarks, Table", watch("w", CM, timeoutSeconds=3, accept=TABLE, **BOOKMARK), ends("w")),
+    scenario("bookmarks-with-a-selector", "Bookmarks, Selectors", watch("w", CM, timeoutSeconds=3, labelSelector="a=b", **BOOKMARK), ends("w")),
+    scenario("no-bookmarks-unless-asked-for", "Bookmarks", watch("w", CM, timeoutSeconds=3), ends("w")),
+    scenario("a-marked-deletion", "Watch stream, Delete", watch("w", CM), post(CM, configmap(finalizers=["example.com/a"])), delete(ONE), patch(ONE, {"metadata": {"finalizers": None}}), frames("w", 3)),
+    scenario("a-deletion-with-grace", "Watch stream, Delete", watch("w", POD), post(POD, pod("a", nodeName="here")), delete(f"{POD}/a"), delete(f"{POD}/a", {"gracePeriodSeconds": 0}), frames("w", 4)),
+    scenario("replaced-under-its-name", "Watch stream", watch("w", CM), post(CM, configmap()), delete(ONE), post(CM, configmap(data={"second": "one"})), frames("w", 3)),
+    scenario("many-changes-in-order", "Watch stream, Storage", watch("w", CM), post(CM, configmap()), *(patch(ONE, {"data": {"n": str(n)}}) for n in range(20)), frames("w", 21)),
+    scenario("three-watchers-see-the-same", "Watch stream", watch("a", CM), watch("b", CM), watch("c", EVERYWHERE, fieldSelector="metadata.namespace={ns}"), post(CM, configmap()), put(ONE, configmap(data={"k": "2"})), delete(ONE), frames("a", 3), frames("b", 3), frames("c", 3)),
+    scenario("status-changes", "Watch stream, Subresources, generation", watch("w", DEPLOYMENT), post(DEPLOYMENT, deployment()), patch(f"{DEPLOYMENT}/a/status", {"status": {"observedGeneration": 1}}), patch(f"{DEPLOYMENT}/a", {"spec": {"replicas": 2}}), patch(f"{DEPLOYMENT}/a/scale", {"spec": {"replicas": 3}}), frames("w", 4)),
+    scenario("dry-runs-stay-unseen", "Watch stream, dryRun", watch("w", CM), post(CM, configmap(), dryRun="All"), post(CM, configmap("b")), patch(f"{CM}/b", {"data": {"k": "1"}}, dryRun="All"), delete(f"{CM}/b", dryRun="All"), delete(f"{CM}/b"), frames("w", 2)),
+    scenario("a-deleted-collection", "Watch stream, deletecollection", post(CM, configmap()), post(CM, configmap("b")), get(CM, as_="list"), watch("w", CM, resourceVersion="$rv:list"), delete(CM, fieldSelector="metadata.name=b"), delete(CM, labelSelector="x=y"), delete(CM), post(CM, configmap("c")), delete(CM, fieldSelector="metadata.name=c"), get(CM), frames("w", 4)),
+    scenario("by-several-kinds", "Watch stream", watch("p", POD), watch("c", CM), post(CM, configmap()), post(POD, pod()), delete(ONE), frames("p", 1), frames("c", 2)),
+    scenario("merged-bodies", "Watch stream, No-op writes", watch("w", CM), post(CM, configmap()), put(ONE, configmap()), patch(ONE, {}), put(ONE, merged(configmap(), {"data": {"more": "1"}})), frames("w", 2)),
+]  # fmt: skip

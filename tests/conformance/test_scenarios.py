@@ -1,0 +1,42 @@
+"""Every scenario is answered by the subject as by the engine."""
+
+from __future__ import annotations
+
+import pytest
+from conformance.catalogue import all_scenarios
+from conformance.known_differences import KNOWN
+from conformance.player import Play
+from conformance.report import describe
+from conformance.scenario import ROWS, Scenario
+from conformance.servers import Settings
+from conformance.stage import Stage
+
+
+def check_frames(reference: Play) -> None:
+    """A scenario expects what the engine sends: all of it, and nothing else."""
+    surprises = reference.answers[-1]["frames nobody expected"]
+    assert surprises == [], f"the engine sends frames that the scenario should expect: {surprises}"
+    missed = [index for index, answer in enumerate(reference.answers) if "nothing more came in time" in answer]
+    assert missed == [], f"the engine does not send the frames that the scenario expects in steps {missed}"
+
+
+@pytest.mark.parametrize("scenario", all_scenarios(), ids=lambda scenario: scenario.name)
+async def test_scenario(scenario: Scenario, stage: Stage, outcomes) -> None:
+    if scenario.forgotten and scenario.name not in outcomes:
+        pytest.skip("history cannot be made old on a server that is not ours")
+    outcome = outcomes[scenario.name]
+    if isinstance(outcome, Exception):
+        raise outcome
+    check_frames(outcome.reference)
+    if outcome.unexplained:
+        pytest.fail(describe(outcome, *stage.names), pytrace=False)
+
+
+async def test_known_differences_are_still_there(stage: Stage, outcomes, settings: Settings) -> None:
+    """An entry that explains nothing hides the next difference at its place."""
+    if settings.subject == "embedded" and len(outcomes) == len(all_scenarios()):
+        assert [entry for entry in KNOWN if entry not in stage.totals.used] == []
+
+
+def test_every_row_has_scenarios() -> None:
+    assert ROWS - {row for scenario in all_scenarios() for row in scenario.rows} == set()
