@@ -63,7 +63,7 @@ async def test_a_running_manager_is_asked(engine, namespace, capsys):
     reconciler = Failing()
     async with engine.client(field_manager="tests", namespace=namespace) as client, asyncio.timeout(60):
         await client.install(Site)
-        manager = Manager(client, name="sites", endpoints=Endpoints(port=0))
+        manager = Manager(client, name="sites", endpoints=Endpoints(port=0), namespaces=(namespace,))
         manager.controller(Site, name="site-publisher").run_with(reconciler)
         async with Supervisor() as tasks:
             tasks.start(manager.run(), name="manager")
