@@ -230,5 +230,5 @@ def test_custom_resources_keep_unknown_fields_for_pruning():
 
 def test_conforming_a_patched_object():
     tree: Any = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "foo": 1, "data": {"a": None}}
-    assert conform(CONFIG_MAPS, tree, None, "Warn") == ['unknown field "foo"']
+    assert conform(CONFIG_MAPS, tree, [], "Warn") == ['unknown field "foo"']
     assert tree == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"a": ""}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from steersman.apiserver.storage import (
     Change,
     Compacted,
     FutureRevision,
+    JournaledStorage,
     MemoryStorage,
     Mismatch,
     Progress,
@@ -19,10 +21,10 @@ from steersman.apiserver.storage import (
 )
 
 
-@pytest.fixture(params=["memory"])
-async def storage(request: pytest.FixtureRequest) -> AsyncIterator[Storage]:
-    assert request.param == "memory"
-    async with MemoryStorage() as store:
+@pytest.fixture(params=["memory", "journal, fsync always", "journal, fsync never"])
+async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Storage]:
+    name, _, fsync = request.param.partition(", fsync ")
+    async with MemoryStorage() if name == "memory" else JournaledStorage(tmp_path, fsync=fsync) as store:
         yield store
 
 

@@ -30,8 +30,8 @@ from steersman.testing import Engine
 from steersman.transport import HttpTransport, Response, Transport
 from steersman.wire import Request
 
-#: What a run without settings holds against the engine: the engine itself until the embedded server answers.
-DEFAULT_SUBJECT = "engine"
+#: What a run without settings holds against the engine.
+DEFAULT_SUBJECT = "embedded"
 
 OPTIONS = {
     "--conformance-subject": "what is compared with the engine: embedded, or engine",
@@ -138,7 +138,6 @@ async def embedded_server() -> AsyncGenerator[Server]:
     from steersman.transport import InProcessTransport
 
     async with ApiServer() as server, InProcessTransport(server.handler) as transport:
-
         yield Server("embedded", transport, forget=server.forget)
 
 

@@ -18,7 +18,9 @@ def short(name: str) -> str:
 
 def write(path: Path, entries: dict[str, list[str]]) -> None:
     """One type a line, so that a new version makes a diff that can be read."""
-    lines = ",\n".join(f"{json.dumps(name)}:{json.dumps(rows, separators=(',', ':'))}" for name, rows in entries.items())
+    lines = ",\n".join(
+        f"{json.dumps(name)}:{json.dumps(rows, separators=(',', ':'))}" for name, rows in entries.items()
+    )
     path.write_text("{\n" + lines + "\n}\n", encoding="utf-8")
 
 

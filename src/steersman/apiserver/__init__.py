@@ -14,7 +14,7 @@ from steersman.apiserver.errors import Refused
 from steersman.apiserver.registry import Definition, Registry, Strategy
 from steersman.apiserver.request import ChainHandler, Next, RequestInfo, ServerRequest, User
 from steersman.apiserver.server import ApiServer, Route
-from steersman.apiserver.storage import MemoryStorage, Storage
+from steersman.apiserver.storage import JournaledStorage, MemoryStorage, Storage
 
 __all__ = [
     "Admission",
@@ -22,6 +22,7 @@ __all__ = [
     "Attributes",
     "ChainHandler",
     "Definition",
+    "JournaledStorage",
     "Limits",
     "MemoryStorage",
     "NamespaceLifecycle",

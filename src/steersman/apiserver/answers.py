@@ -2,24 +2,55 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+import yaml
+
 from steersman.apiserver.errors import Refused
 from steersman.apiserver.request import ServerRequest
 from steersman.objects.status import Status, encode_status
 from steersman.transport import ServerResponse
-from steersman.wire import JSON, print_warning
+from steersman.wire import JSON, YAML, print_warning
 
+#: How many characters warnings have together before each is cut, and to how many.
+WARNINGS_MAX, WARNING_MAX = 4096, 256
+#: The one that is compiled is much faster, where there is one.
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _HEADERS = (("Cache-Control", "no-cache, private"), ("Content-Type", JSON))
 
 
 def answer(request: ServerRequest, body: bytes, *, status: int = 200, content_type: str = JSON) -> ServerResponse:
-    """An answer of JSON, one line, with the warnings that the request has gathered."""
+    """An answer of JSON, one line, or the same as YAML; with the warnings that the request has gathered."""
+    if request.wants_yaml and content_type == JSON:
+        body, content_type = _as_yaml(body), YAML
     body = body if body.endswith(b"\n") else body + b"\n"
     if request.warnings or content_type != JSON:
-        warnings = tuple(("Warning", print_warning(text)) for text in request.warnings)
+        warnings = tuple(("Warning", print_warning(text)) for text in shortened(request.warnings))
         return ServerResponse(
             status=status, headers=(_HEADERS[0], ("Content-Type", content_type), *warnings), body=body
         )
     return ServerResponse(status=status, headers=_HEADERS, body=body)
+
+
+def _as_yaml(body: bytes) -> bytes:
+    return yaml.dump(msgspec.json.decode(body), Dumper=_DUMPER, allow_unicode=True, default_flow_style=False).encode()
+
+
+def shortened(warnings: list[str]) -> list[str]:
+    """Warnings as kube-apiserver sends them: when they are long together, each is cut, and the last ones are left out."""
+    if sum(map(len, warnings)) <= WARNINGS_MAX:
+        return warnings
+    told: list[str] = []
+    given = written = 0
+    for text in warnings:
+        # What came before it was too much was sent already, and stays, cut.
+        if given > WARNINGS_MAX and written >= WARNINGS_MAX:
+            break
+        given += len(text)
+        told.append(text[:WARNING_MAX])
+        written += len(told[-1])
+    return told
 
 
 def answer_status(request: ServerRequest, status: Status, *, code: int = 200) -> ServerResponse:
@@ -36,5 +67,5 @@ def answer_refusal(request: ServerRequest, refused: Refused) -> ServerResponse:
 
 def page_not_found() -> ServerResponse:
     """The answer to a path that means nothing."""
-    headers = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
+    headers = (_HEADERS[0], ("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
     return ServerResponse(status=404, headers=headers, body=b"404 page not found\n")

@@ -11,7 +11,6 @@ How texts become trees, and what ``fieldValidation`` does about them, is told in
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any, cast
 
 import msgspec
@@ -21,7 +20,6 @@ from steersman.apiserver.errors import bad_request, too_large, unsupported_media
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest
-from steersman.kinds import all_kinds
 from steersman.objects import GroupVersionKind
 from steersman.patches.trees import check_depth
 from steersman.wire import JSON, PROTOBUF, YAML
@@ -60,13 +58,14 @@ def read_object(definition: Definition, request: ServerRequest, body: bytes, dir
     return tree
 
 
-def read_patched(definition: Definition, request: ServerRequest, tree: Any, directive: str) -> Tree:
-    """The object that a patch has made."""
+def read_patched(
+    definition: Definition, request: ServerRequest, tree: Any, directive: str, *, twice: list[str] | None = None
+) -> Tree:
+    """The object that a patch has made; ``twice`` is what its text says twice."""
     if not isinstance(tree, dict):
         raise bad_request("the patch makes something else than an object")
     obj = cast("Tree", tree)
-    _check_kind(definition.gvk, obj)
-    for text in conform(definition, obj, None, directive):
+    for text in conform(definition, obj, twice or [], directive):
         request.warn(text)
     obj["metadata"] = _metadata(definition.gvk, obj.get("metadata"))
     return obj
@@ -83,31 +82,6 @@ def parse_json(body: bytes) -> Any:
         tree = _decode(text)
     check_depth(tree)
     return tree
-
-
-def _check_kind(expected: GroupVersionKind, tree: Tree) -> None:
-    """An object that does not name its kind is of the kind that is expected."""
-    kind, api_version = tree.get("kind") or expected.kind, tree.get("apiVersion") or expected.api_version
-    if not isinstance(kind, str) or not isinstance(api_version, str):
-        raise bad_request("json: cannot unmarshal into Go struct field .kind of type string")
-    if kind != expected.kind or api_version != expected.api_version:
-        _refuse_kind(expected, kind, api_version)
-    tree["kind"], tree["apiVersion"] = kind, api_version
-
-
-def _refuse_kind(expected: GroupVersionKind, kind: str, api_version: str) -> None:
-    version = api_version.rpartition("/")[2]
-    handled = f'{kind} in version "{version}" cannot be handled as a {expected.kind}'
-    if kind == expected.kind or (api_version, kind) not in _known_kinds():
-        words = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
-        raise bad_request(f"{handled}: {words}")
-    package = expected.group.partition(".")[0] or "core"
-    raise bad_request(f"{handled}: converting ({version}.{kind}) to ({package}.{expected.kind}): unknown conversion")
-
-
-@cache
-def _known_kinds() -> frozenset[tuple[str, str]]:
-    return frozenset((gvk.api_version, gvk.kind) for gvk in all_kinds())
 
 
 def _metadata(expected: GroupVersionKind, metadata: Any) -> Tree:

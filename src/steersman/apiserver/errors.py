@@ -170,6 +170,16 @@ def too_many_requests(seconds: int = 1) -> Refused:
     )
 
 
+def too_many_disruptions(why: str, *, seconds: int = 0) -> Refused:
+    """An eviction would take more Pods than their budget allows."""
+    message = "Cannot evict pod as it would violate the pod's disruption budget."
+    cause = StatusCause(reason="DisruptionBudget", message=why)
+    details = StatusDetails(causes=(cause,), retry_after_seconds=seconds)
+    return _failure(
+        429, "TooManyRequests", message, details, headers=(("Retry-After", str(seconds)),) if seconds else ()
+    )
+
+
 def too_large_resource_version(wanted: int, current: int) -> Refused:
     """A revision was asked for that has not happened yet."""
     message = f"Too large resource version: {wanted}, current: {current}"

@@ -53,7 +53,7 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
 class ServerRequest:
     """A request on its way through the server; handlers of the chain fill in what they find out."""
 
-    __slots__ = ("annotations", "info", "user", "warnings", "wire")
+    __slots__ = ("annotations", "info", "user", "wants_yaml", "warnings", "wire")
 
     def __init__(self, wire: Request, *, user: User = IN_PROCESS) -> None:
         self.wire = wire
@@ -61,6 +61,8 @@ class ServerRequest:
         self.user = user
         #: What the writer should know; becomes Warning headers, each once.
         self.warnings: list[str] = []
+        #: Whether the answer is to be YAML, once that is known.
+        self.wants_yaml = False
         #: What an audit should know.
         self.annotations: dict[str, str] = {}
 

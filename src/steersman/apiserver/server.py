@@ -11,9 +11,9 @@ Where neighbours plug in
   ``definitions=``;
 - authentication, authorization, audit, limits: a `ChainHandler` in ``chain=``, outermost first; the last step of every
   chain is the server itself;
-- discovery, OpenAPI, version, health: a `Route` in ``routes=``, asked in order about every request that is not about a
-  resource, until one answers;
-- admission: a `Plugin` in ``admission=``, after `NamespaceLifecycle`.
+- further paths: a `Route` in ``routes=``, asked in order about every request that is not about a resource, until one
+  answers; those of discovery, OpenAPI, version and health come last;
+- admission: a `Plugin` in ``admission=``, after `NamespaceLifecycle` and `PodClasses`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ from steersman.apiserver.admission import Admission, NamespaceLifecycle, Plugin
 from steersman.apiserver.answers import answer_refusal, page_not_found
 from steersman.apiserver.compaction import compact_for_ever
 from steersman.apiserver.context import Limits, VerbContext
+from steersman.apiserver.discovery import discovery_routes, feed_check, storage_check
 from steersman.apiserver.errors import Refused, internal, no_such_resource
 from steersman.apiserver.registry import Definition, Registry, builtin_definitions, custom_definition
+from steersman.apiserver.registry.builtin.pod_admission import PodClasses
 from steersman.apiserver.request import ChainHandler, Next, ServerRequest
-from steersman.apiserver.storage import MemoryStorage, Storage
+from steersman.apiserver.storage import MemoryStorage, Storage, StorageError
 from steersman.apiserver.system_namespaces import create_system_namespaces
 from steersman.apiserver.verbs import perform
 from steersman.apiserver.watching import Feed
@@ -79,11 +81,16 @@ class ApiServer:
         self.limits = limits or Limits()
         self.feed = Feed(self.storage, history=history)
         has_namespaces = self.registry.any_version("", "namespaces") is not None
-        self.admission = Admission([*([NamespaceLifecycle()] if has_namespaces else []), *admission])
+        self.admission = Admission([*([NamespaceLifecycle()] if has_namespaces else []), PodClasses(), *admission])
         #: Handlers that every request passes, outermost first.
         self.chain: list[ChainHandler] = list(chain)
         #: Who answers requests that are not about resources, in order.
-        self.routes: list[Route] = list(routes)
+        self.routes: list[Route] = [
+            *routes,
+            *discovery_routes(
+                self.registry, alive=[storage_check(self.storage)], ready=[feed_check(self.storage, self.feed)]
+            ),
+        ]
         self._contexts: dict[tuple[str, str, str], VerbContext] = {}
         self._contexts_of = -1
         self._passes: Next | None = None
@@ -136,6 +143,8 @@ class ApiServer:
             reply = await passes(request)
         except Refused as refused:
             reply = answer_refusal(request, refused)
+        except StorageError as error:
+            reply = answer_refusal(request, internal(str(error)))
         except Exception:  # noqa: BLE001 - our own mistake is one request's answer, not the end of the server
             _log.exception("the server failed to answer %s %s", wire.method, wire.path)
             reply = answer_refusal(request, internal("the request could not be served; the server's log says more"))

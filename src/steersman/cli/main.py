@@ -40,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_run(commands.add_parser("run", help="run the manager of a Python module until it is told to stop"))
     _add_explain(commands.add_parser("explain", help="ask a running manager about an object: why, how, and when next"))
+    _add_serve(commands.add_parser("serve", help="serve a Kubernetes API on a port, until it is told to stop"))
     generate = commands.add_parser("generate", help="write models from schemas, or CRDs from models")
     what = generate.add_subparsers(title="what to generate", required=True, metavar="WHAT")
     _add_models(what.add_parser("models", help="write typed Python models from CRDs or from a server's OpenAPI"))
@@ -84,6 +85,19 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="where health, metrics and the debug page are, whatever the module says",
     )
     parser.set_defaults(run=_run)
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Serve a Kubernetes API on a port of this machine, and print the line that points kubectl and others to it. "
+        "Without --data everything is in memory and gone at the end. SIGTERM or Ctrl-C ends it."
+    )
+    parser.add_argument(
+        "--port", type=_port, default=0, metavar="PORT", help="where it listens; otherwise any free one"
+    )
+    parser.add_argument("--data", metavar="FOLDER", help="keep objects, certificates and the kubeconfig here")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="where the kubeconfig goes; otherwise into the folder")
+    parser.set_defaults(run=_serve)
 
 
 def _port(text: str) -> int:
@@ -163,6 +177,12 @@ def _run(options: argparse.Namespace) -> int:
             port=options.port,
         )
     )
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from steersman.cli.serve import serve_api  # noqa: PLC0415 - the help text needs no server
+
+    return serve_api(port=options.port, data=options.data, kubeconfig=options.kubeconfig)
 
 
 def _explain(options: argparse.Namespace) -> int:

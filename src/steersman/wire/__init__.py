@@ -63,7 +63,7 @@ from steersman.wire.options import (
 )
 from steersman.wire.paths import ResourcePath, group_version_path, parse_path, quote_segment
 from steersman.wire.requests import Pairs, Request, find_header, parse_query, print_query
-from steersman.wire.table import Table, TableColumn, TableRow, parse_table, print_table
+from steersman.wire.table import Table, TableColumn, TableRow, TableRowCondition, parse_table, print_table
 from steersman.wire.version import ServerVersion, parse_version, print_version
 
 __all__ = [
@@ -103,6 +103,7 @@ __all__ = [
     "Table",
     "TableColumn",
     "TableRow",
+    "TableRowCondition",
     "UpdateOptions",
     "WatchFrame",
     "WatchOptions",

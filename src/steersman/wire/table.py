@@ -22,10 +22,21 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
 
 
+class TableRowCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is to be said of a row: its type, whether it is so, and why."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
 class TableRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row: its cells, and as much of the object as was asked for with `includeObject`."""
 
     cells: tuple[Any, ...]
+    #: What is to be said of the whole row, such as that a Pod has completed.
+    conditions: tuple[TableRowCondition, ...] = ()
     object: bytes | None = None
 
 
@@ -48,8 +59,9 @@ class _Meta(msgspec.Struct, rename="camel", omit_defaults=True):
 _NO_OBJECT = msgspec.Raw(b"")
 
 
-class _Row(msgspec.Struct):
+class _Row(msgspec.Struct, omit_defaults=True):
     cells: tuple[Any, ...]
+    conditions: tuple[TableRowCondition, ...] = ()
     # msgspec takes no union with Raw, so an empty one stands for none
     object: msgspec.Raw = _NO_OBJECT
 
@@ -77,7 +89,11 @@ def parse_table(body: bytes) -> Table:
     return Table(
         columns=read.column_definitions or (),
         rows=tuple(
-            TableRow(cells=row.cells, object=raw if (raw := bytes(row.object)) not in {b"", b"null"} else None)
+            TableRow(
+                cells=row.cells,
+                conditions=row.conditions,
+                object=raw if (raw := bytes(row.object)) not in {b"", b"null"} else None,
+            )
             for row in read.rows or ()
         ),
         resource_version=read.metadata.resource_version,
@@ -94,7 +110,8 @@ def print_table(table: Table) -> bytes:
             metadata=_Meta(table.resource_version, table.continue_, table.remaining_item_count),
             column_definitions=table.columns,
             rows=tuple(
-                _Row(row.cells, msgspec.Raw(b"null" if row.object is None else row.object)) for row in table.rows
+                _Row(row.cells, row.conditions, msgspec.Raw(b"null" if row.object is None else row.object))
+                for row in table.rows
             ),
         )
     )

@@ -12,6 +12,7 @@ Guarantees
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from json import JSONDecodeError
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -77,18 +78,28 @@ def decode_body(
     return _built_in(definition, text, tree, given, field_validation)
 
 
-def conform(definition: Definition, tree: Tree, body: bytes | None, directive: str) -> list[str]:
-    """Make a tree that was read or patched conform to its kind, in place, and return warnings; `Refused` if it cannot.
+def conform(definition: Definition, tree: Tree, twice: list[str], directive: str) -> list[str]:
+    """Make a tree that was patched conform to its kind, in place, and return warnings; `Refused` if it cannot.
 
-    ``body`` is the JSON text that it came from, or None; without it nothing can come twice.
+    ``twice`` is what the text of the patch was found to say twice: see `said_twice`.
     """
-    text = _Text(tree, body or b"", body or b"", [])
-    given = definition.gvk
-    decoded = (_custom if definition.custom else _built_in)(definition, text, tree, given, directive)
+    text = _Text(tree, b"", b"", [])
+    given, _ = _type_meta(text, definition.gvk.kind)
+    decoded = (_custom if definition.custom else _built_in)(definition, text, tree, given, directive, twice)
     if decoded.tree is not tree:
         tree.clear()
         tree.update(decoded.tree)
     return decoded.warnings
+
+
+def said_twice(body: bytes) -> list[str]:
+    """The fields that a JSON text has twice, in the words for them."""
+    try:
+        if field_count(body, count_fields(_decode(body))):
+            return []
+        return duplicates(parse_pairs(body.decode()))
+    except (msgspec.DecodeError, UnicodeDecodeError, JSONDecodeError, RecursionError):
+        return []
 
 
 def _is_yaml(content_type: str | None) -> bool:
@@ -176,12 +187,15 @@ def _type_meta(text: _Text, kind: str) -> tuple[GroupVersionKind, Tree]:
     return GroupVersionKind(group, version, found["kind"]), cast("Tree", tree)
 
 
-def _built_in(definition: Definition, text: _Text, tree: Tree, given: GroupVersionKind, directive: str) -> Decoded:
+def _built_in(
+    definition: Definition, text: _Text, tree: Tree, given: GroupVersionKind, directive: str, twice: Sequence[str] = ()
+) -> Decoded:
     expected = definition.gvk
     if not given.version and given.group in {"", expected.group}:
         given = GroupVersionKind(expected.group, expected.version, given.kind)
     given = GroupVersionKind(given.group, given.version, given.kind or expected.kind)
     if given != expected:
+        _read_other(expected, given, text)
         _refuse_kind(expected, given)
     shape = shape_of(expected)
     findings: list[str] = []
@@ -195,7 +209,7 @@ def _built_in(definition: Definition, text: _Text, tree: Tree, given: GroupVersi
                 raise bad_request(_handled(expected, expected, str(error))) from None
             findings = reader.findings
     tree["kind"], tree["apiVersion"] = expected.kind, expected.api_version
-    return Decoded(tree, _told(expected, text, findings, directive))
+    return Decoded(tree, _told(expected, text, [*twice, *findings], directive))
 
 
 def _pairs(text: _Text) -> Any:
@@ -205,7 +219,9 @@ def _pairs(text: _Text) -> Any:
         return as_pairs(text.tree)
 
 
-def _custom(definition: Definition, text: _Text, tree: Tree, given: GroupVersionKind, directive: str) -> Decoded:
+def _custom(
+    definition: Definition, text: _Text, tree: Tree, given: GroupVersionKind, directive: str, twice: Sequence[str] = ()
+) -> Decoded:
     expected = definition.gvk
     if not given.kind:
         why = f"Object 'Kind' is missing in '{text.sent.decode('utf-8', 'replace')}'"
@@ -219,7 +235,7 @@ def _custom(definition: Definition, text: _Text, tree: Tree, given: GroupVersion
         findings += custom.read_custom(definition.schema(), tree)
     except Unreadable as error:
         raise bad_request(_handled(given, expected, str(error))) from None
-    warnings = _told(given, text, findings, directive)
+    warnings = _told(given, text, [*twice, *findings], directive)
     if given.group_version != expected.group_version:
         raise bad_request(
             f"the API version in the data ({tree.get('apiVersion') or ''}) does not match the expected API version "
@@ -245,6 +261,16 @@ def _told(given: GroupVersionKind, text: _Text, findings: list[str], directive: 
 
 def _handled(given: GroupVersionKind, expected: GroupVersionKind, why: str) -> str:
     return f'{given.kind} in version "{given.version}" cannot be handled as a {expected.kind}: {why}'
+
+
+def _read_other(expected: GroupVersionKind, given: GroupVersionKind, text: _Text) -> None:
+    """What is of another kind is read as that first: a mistake in it is what its sender is told."""
+    shape = shape_of(given)
+    if shape is not None:
+        try:
+            CarefulReader().read(_pairs(text), shape)
+        except Unreadable as error:
+            raise bad_request(_handled(given, expected, str(error))) from None
 
 
 def _refuse_kind(expected: GroupVersionKind, given: GroupVersionKind) -> NoReturn:

@@ -11,13 +11,14 @@ from steersman.apiserver.request import ServerRequest
 from steersman.schemas.field_problems import problem
 from steersman.wire import JSON, PROTOBUF, YAML, parse_accept
 
-#: As kube-apiserver names them. Of these we print JSON.
+#: As kube-apiserver names them. Of these we print the first two.
 OFFERS = (JSON, YAML, PROTOBUF)
 _STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _VERSIONS = frozenset({("meta.k8s.io", "v1"), ("meta.k8s.io", "v1beta1")})
 _FORMS = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 _PLAIN = frozenset({None, "", "*/*", JSON})
 _TAKEN = frozenset({JSON, "*/*"})
+_TAKEN_AS_YAML = _TAKEN | {YAML}
 
 
 def form_for(definition: Definition, request: ServerRequest) -> Form:
@@ -26,16 +27,20 @@ def form_for(definition: Definition, request: ServerRequest) -> Form:
     if accept in _PLAIN:
         return WholeForm(definition)
     known = False
+    # Events of a watch are never YAML: nothing would tell where one ends.
+    taken = _TAKEN if request.info.verb == "watch" else _TAKEN_AS_YAML
     for clause in parse_accept(accept):
-        if clause.name not in _TAKEN:
+        if clause.name not in taken:
             known = known or clause.name in OFFERS
             continue
         known = True
         kind, group, version = clause.representation
         if not kind:
+            request.wants_yaml = clause.name == YAML
             return WholeForm(definition)
         if kind in _FORMS and (group, version) in _VERSIONS:
             form = _form(definition, kind, request)
+            request.wants_yaml = clause.name == YAML
             return form if version == "v1" else BetaForm(form)
     if known:
         raise not_acceptable(OFFERS)

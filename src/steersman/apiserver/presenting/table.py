@@ -17,6 +17,7 @@ from steersman.apiserver.registry.columns import age
 from steersman.apiserver.registry.definition import Column, Definition, Tree
 from steersman.apiserver.storage import Record
 from steersman.wire import Table, TableColumn, TableRow, print_table
+from steersman.wire.table import TableRowCondition
 
 _NAME = (
     "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "
@@ -135,13 +136,16 @@ class TableForm(Form):
         record = served(self.definition, record)
         obj = decode_stored(record)
         cells = tuple(_cell(column, obj) for column in columns_of(self.definition))
+        told = self.definition.row_conditions
+        conditions = tuple(TableRowCondition(**each) for each in told(obj)) if told is not None else ()
         match self._include:
             case "None":
-                return TableRow(cells=cells)
+                return TableRow(cells=cells, conditions=conditions)
             case "Object":
-                return TableRow(cells=cells, object=whole(record, revision=revision))
+                return TableRow(cells=cells, conditions=conditions, object=whole(record, revision=revision))
             case _:
-                return TableRow(cells=cells, object=partial(record, revision=revision))
+                shown = partial(self.definition, record, revision=revision)
+                return TableRow(cells=cells, conditions=conditions, object=shown)
 
 
 def _cell(column: Column, obj: Tree) -> Any:

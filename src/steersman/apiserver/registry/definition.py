@@ -15,7 +15,7 @@ import msgspec
 from steersman.apiserver.errors import Named
 from steersman.apiserver.registry.names import dns_subdomain
 from steersman.apiserver.storage import Record, Storage
-from steersman.objects import GroupVersionKind
+from steersman.objects import GroupKind, GroupVersionKind
 from steersman.schemas import FieldProblem
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ class Strategy:
     not_counted: frozenset[str] = frozenset({"metadata", "status", "apiVersion", "kind"})
     #: Whether a change of annotations is a new generation too.
     counts_annotations = False
+    #: Whether who creates an object may give it a status, though that is a subresource (Nodes).
+    keeps_new_status = False
     #: What a deletion without a policy is warned of, if anything.
     deletion_warning = ""
     #: Whether an update is judged by all rules of a new object too, which repeats what is wrong with its metadata.
@@ -111,6 +113,19 @@ class Strategy:
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
         """What the writer should know though it is allowed."""
         del obj, old
+        return []
+
+    def complete(self, obj: Tree) -> None:
+        """Add to a new object that was found good what reading it from the store would fill in."""
+
+    def is_unfinished(self, obj: Tree) -> bool:
+        """Whether a new object lacks in the store what reading it fills in, so that its first update is a change."""
+        del obj
+        return False
+
+    def prepare_warnings(self, obj: Tree) -> list[str]:
+        """Like `warnings`, of a new object before it is prepared."""
+        del obj
         return []
 
     async def allocate(self, obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_run: bool) -> None:
@@ -181,6 +196,10 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     #: Answers a POST in place of the store, for kinds that are questions, such as SubjectAccessReview.
     review: Callable[[VerbContext, ServerRequest], Awaitable[ServerResponse]] | None = None
     columns: tuple[Column, ...] = ()
+    #: What the row of an object says beside its cells: conditions with type, status, reason and message.
+    row_conditions: Callable[[Tree], list[Tree]] | None = None
+    #: Annotations that are no part of the metadata alone, because they are fields in disguise.
+    hidden_annotations: frozenset[str] = frozenset()
     #: What a field selector can ask for beside name and namespace.
     selectable: Mapping[str, Callable[[Tree], str]] = {}
     #: A custom resource: no strategic merge patch, an update needs a resourceVersion, items of lists name their kind.
@@ -198,6 +217,11 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     def named(self) -> Named:
         """The resource as errors name it."""
         return Named(self.gvk.group, self.resource)
+
+    @property
+    def refused_kind(self) -> GroupKind:
+        """The kind as refusals name it: of the group that stores it, where two groups share it."""
+        return GroupKind((self.stored_as or (self.gvk.group, ""))[0], self.gvk.kind)
 
     @property
     def list_kind(self) -> str:

@@ -16,10 +16,21 @@ from msgspec.structs import replace
 
 from steersman import kinds
 from steersman.apiserver.registry.builtin import columns, selectable, strategies
+from steersman.apiserver.registry.builtin.apps import HIDDEN_ANNOTATIONS
+from steersman.apiserver.registry.builtin.event import CONVERSION
+from steersman.apiserver.registry.builtin.pod_cells import row_conditions
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.columns import json_path_cell, json_path_text
 from steersman.apiserver.registry.definition import ALL_VERBS, Column, Definition, ScalePaths, Strategy, Tree
-from steersman.apiserver.registry.lives import FINALIZE, NAMESPACE, POD, NamespaceLife, PodLife
+from steersman.apiserver.registry.lives import (
+    BINDING,
+    NAMESPACE,
+    POD,
+    SUBRESOURCES,
+    NamespaceLife,
+    PodLife,
+    answer_binding,
+)
 from steersman.apiserver.registry.names import dns_1035_label, dns_label, path_segment
 from steersman.objects import GroupVersion, GroupVersionKind, Object
 from steersman.objects.options import ResourceOptions
@@ -111,6 +122,9 @@ _PATH_NAMES: Final = frozenset({"roles", "rolebindings", "clusterroles", "cluste
 _LABEL_NAMES: Final = frozenset({"namespaces"})
 _DNS_1035_NAMES: Final = frozenset({"services"})
 
+
+#: The kind whose objects are stored in the form of another group.
+EVENT_OF_ITS_GROUP: Final = GroupVersionKind("events.k8s.io", "v1", "Event")
 
 #: Kinds whose end is a matter of its own.
 _LIVES: Final[Mapping[GroupVersionKind, type[BuiltinStrategy]]] = {NAMESPACE: NamespaceLife, POD: PodLife}
@@ -228,7 +242,11 @@ def _with_own_rules(definition: Definition) -> Definition:
         strategy=own or definition.strategy,
         columns=columns.get(gvk, ()),
         selectable=selectable.get(gvk, {}),
-        subresources={"finalize": FINALIZE} if gvk == NAMESPACE else {},
+        subresources=SUBRESOURCES.get(gvk, {}),
+        review=answer_binding if gvk == BINDING else definition.review,
+        row_conditions=row_conditions if gvk == POD else None,
+        hidden_annotations=HIDDEN_ANNOTATIONS.get(gvk, frozenset()),
+        conversion=CONVERSION if gvk == EVENT_OF_ITS_GROUP else None,
     )
 
 

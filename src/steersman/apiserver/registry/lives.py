@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from steersman.apiserver.registry.builtin.namespace import NamespaceStrategy
@@ -42,7 +43,29 @@ async def _finalize(context: VerbContext, request: ServerRequest) -> ServerRespo
     return await finalize(context, request)
 
 
-FINALIZE = Subresource(gvk=NAMESPACE, verbs=("update",), answer=_finalize)
+async def answer_binding(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Give a Pod its node."""
+    from steersman.apiserver.verbs.binding import bind  # noqa: PLC0415 - as above
+
+    return await bind(context, request)
+
+
+async def _evict(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    from steersman.apiserver.verbs.eviction import evict  # noqa: PLC0415 - as above
+
+    return await evict(context, request)
+
+
+BINDING = GroupVersionKind("", "v1", "Binding")
+EVICTION = GroupVersionKind("policy", "v1", "Eviction")
+#: Subresources of kinds of their own.
+SUBRESOURCES: Mapping[GroupVersionKind, Mapping[str, Subresource]] = {
+    NAMESPACE: {"finalize": Subresource(gvk=NAMESPACE, verbs=("update",), answer=_finalize)},
+    POD: {
+        "binding": Subresource(gvk=BINDING, verbs=("create",), answer=answer_binding),
+        "eviction": Subresource(gvk=EVICTION, verbs=("create",), answer=_evict),
+    },
+}
 
 
 class PodLife(PodStrategy):

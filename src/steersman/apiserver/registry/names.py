@@ -33,7 +33,10 @@ def dns_subdomain(name: str, *, prefix: bool = False) -> list[str]:
 
 def dns_label(name: str, *, prefix: bool = False) -> list[str]:
     """What is wrong with the name of a Namespace and its like."""
-    return _problems(name, _DNS_LABEL, 63, _LABEL_WORDS, prefix=prefix)
+    problems = _problems(name, _DNS_LABEL, 63, _LABEL_WORDS, prefix=prefix)
+    if _LABEL_WORDS in problems and _SUBDOMAIN.fullmatch(name):
+        problems[-1] = "must not contain dots"
+    return problems
 
 
 def dns_1035_label(name: str, *, prefix: bool = False) -> list[str]:

@@ -1,5 +1,8 @@
 """Storage: where the API server keeps its objects."""
 
+from steersman.apiserver.storage.frames import DamagedJournal
+from steersman.apiserver.storage.journal import JournaledStorage
+from steersman.apiserver.storage.journal_folder import FolderInUse, Fsync, WriteFailed
 from steersman.apiserver.storage.memory import MemoryStorage
 from steersman.apiserver.storage.protocol import (
     Change,
@@ -18,8 +21,12 @@ from steersman.apiserver.storage.protocol import (
 __all__ = [
     "Change",
     "Compacted",
+    "DamagedJournal",
     "Delivery",
+    "FolderInUse",
+    "Fsync",
     "FutureRevision",
+    "JournaledStorage",
     "MemoryStorage",
     "Mismatch",
     "Page",
@@ -28,4 +35,5 @@ __all__ = [
     "Storage",
     "StorageError",
     "Watching",
+    "WriteFailed",
 ]

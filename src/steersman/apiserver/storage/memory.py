@@ -27,11 +27,14 @@ from steersman.apiserver.storage.protocol import (
     Page,
     Progress,
     Record,
+    StorageError,
     Watching,
 )
 
 #: Sorts after every character that a key can hold.
 _LAST = "\U0010ffff"
+#: Seconds after which a deletion that failed is tried again.
+_EXPIRY_RETRY = 5.0
 
 
 class MemoryStorage:
@@ -128,8 +131,7 @@ class MemoryStorage:
         record = Record(key, value, current.created if current else revision, revision)
         self._commit(Change(key, revision, record, current))
         if ttl is not None:
-            heapq.heappush(self._expiries, (asyncio.get_running_loop().time() + ttl, revision, key))
-            self._expiring.set()
+            self._expire_at(asyncio.get_running_loop().time() + ttl, revision, key)
         return record
 
     async def delete(self, key: str, *, expect: int) -> int:
@@ -172,6 +174,11 @@ class MemoryStorage:
         del self._log[: revision - self._compacted]
         self._compacted = revision
 
+    def _expire_at(self, when: float, revision: int, key: str) -> None:
+        """Let a key go at a time of the loop, if it is still at a revision then."""
+        heapq.heappush(self._expiries, (when, revision, key))
+        self._expiring.set()
+
     async def _expire(self) -> None:
         """Delete what has lived long enough, unless it was changed since."""
         loop = asyncio.get_running_loop()
@@ -187,8 +194,16 @@ class MemoryStorage:
                 continue
             _, revision, key = heapq.heappop(self._expiries)
             current = self._records.get(key)
-            if current is not None and current.modified == revision:
+            if current is None or current.modified != revision:
+                continue
+            try:
                 await self.delete(key, expect=revision)
+            except Mismatch:
+                # Changed in between, where a deletion takes its time.
+                continue
+            except StorageError:
+                # Nothing can be written now; it goes later.
+                self._expire_at(loop.time() + _EXPIRY_RETRY, revision, key)
 
     # watching
 

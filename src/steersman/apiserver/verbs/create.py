@@ -100,18 +100,21 @@ async def _store(attributes: Attributes, obj: Tree, options: WriteOptions) -> Re
     definition, strategy = context.definition, context.definition.strategy
     metadata: Tree = obj["metadata"]
     fill_system_fields(metadata)
-    if definition.has_status:
+    if definition.has_status and not strategy.keeps_new_status:
         obj.pop("status", None)
         if not definition.custom:
             obj["status"] = {}
     if strategy.counts_generations:
         metadata["generation"] = 1
+    for text in strategy.prepare_warnings(obj):
+        request.warn(text)
     strategy.prepare_create(obj)
     problems = validate_new(definition, metadata) + strategy.validate_create(obj)
     if problems:
-        raise invalid(definition.gvk, metadata.get("name", ""), problems)
+        raise invalid(definition.refused_kind, metadata.get("name", ""), problems)
     for text in strategy.warnings(obj, None):
         request.warn(text)
+    strategy.complete(obj)
     await strategy.allocate(obj, None, context, dry_run=options.dry_run)
     try:
         attributes.obj, attributes.name = obj, metadata["name"]

@@ -38,7 +38,7 @@ def check_preconditions(definition: Definition, obj: Tree, record: Record, optio
         _check_namespace(definition, obj, record, wanted)
         return
     # Kube-apiserver names the kind here, where it names the resource elsewhere.
-    named, name = Named(definition.gvk.group, definition.gvk.kind), obj["metadata"]["name"]
+    named, name = Named(definition.refused_kind.group, definition.gvk.kind), obj["metadata"]["name"]
     uid: str = obj["metadata"].get("uid", "")
     if wanted.uid is not None and wanted.uid != uid:
         why = (

@@ -18,6 +18,8 @@ import msgspec
 from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import parse_json, read_body, read_patched
 from steersman.apiserver.context import VerbContext
+from steersman.apiserver.decoding import said_twice
+from steersman.apiserver.decoding.unstructured import unstructured_words
 from steersman.apiserver.errors import Refused, bad_request, invalid, too_large, unnamed, unsupported_media_type
 from steersman.apiserver.go_words import json_words
 from steersman.apiserver.presenting import form_for
@@ -162,9 +164,14 @@ def _strategic_refusal(error: StrategicMergeError) -> Refused:
     return unnamed(str(error), code=error.code)
 
 
-def unreadable_patch(made: str, refused: Refused) -> Refused:
-    """The answer to a patch that makes something that is no object of its kind, which is shown whole."""
+def unreadable_patch(made: str, refused: Refused, *, as_unstructured: bool = False) -> Refused:
+    """The answer to a patch that makes something that is no object of its kind, which is shown whole.
+
+    What a strategic merge patch makes is not read as a text, so what does not fit has other words.
+    """
     said = refused.status.message.partition(": ")[2] or refused.status.message
+    if as_unstructured:
+        said = unstructured_words(said)
     parts = [quoted(made[at : at + _QUOTED])[1:-1] for at in range(0, len(made), _QUOTED)]
     return invalid(GroupKind("", ""), "", [FieldProblem("patch", f'Invalid value: "{"".join(parts)}": {said}')])
 
@@ -175,12 +182,14 @@ def _patched(
     form, body = told_as
     tree = apply_patch(read_patch(definition, form, body), current)
     try:
-        obj = read_patched(definition, request, tree, options.field_validation)
+        twice = [] if form == JSON_PATCH else said_twice(body)
+        obj = read_patched(definition, request, tree, options.field_validation, twice=twice)
     except Refused as refused:
         if refused.status.code != 400:
             raise
-        told = printed(parse_json(body)) if form == STRATEGIC_MERGE_PATCH else msgspec.json.encode(tree).decode()
-        raise unreadable_patch(told, refused) from None
+        if form == STRATEGIC_MERGE_PATCH:
+            raise unreadable_patch(printed(parse_json(body)), refused, as_unstructured=True) from None
+        raise unreadable_patch(msgspec.json.encode(tree).decode(), refused) from None
     take_namespace(definition, request.info.namespace, obj["metadata"])
     check_name(request.info.name, obj["metadata"])
     definition.strategy.default(obj)

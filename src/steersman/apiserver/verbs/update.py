@@ -147,9 +147,10 @@ class Change:
         await context.admission.validate(attributes)
         if _is_finished(definition, obj, old):
             return await self._delete(record, obj)
-        if unchanged(obj, old):
+        unfinished = record.created == record.modified and definition.strategy.is_unfinished(old)
+        if not unfinished and unchanged(obj, old):
             return record
-        return await self._put(record, obj)
+        return await self._put(record, obj, always=unfinished)
 
     def _check_version(self, metadata: Tree, record: Record) -> None:
         definition, name = self._context.definition, self._request.info.name
@@ -198,14 +199,14 @@ class Change:
         problems = validate_changed(definition, obj["metadata"], old["metadata"])
         problems += strategy.validate_status(obj, old) if self._part == "status" else strategy.validate_update(obj, old)
         if problems:
-            raise invalid(definition.gvk, obj["metadata"].get("name", ""), problems)
+            raise invalid(definition.refused_kind, obj["metadata"].get("name", ""), problems)
         for text in strategy.warnings(obj, old):
             self._request.warn(text)
 
-    async def _put(self, record: Record, obj: Tree) -> Record:
+    async def _put(self, record: Record, obj: Tree, *, always: bool) -> Record:
         context = self._context
         value = encode_served(context.definition, obj)
-        if value == record.value:
+        if value == record.value and not always:
             return record
         if len(value) > context.limits.object:
             raise too_large_to_store()
@@ -225,6 +226,9 @@ class Change:
     def _uid_conflict(self, why: str) -> Exception:
         definition, info = self._context.definition, self._request.info
         key = engine_key(definition, info.namespace, info.name)
+        if self._options.dry_run:
+            # What is only tried is looked up below the place where the store keeps everything.
+            key = key.removeprefix("/registry")
         return conflict(
             definition.named,
             info.name,

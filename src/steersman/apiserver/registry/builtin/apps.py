@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from steersman.apiserver.registry.builtin.formats import dns_label
 from steersman.apiserver.registry.builtin.internal_form import printed
-from steersman.apiserver.registry.builtin.labels import annotations, compiled, is_empty, label_selector, labels
+from steersman.apiserver.registry.builtin.labels import (
+    annotations,
+    compiled,
+    is_empty,
+    label_selector,
+    labels,
+    shown_selector,
+)
 from steersman.apiserver.registry.builtin.persistent_volume_claim import claim, fill_claim
 from steersman.apiserver.registry.builtin.pod_defaults import fill_template
 from steersman.apiserver.registry.builtin.pod_disruption_budget import amount, at_most_all, count_or_share
 from steersman.apiserver.registry.builtin.pod_validation import pod_annotations, pod_template
-from steersman.apiserver.registry.builtin.pod_warnings import pod_warnings
-from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree
 from steersman.apiserver.registry.builtin.wording import (
     each,
@@ -24,10 +28,22 @@ from steersman.apiserver.registry.builtin.wording import (
     unchanged,
     unsupported,
 )
+from steersman.apiserver.registry.builtin.workload import (
+    MISMATCH,
+    WorkloadStrategy,
+    always_running,
+    collisions,
+    counts,
+    no_more,
+    selector_problems,
+    template_problems,
+)
+from steersman.objects import GroupVersionKind
 from steersman.schemas import FieldProblem
 
-_MISMATCH = "`selector` does not match template `labels`"
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+#: Annotations that kube-apiserver keeps as a field, and shows only with the whole object.
+HIDDEN_ANNOTATIONS = {GroupVersionKind("apps", "v1", "DaemonSet"): frozenset({_TEMPLATE_GENERATION})}
 _FIXED = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
@@ -41,80 +57,12 @@ _MAY_CHANGE = (
     "revisionHistoryLimit",
     "persistentVolumeClaimRetentionPolicy",
 )
-_MORE_THAN_REPLICAS = "cannot be greater than status.replicas"
-
-
-class WorkloadStrategy(BuiltinStrategy):
-    """What all kinds that make Pods of a template share."""
-
-    counts_generations = True
-
-    def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """What is odd about the template, if it is new."""
-        if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
-            return []
-        return pod_warnings("spec.template.spec", subtree(obj, "spec", "template", "spec"))
-
-
-def selector_problems(path: str, selector: Tree | None, noun: str) -> list[FieldProblem]:
-    """A selector must be there, and select something in particular."""
-    if selector is None:
-        return [required(path)]
-    problems = label_selector(path, selector)
-    if is_empty(selector):
-        problems.append(invalid(path, selector, f"empty selector is invalid for {noun}"))
-    return problems
-
-
-def _template(path: str, template: Tree, selector: Tree | None, *, kind: str, unusable: str) -> list[FieldProblem]:
-    """A template whose Pods the selector must select, and that always run."""
-    matcher = compiled(selector)
-    if matcher is None:
-        return [invalid("spec.selector", selector, unusable)]
-    own = inner(template, "metadata").get("labels")
-    problems: list[FieldProblem] = []
-    if (selector is None or not is_empty(selector)) and not matcher.matches(own or {}):
-        problems.append(invalid(f"{path}.metadata.labels", own, _MISMATCH))
-    return problems + pod_template(path, template) + _always(path, template, kind)
-
-
-def _always(path: str, template: Tree, kind: str) -> list[FieldProblem]:
-    spec = inner(template, "spec")
-    problems: list[FieldProblem] = []
-    policy = spec.get("restartPolicy", "")
-    if policy != "Always":
-        problems.append(unsupported(f"{path}.spec.restartPolicy", policy, ("Always",)))
-    if spec.get("activeDeadlineSeconds") is not None:
-        detail = f"activeDeadlineSeconds in {kind} is not Supported"
-        problems.append(forbidden(f"{path}.spec.activeDeadlineSeconds", detail))
-    return problems
-
-
-def _counts(status: Mapping[str, Any], names: tuple[str, ...]) -> list[FieldProblem]:
-    return [found for name in names for found in not_negative(f"status.{name}", status.get(name))]
-
-
-def _no_more(status: Mapping[str, Any], names: tuple[str, ...], *, than_ready: str = "") -> list[FieldProblem]:
-    problems = [
-        invalid(f"status.{name}", status.get(name, 0), _MORE_THAN_REPLICAS)
-        for name in names
-        if status.get(name, 0) > status.get("replicas", 0)
-    ]
-    available = status.get("availableReplicas", 0)
-    if than_ready and available > status.get("readyReplicas", 0):
-        problems.append(invalid("status.availableReplicas", available, f"cannot be greater than {than_ready}"))
-    return problems
-
-
-def _collisions(status: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldProblem]:
-    new, old = status.get("collisionCount"), before.get("collisionCount")
-    if old is None or (new is not None and new >= old):
-        return []
-    return [invalid("status.collisionCount", new or 0, "cannot be decremented")]
 
 
 class DeploymentStrategy(WorkloadStrategy):
     """How Deployments behave."""
+
+    names_pods = True
 
     def fill(self, obj: Tree) -> None:
         """Fill in the numbers, the strategy and the template."""
@@ -143,7 +91,7 @@ class DeploymentStrategy(WorkloadStrategy):
         selector = spec.get("selector")
         problems = not_negative("spec.replicas", spec.get("replicas"))
         problems += selector_problems("spec.selector", selector, "deployment")
-        problems += _template(
+        problems += template_problems(
             "spec.template", spec["template"], selector, kind="ReplicaSet", unusable="invalid label selector"
         )
         problems += _deployment_strategy("spec.strategy", spec["strategy"])
@@ -157,16 +105,16 @@ class DeploymentStrategy(WorkloadStrategy):
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """The selector stays."""
         new, before = subtree(obj, "spec").get("selector"), subtree(old, "spec").get("selector")
-        return self.validate_create(obj) + unchanged("spec.selector", new, before)
+        return self.validate_create(obj) + unchanged("spec.selector", new, before, printed=shown_selector(new))
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Judge the counts."""
         status = subtree(obj, "status")
         names = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-        problems = _counts(status, (*names, "unavailableReplicas", "terminatingReplicas", "collisionCount"))
+        problems = counts(status, (*names, "unavailableReplicas", "terminatingReplicas", "collisionCount"))
         parts = ("updatedReplicas", "readyReplicas", "availableReplicas")
-        problems += _no_more(status, parts, than_ready="readyReplicas")
-        return problems + _collisions(status, subtree(old, "status"))
+        problems += no_more(status, parts, than_ready="readyReplicas")
+        return problems + collisions(status, subtree(old, "status"))
 
 
 def _deployment_strategy(path: str, strategy: Tree) -> list[FieldProblem]:
@@ -187,6 +135,8 @@ def _deployment_strategy(path: str, strategy: Tree) -> list[FieldProblem]:
 class ReplicaSetStrategy(WorkloadStrategy):
     """How ReplicaSets behave."""
 
+    names_pods = True
+
     def fill(self, obj: Tree) -> None:
         """Fill in the number and the template."""
         obj["spec"].setdefault("replicas", 1)
@@ -199,28 +149,29 @@ class ReplicaSetStrategy(WorkloadStrategy):
         problems = not_negative("spec.replicas", spec.get("replicas"))
         problems += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
         problems += selector_problems("spec.selector", selector, "deployment")
-        return problems + _template(
+        return problems + template_problems(
             "spec.template", spec["template"], selector, kind="ReplicaSet", unusable="invalid label selector"
         )
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """The selector stays."""
         new, before = subtree(obj, "spec").get("selector"), subtree(old, "spec").get("selector")
-        return self.validate_create(obj) + unchanged("spec.selector", new, before)
+        return self.validate_create(obj) + unchanged("spec.selector", new, before, printed=shown_selector(new))
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Judge the counts."""
         del old
         status = subtree(obj, "status")
         parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-        problems = _counts(status, ("replicas", *parts, "observedGeneration", "terminatingReplicas"))
-        return problems + _no_more(status, parts, than_ready="readyReplicas")
+        problems = counts(status, ("replicas", *parts, "observedGeneration", "terminatingReplicas"))
+        return problems + no_more(status, parts, than_ready="readyReplicas")
 
 
 class ReplicationControllerStrategy(WorkloadStrategy):
     """How ReplicationControllers behave."""
 
     default_propagation = "orphan"
+    names_pods = True
 
     def fill(self, obj: Tree) -> None:
         """The template's labels select, and label the controller."""
@@ -247,11 +198,11 @@ class ReplicationControllerStrategy(WorkloadStrategy):
             return [*problems, required("spec.template")]
         own = subtree(template, "metadata", "labels")
         if any(own.get(key) != value for key, value in selector.items()):
-            problems.append(invalid("spec.template.metadata.labels", own or None, _MISMATCH))
+            problems.append(invalid("spec.template.metadata.labels", own or None, MISMATCH))
         return (
             problems
             + pod_template("spec.template", template)
-            + _always("spec.template", template, "ReplicationController")
+            + always_running("spec.template", template, "ReplicationController")
         )
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
@@ -259,8 +210,8 @@ class ReplicationControllerStrategy(WorkloadStrategy):
         del old
         status = subtree(obj, "status")
         parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-        problems = _counts(status, ("replicas", *parts, "observedGeneration"))
-        return problems + _no_more(status, parts, than_ready="readyReplicas")
+        problems = counts(status, ("replicas", *parts, "observedGeneration"))
+        return problems + no_more(status, parts, than_ready="readyReplicas")
 
 
 class StatefulSetStrategy(WorkloadStrategy):
@@ -342,15 +293,15 @@ class StatefulSetStrategy(WorkloadStrategy):
         selector = spec.get("selector")
         problems += selector_problems("spec.selector", selector, "statefulset")
         problems += _stateful_template(spec, selector)
-        return problems + _always("spec.template", spec["template"], "StatefulSet")
+        return problems + always_running("spec.template", spec["template"], "StatefulSet")
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Judge the counts."""
         status = subtree(obj, "status")
         parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-        problems = _counts(status, ("replicas", *parts, "observedGeneration", "collisionCount"))
-        problems += _no_more(status, parts, than_ready="status.readyReplicas")
-        return problems + _collisions(status, subtree(old, "status"))
+        problems = counts(status, ("replicas", *parts, "observedGeneration", "collisionCount"))
+        problems += no_more(status, parts, than_ready="status.readyReplicas")
+        return problems + collisions(status, subtree(old, "status"))
 
 
 def _stateful_strategy(path: str, strategy: Tree) -> list[FieldProblem]:
@@ -369,7 +320,7 @@ def _stateful_strategy(path: str, strategy: Tree) -> list[FieldProblem]:
 def _stateful_template(spec: Tree, selector: Tree | None) -> list[FieldProblem]:
     matcher = compiled(selector)
     if matcher is None:
-        return [invalid("spec.selector", selector, "")]
+        return [invalid("spec.selector", shown_selector(selector), "")]
     template = spec["template"]
     meta, pod = inner(template, "metadata"), dict(inner(template, "spec"))
     for name in ("subdomain", "hostname"):
@@ -382,7 +333,7 @@ def _stateful_template(spec: Tree, selector: Tree | None) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     own = meta.get("labels")
     if (selector is None or not is_empty(selector)) and not matcher.matches(own or {}):
-        problems.append(invalid("spec.template.metadata.labels", own, _MISMATCH))
+        problems.append(invalid("spec.template.metadata.labels", own, MISMATCH))
     problems += pod_template("spec.template", {"metadata": meta, "spec": pod})
     problems += labels("spec.template.labels", own)
     problems += annotations("spec.template.annotations", meta.get("annotations"))
@@ -415,6 +366,11 @@ class DaemonSetStrategy(WorkloadStrategy):
         changed = subtree(obj, "spec", "template") != subtree(old, "spec", "template")
         _note(obj, _noted(old) + (1 if changed else 0))
 
+    def prepare_status(self, obj: Tree, old: Tree) -> None:
+        """The count of templates stays too."""
+        super().prepare_status(obj, old)
+        _note(obj, _noted(old))
+
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Judge the spec."""
         spec = subtree(obj, "spec")
@@ -423,10 +379,12 @@ class DaemonSetStrategy(WorkloadStrategy):
         matcher = compiled(selector)
         own = inner(template, "metadata").get("labels")
         if matcher is not None and not matcher.matches(own or {}):
-            problems.append(invalid("spec.template.metadata.labels", own, _MISMATCH))
+            problems.append(invalid("spec.template.metadata.labels", own, MISMATCH))
         if selector is not None and is_empty(selector):
-            problems.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
-        problems += pod_template("spec.template", template) + _always("spec.template", template, "DaemonSet")
+            problems.append(
+                invalid("spec.selector", shown_selector(selector), "empty selector is invalid for daemonset")
+            )
+        problems += pod_template("spec.template", template) + always_running("spec.template", template, "DaemonSet")
         problems += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
         problems += not_negative("spec.templateGeneration", _noted(obj))
         problems += _daemon_strategy("spec.updateStrategy", spec["updateStrategy"])
@@ -435,7 +393,7 @@ class DaemonSetStrategy(WorkloadStrategy):
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """The selector stays."""
         new, before = subtree(obj, "spec").get("selector"), subtree(old, "spec").get("selector")
-        return unchanged("spec.selector", new, before) + self.validate_create(obj)
+        return unchanged("spec.selector", new, before, printed=shown_selector(new)) + self.validate_create(obj)
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Judge the counts."""
@@ -448,7 +406,7 @@ class DaemonSetStrategy(WorkloadStrategy):
             "numberUnavailable",
             "collisionCount",
         )
-        return _counts(status, (*names, *more)) + _collisions(status, subtree(old, "status"))
+        return counts(status, (*names, *more)) + collisions(status, subtree(old, "status"))
 
 
 def _noted(obj: Tree) -> int:

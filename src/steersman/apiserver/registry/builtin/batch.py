@@ -15,7 +15,7 @@ from steersman.apiserver.registry.builtin.job_status import job_status
 from steersman.apiserver.registry.builtin.labels import compiled, label_selector
 from steersman.apiserver.registry.builtin.pod_defaults import fill_template
 from steersman.apiserver.registry.builtin.pod_validation import pod_template
-from steersman.apiserver.registry.builtin.pod_warnings import pod_warnings
+from steersman.apiserver.registry.builtin.pod_warnings import name_warnings, pod_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree, take
 from steersman.apiserver.registry.builtin.wording import (
@@ -84,12 +84,22 @@ class JobStrategy(BuiltinStrategy):
         made = dict.fromkeys(_NAMES, name) | dict.fromkeys(_UIDS, uid)
         given = inner(meta, "labels")
         meta["labels"] = made | given
-        # A Job that has none of its own, or its template's, has these too.
-        if metadata(obj).get("labels") in (None, given):
+        # A Job that has its template's labels has these too.
+        if given and metadata(obj).get("labels") == given:
             metadata(obj)["labels"] = dict(meta["labels"])
         selector: Tree = dict(inner(spec, "selector"))
         selector["matchLabels"] = {_UIDS[1]: uid} | inner(selector, "matchLabels")
         spec["selector"] = selector
+
+    def complete(self, obj: Tree) -> None:
+        """A Job without labels has those of its template, also such as were made."""
+        if not metadata(obj).get("labels"):
+            metadata(obj)["labels"] = dict(inner(subtree(obj, "spec", "template", "metadata"), "labels"))
+
+    def is_unfinished(self, obj: Tree) -> bool:
+        """Labels are filled in when it is read if all of them were made."""
+        own = metadata(obj).get("labels", {})
+        return own.keys() == {*_NAMES, *_UIDS} and own == subtree(obj, "spec", "template", "metadata", "labels")
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Judge the spec of a new one."""
@@ -126,7 +136,8 @@ class JobStrategy(BuiltinStrategy):
         """What is odd about the template, if it is new."""
         if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
             return []
-        return pod_warnings("spec.template.spec", subtree(obj, "spec", "template", "spec"))
+        named = name_warnings(obj) if old is None else []
+        return named + pod_warnings("spec.template.spec", subtree(obj, "spec", "template", "spec"))
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Judge a report about a Job."""
@@ -336,7 +347,8 @@ class CronJobStrategy(BuiltinStrategy):
         if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
             return []
         path = "spec.jobTemplate.spec.template.spec"
-        return pod_warnings(path, subtree(obj, *path.split(".")))
+        named = name_warnings(obj) if old is None else []
+        return named + pod_warnings(path, subtree(obj, *path.split(".")))
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Judge the spec."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from steersman.apiserver.registry.builtin.formats import dns_subdomain, qualified_name
@@ -10,6 +11,8 @@ from steersman.apiserver.registry.builtin.shapes import canonical
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, metadata, subtree
 from steersman.apiserver.registry.builtin.wording import each, invalid, required, unchanged
+from steersman.apiserver.registry.definition import Conversion
+from steersman.objects import GroupVersionKind
 from steersman.schemas import FieldProblem
 
 #: Fields by their names in events.k8s.io/v1 and in v1.
@@ -44,11 +47,29 @@ def to_events(event: Tree) -> Tree:
     return canonical(renamed | {"apiVersion": "events.k8s.io/v1", "kind": "Event"}, "events.v1.Event")
 
 
+def _in_place(convert: Callable[[Tree], Tree]) -> Callable[[Tree], None]:
+    def converted(event: Tree) -> None:
+        made = dict(convert(event))
+        event.clear()
+        event.update(made)
+
+    return converted
+
+
+#: Between events.k8s.io/v1 and what is stored.
+CONVERSION = Conversion(to_stored=_in_place(to_core), from_stored=_in_place(to_events))
+
+
 class EventStrategy(BuiltinStrategy):
     """How Events behave; problems name the fields of ``v1`` in both forms, as the server does."""
 
     create_on_update = True
     default_propagation = "unsupported"
+
+    def __init__(self, kind: GroupVersionKind, *, has_status: bool = False) -> None:
+        super().__init__(kind, has_status=has_status)
+        # Only the newer group is strict about names.
+        self.names = "subdomain" if kind.group else "any"
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Judge an event as the group through which it came does."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from steersman.apiserver.registry.builtin.formats import label_value, qualified_name
 from steersman.apiserver.registry.builtin.trees import items
-from steersman.apiserver.registry.builtin.wording import each, forbidden, invalid, required
+from steersman.apiserver.registry.builtin.wording import Raw, each, forbidden, invalid, required, shown
 from steersman.objects import Selector, SelectorError
 from steersman.schemas import FieldProblem
 
@@ -65,6 +65,15 @@ def _requirement(path: str, expression: Mapping[str, Any]) -> list[FieldProblem]
     for index, value in enumerate(values):
         problems += each(f"{path}.values[{index}]", value, label_value(value))
     return problems
+
+
+def shown_selector(selector: Mapping[str, Any] | None) -> Any:
+    """A selector as messages show it: its labels come first, in order."""
+    if selector is None:
+        return None
+    names = ("matchLabels", "matchExpressions")
+    parts = [f'"{name}":{shown(selector[name])}' for name in names if selector.get(name)]
+    return Raw(f"{{{','.join(parts)}}}")
 
 
 def is_empty(selector: Mapping[str, Any]) -> bool:

@@ -26,13 +26,19 @@ class NamespaceStrategy(BuiltinStrategy):
 
     def prepare_create(self, obj: Tree) -> None:
         """Make it active, and keep it until its content is gone."""
-        # A generated name is not known before.
-        self._label(obj)
         obj["status"] = {"phase": "Active"}
         finalizers = list(items(obj["spec"], "finalizers"))
         if FINALIZER not in finalizers:
             finalizers.append(FINALIZER)
         obj["spec"]["finalizers"] = finalizers
+
+    def complete(self, obj: Tree) -> None:
+        """Label what has got its name meanwhile."""
+        self._label(obj)
+
+    def is_unfinished(self, obj: Tree) -> bool:
+        """A generated name was not known when the label was filled in."""
+        return "generateName" in metadata(obj)
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
         """Leave finalizers and status to their own subresources."""

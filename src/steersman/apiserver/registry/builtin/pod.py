@@ -15,11 +15,11 @@ from steersman.apiserver.registry.builtin.formats import (
     qualified_name,
 )
 from steersman.apiserver.registry.builtin.internal_form import difference, printed
-from steersman.apiserver.registry.builtin.pod_defaults import admit_tolerations, fill_pod, fill_spec
+from steersman.apiserver.registry.builtin.pod_defaults import admit_tolerations, fill_pod, fill_spec, old_profiles
 from steersman.apiserver.registry.builtin.pod_resources import quality_of_service
 from steersman.apiserver.registry.builtin.pod_scheduling import spread_by_labels, tolerations
 from steersman.apiserver.registry.builtin.pod_validation import pod_annotations, pod_spec
-from steersman.apiserver.registry.builtin.pod_warnings import pod_warnings
+from steersman.apiserver.registry.builtin.pod_warnings import name_warnings, pod_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree, take
 from steersman.apiserver.registry.builtin.wording import each, forbidden, invalid, required, unchanged
@@ -48,6 +48,8 @@ class PodStrategy(BuiltinStrategy):
     def prepare_create(self, obj: Tree) -> None:
         """Start it pending, with what admission gives to every Pod."""
         spec: Tree = obj["spec"]
+        for _, profile, container in old_profiles(obj):
+            container.setdefault("securityContext", {}).setdefault("appArmorProfile", profile)
         admit_tolerations(spec)
         spec.setdefault("priority", 0)
         spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
@@ -126,9 +128,16 @@ class PodStrategy(BuiltinStrategy):
         return problems + _rest(new, before)
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """What is odd about the spec."""
-        del old
-        return pod_warnings("spec", obj["spec"])
+        """What is odd about the name of a new one, and about the spec."""
+        named = name_warnings(obj, "this is used in the Pod's hostname") if old is None else []
+        return named + pod_warnings("spec", obj["spec"])
+
+    def prepare_warnings(self, obj: Tree) -> list[str]:
+        """Profiles that are told in the old way."""
+        return [
+            f'metadata.annotations[{key}]: deprecated since v1.30; use the "appArmorProfile" field instead'
+            for key, _, _ in old_profiles(obj)
+        ]
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Judge a report about a Pod."""

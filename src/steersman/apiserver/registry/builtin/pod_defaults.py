@@ -9,7 +9,7 @@ from typing import Any
 from steersman.apiserver.registry.builtin.persistent_volume_claim import fill_claim
 from steersman.apiserver.registry.builtin.pod_resources import aggregate, supported_for_pods
 from steersman.apiserver.registry.builtin.resource_names import is_huge_page, may_be_overcommitted
-from steersman.apiserver.registry.builtin.trees import Tree, inner, items
+from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata
 
 _PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _HOST = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
@@ -193,3 +193,28 @@ def admit_tolerations(spec: Tree) -> None:
     ]
     if added:
         spec["tolerations"] = given + added
+
+
+_PROFILES = "container.apparmor.security.beta.kubernetes.io/"
+
+
+def old_profiles(pod: Tree) -> list[tuple[str, Tree, Tree]]:
+    """The AppArmor profiles that annotations tell: the annotation, the profile as a field, and its container."""
+    told = inner(metadata(pod), "annotations")
+    found: list[tuple[str, Tree, Tree]] = []
+    if not told:
+        return found
+    for field in ("initContainers", "containers"):
+        for container in items(pod["spec"], field):
+            key = f"{_PROFILES}{container.get('name', '')}"
+            profile = _profile(told.get(key, ""))
+            if profile is not None:
+                found.append((key, profile, container))
+    return found
+
+
+def _profile(told: str) -> Tree | None:
+    if told in {"unconfined", "runtime/default"}:
+        return {"type": "Unconfined" if told == "unconfined" else "RuntimeDefault"}
+    kind, _, name = told.partition("/")
+    return {"type": "Localhost", "localhostProfile": name} if kind == "localhost" and name else None

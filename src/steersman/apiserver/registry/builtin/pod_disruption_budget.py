@@ -18,6 +18,7 @@ _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 class PodDisruptionBudgetStrategy(BuiltinStrategy):
     """How PodDisruptionBudgets behave."""
 
+    names = "any"
     unconditional_update = False
     counts_generations = True
 

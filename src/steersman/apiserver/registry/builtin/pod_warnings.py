@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from steersman.apiserver.registry.builtin.formats import dns_label
 from steersman.apiserver.registry.builtin.pod_validation import containers_with_paths
-from steersman.apiserver.registry.builtin.trees import Tree, inner, items
+from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata
 from steersman.objects import Quantity
 from steersman.schemas.field_problems import quoted
 
@@ -22,22 +23,43 @@ _GONE = {
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
 _SHOWN_AS = {"storageos": "storageOS"}
+#: Labels of nodes that have others in their place, since when and which.
+_OLD_LABELS = {
+    "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
+    "beta.kubernetes.io/os": ("v1.14", "kubernetes.io/os"),
+    "failure-domain.beta.kubernetes.io/region": ("v1.17", "topology.kubernetes.io/region"),
+    "failure-domain.beta.kubernetes.io/zone": ("v1.17", "topology.kubernetes.io/zone"),
+    "beta.kubernetes.io/instance-type": ("v1.17", "node.kubernetes.io/instance-type"),
+}
 _NO_SELECTOR = "a null labelSelector results in matching no pod"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
+def name_warnings(obj: Tree, used: str = "this is used in Pod names and hostnames") -> list[str]:
+    """What is odd about a name that becomes one of Pods or hosts."""
+    wrong = dns_label(metadata(obj).get("name", ""))
+    said = f"{used}, which can result in surprising behavior; a DNS label is recommended"
+    return [f"metadata.name: {said}: [{' '.join(wrong)}]"] if wrong else []
+
+
 def pod_warnings(path: str, spec: Tree) -> list[str]:
     """What is odd about a spec at a path."""
-    found = [
-        f"{path}.topologySpreadConstraints[{index}].labelSelector: {_NO_SELECTOR}"
-        for index, one in enumerate(items(spec, "topologySpreadConstraints"))
-        if one.get("labelSelector") is None
-    ]
+    found = _old_labels(path, spec)
+    for index, one in enumerate(items(spec, "topologySpreadConstraints")):
+        where = f"{path}.topologySpreadConstraints[{index}]"
+        key = one.get("topologyKey", "")
+        if key in _OLD_LABELS:
+            found.append(f"{where}.topologyKey: {key} is {_old_label(key)}")
+        if one.get("labelSelector") is None:
+            found.append(f"{where}.labelSelector: {_NO_SELECTOR}")
     for index, volume in enumerate(items(spec, "volumes")):
         found += [
             f"{path}.volumes[{index}].{_SHOWN_AS.get(name, name)}: {_GONE[name]}" for name in _GONE if name in volume
         ]
+        projected = volume.get("projected")
+        if projected is not None and not any(items(projected, "sources")):
+            found.append(f"volume {quoted(volume.get('name', ''))} (Projected) has no sources provided")
     aliases = [one.get("ip", "") for one in items(spec, "hostAliases")]
     found += [f"{path}.hostAliases[{i}].ip: duplicate ip {quoted(ip)}" for i, ip in _repeated(aliases)]
     secrets = [one.get("name", "") for one in items(spec, "imagePullSecrets")]
@@ -51,6 +73,35 @@ def pod_warnings(path: str, spec: Tree) -> list[str]:
         where = f"{path}.terminationGracePeriodSeconds"
         found.append(f"{where}: must be >= 0; negative values are invalid and will be treated as 1")
     return found + _affinity(f"{path}.affinity", inner(spec, "affinity"))
+
+
+def _old_label(key: str) -> str:
+    since, instead = _OLD_LABELS[key]
+    return f"deprecated since {since}; use {quoted(instead)} instead"
+
+
+def _old_labels(path: str, spec: Tree) -> list[str]:
+    """Labels of nodes that are on their way out, where a Pod asks for them."""
+    found = [
+        f"{path}.nodeSelector[{key}]: {_old_label(key)}"
+        for key in sorted(inner(spec, "nodeSelector"))
+        if key in _OLD_LABELS
+    ]
+    where, affinity = f"{path}.affinity.nodeAffinity", inner(inner(spec, "affinity"), "nodeAffinity")
+    terms = [
+        (f"{where}.{_REQUIRED}.nodeSelectorTerms[{index}]", term)
+        for index, term in enumerate(items(inner(affinity, _REQUIRED), "nodeSelectorTerms"))
+    ]
+    terms += [
+        (f"{where}.{_PREFERRED}[{index}].preference", inner(term, "preference"))
+        for index, term in enumerate(items(affinity, _PREFERRED))
+    ]
+    for at, term in terms:
+        for index, expression in enumerate(items(term, "matchExpressions")):
+            key = expression.get("key", "")
+            if key in _OLD_LABELS:
+                found.append(f"{at}.matchExpressions[{index}].key: {key} is {_old_label(key)}")
+    return found
 
 
 def _repeated(values: Iterable[str]) -> list[tuple[int, str]]:

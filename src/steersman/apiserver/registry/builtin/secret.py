@@ -38,6 +38,14 @@ class SecretStrategy(BuiltinStrategy):
             problems.append(too_long("data", MAX_SIZE))
         return problems + _typed(obj, data)
 
+    def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
+        """A pair of key and certificate that is none."""
+        del old
+        data = inner(obj, "data")
+        if obj.get("type") != "kubernetes.io/tls" or b"-----BEGIN" in b64decode(data.get("tls.crt", "")):
+            return []
+        return ["tls: failed to find any PEM data in certificate input"]
+
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """The type stays, and so does what is immutable."""
         return (

@@ -81,7 +81,6 @@ SELECTABLE: Mapping[GroupVersionKind, _Fields] = {
     GroupVersionKind("", "v1", "ReplicationController"): {"status.replicas": _replicas},
     GroupVersionKind("", "v1", "Secret"): _at("type"),
     GroupVersionKind("", "v1", "Service"): _at("spec.clusterIP", "spec.type"),
-    GroupVersionKind("apps", "v1", "ReplicaSet"): {"status.replicas": _replicas},
     GroupVersionKind("batch", "v1", "Job"): {"status.successful": _successful},
     GroupVersionKind("certificates.k8s.io", "v1", "CertificateSigningRequest"): _at("spec.signerName"),
 }

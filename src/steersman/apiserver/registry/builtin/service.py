@@ -127,6 +127,8 @@ class ServiceStrategy(BuiltinStrategy):
         """What is on its way out."""
         del old
         found: list[str] = []
+        if obj["spec"].get("externalName") and obj["spec"].get("type") != "ExternalName":
+            found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
         if obj["spec"].get("externalIPs"):
             found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
         if obj["spec"].get("trafficDistribution") == "PreferClose":

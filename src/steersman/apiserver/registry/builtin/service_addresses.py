@@ -112,15 +112,6 @@ def _not_here(policy: str, families: list[str]) -> list[FieldProblem]:
 
 def out_of_range(spec: Tree, before: Tree) -> list[FieldProblem]:
     """What is asked for and is not there to be given."""
-    addresses = items(spec, "clusterIPs")
-    if addresses and needs_address(spec) and addresses[0] != NONE and addresses != before.get("clusterIPs"):
-        address = ipv4(addresses[0])
-        if address is not None and not _usable(address):
-            detail = (
-                f"failed to allocate IP {addresses[0]}: the provided IP ({address}) is not in the valid range. "
-                f"The range of valid IPs is {RANGE}"
-            )
-            return [invalid("spec.clusterIPs", addresses, detail)]
     return _taken_twice(spec, before) if needs_node_ports(spec) else []
 
 
@@ -135,6 +126,13 @@ def _taken_twice(spec: Tree, before: Tree) -> list[FieldProblem]:
                 return [invalid(f"spec.ports[{index}].nodePort", number, "provided port is already allocated")]
             given.setdefault(own, number)
     return []
+
+
+def _not_in_range(address: IPv4Address, *, dry_run: bool) -> str:
+    """What is said of an address that cannot be given: a dry run does not look for another range that has it."""
+    if address not in RANGE and not dry_run:
+        return "the provided network does not match the current range"
+    return f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {RANGE}"
 
 
 def _usable(address: IPv4Address) -> bool:
@@ -165,6 +163,10 @@ async def _address(obj: Tree, before: set[str], surroundings: Surroundings, hold
         spec["clusterIPs"] = [spec["clusterIP"]]
         return
     key = f"{_ADDRESSES}{addresses[0]}"
+    address = ipv4(addresses[0])
+    if key not in before and address is not None and not _usable(address):
+        detail = f"failed to allocate IP {addresses[0]}: {_not_in_range(address, dry_run=dry_run)}"
+        raise _refused(obj, invalid("spec.clusterIPs", addresses, detail))
     if key not in before and not await _claim(surroundings, key, holder, dry_run=dry_run):
         detail = f"failed to allocate IP {addresses[0]}: provided IP is already allocated"
         raise _refused(obj, invalid("spec.clusterIPs", addresses, detail))
@@ -244,6 +246,9 @@ async def _any(surroundings: Surroundings, prefix: str, choices: list[Any], hold
 
 
 async def _any_address(surroundings: Surroundings, holder: str, *, dry_run: bool) -> str:
+    if dry_run:
+        # Nobody keeps it, so all get the same.
+        return str(RANGE.network_address)
     hosts = [str(host) for host in RANGE.hosts()]
     for choices in (hosts[_ASKED_FOR:], hosts[1:_ASKED_FOR]):
         found = await _any(surroundings, _ADDRESSES, choices, holder, dry_run=dry_run)
@@ -253,6 +258,8 @@ async def _any_address(surroundings: Surroundings, holder: str, *, dry_run: bool
 
 
 async def _any_port(surroundings: Surroundings, holder: str, *, dry_run: bool) -> int:
+    if dry_run:
+        return NODE_PORTS.start
     found = await _any(surroundings, _PORTS, list(NODE_PORTS), holder, dry_run=dry_run)
     if found is None:
         raise internal("failed to allocate a nodePort: range is full")

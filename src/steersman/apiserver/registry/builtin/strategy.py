@@ -27,6 +27,7 @@ class BuiltinStrategy(Strategy):
 
     #: What may be changed by an update of the status beside the status: nothing, or labels and annotations too.
     status_keeps: tuple[str, ...] = ("spec",)
+    #: "subdomain", "label", "path" for what fits into a path, or "any": the same, and prefixes may be dots.
     names = "subdomain"
 
     def __init__(self, kind: GroupVersionKind, *, has_status: bool = False) -> None:
@@ -69,5 +70,8 @@ class BuiltinStrategy(Strategy):
         """What is wrong with a name, in words."""
         if self.names == "path":
             return path_segment(name)
+        if self.names == "any":
+            # What is generated behind a prefix makes it another word than "." or "..".
+            return path_segment(f"{name}a" if prefix else name)
         judged = masked(name) if prefix else name
         return dns_label(judged) if self.names == "label" else dns_subdomain(judged)

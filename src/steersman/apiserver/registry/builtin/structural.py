@@ -8,9 +8,10 @@ from steersman.aio import now
 from steersman.apiserver.registry.builtin.pod_defaults import fill_template, fill_volume
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata
-from steersman.objects import format_time
+from steersman.objects import GroupVersionKind, format_time
 
 _VOLUME_FINALIZER = "kubernetes.io/pv-protection"
+_NODE = GroupVersionKind("", "v1", "Node")
 _NOT_READY = "node.kubernetes.io/not-ready"
 
 
@@ -136,6 +137,11 @@ _FILLS: Mapping[str, Callable[[Tree], None]] = {
 class StructuralStrategy(BuiltinStrategy):
     """How kinds behave that are not judged."""
 
+    def __init__(self, kind: GroupVersionKind, *, has_status: bool = False) -> None:
+        super().__init__(kind, has_status=has_status)
+        # A kubelet tells what its Node is like when it makes it.
+        self.keeps_new_status = kind == _NODE
+
     def fill(self, obj: Tree) -> None:
         """Fill in the usual defaults."""
         fill = _FILLS.get(self.kind.kind)
@@ -144,7 +150,8 @@ class StructuralStrategy(BuiltinStrategy):
 
     def prepare_create(self, obj: Tree) -> None:
         """Clear the status."""
-        super().prepare_create(obj)
+        if not self.keeps_new_status:
+            super().prepare_create(obj)
         if self.kind.kind == "PersistentVolume":
             obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": format_time(now())}
             finalizers = items(metadata(obj), "finalizers")

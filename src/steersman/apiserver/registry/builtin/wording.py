@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import Reason, number, quoted
+from steersman.schemas.field_problems import number, quoted
 
 IMMUTABLE = "field is immutable"
 NEGATIVE = "must be greater than or equal to 0"
@@ -78,7 +78,7 @@ def duplicate(path: str, value: Any) -> FieldProblem:
 def missing(path: str, value: str, detail: str = "") -> FieldProblem:
     """A name of something that is not there."""
     said = f"Not found: {shown(value)}"
-    return FieldProblem(path, f"{said}: {detail}" if detail else said, cast("Reason", "FieldValueNotFound"))
+    return FieldProblem(path, f"{said}: {detail}" if detail else said, "FieldValueNotFound")
 
 
 def unsupported(path: str, value: Any, supported: Iterable[str]) -> FieldProblem:

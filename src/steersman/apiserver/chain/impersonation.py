@@ -1,0 +1,152 @@
+"""Impersonation: a request in somebody else's name.
+
+Guarantees
+- Every part of the other identity (user, groups, extra values, uid) must be allowed to the sender, one by one, before
+  anything is done in that name; from then on only the other identity counts.
+- Parts without a user are refused, in kube-apiserver's words.
+"""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import unquote
+
+import msgspec
+
+from steersman.apiserver.chain.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
+from steersman.apiserver.chain.authorization import NO_SNIFFING, Access, Authorizer, access_of, refused
+from steersman.apiserver.errors import Refused, bad_request
+from steersman.apiserver.request import Next, ServerRequest, User
+from steersman.transport import ServerResponse
+
+_USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"
+_AUTHENTICATION = "authentication.k8s.io"
+_ACCOUNT, _NODE = "system:serviceaccount:", "system:node:"
+_REMEMBERED_MAX = 1024
+
+
+class Impersonation:
+    """A handler of the chain that lets a sender be somebody else, where an authorizer allows it."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+        #: Who was allowed to impersonate somebody: a later refusal says what of it is missing.
+        self._known: dict[str, None] = {}
+
+    async def __call__(self, request: ServerRequest, next_: Next) -> ServerResponse:
+        """Pass a request on, in the other name if it asks for one."""
+        wanted = _wanted(request)
+        if wanted is None:
+            return await next_(request)
+        sender = request.user
+        for access in _parts(sender, wanted):
+            decision = await self._authorizer(access)
+            if not decision.allowed:
+                raise self._refused(request, wanted, access, decision.reason)
+        if len(self._known) >= _REMEMBERED_MAX:
+            self._known.clear()
+        self._known[sender.name] = None
+        request.user = _completed(wanted)
+        return await next_(request)
+
+    def _refused(self, request: ServerRequest, wanted: User, access: Access, reason: str) -> Refused:
+        sender = request.user
+        if sender.name in self._known:
+            return refused(access, reason)
+        # kube-apiserver asks first for the newer, narrower permission on the request itself, and says that of it.
+        asked = access_of(sender, request.info)
+        mode = "user-info"
+        if wanted.name.startswith(_ACCOUNT):
+            mode = "serviceaccount"
+        elif wanted.name.startswith(_NODE):
+            mode = "arbitrary-node"
+        narrow = msgspec.structs.replace(asked, verb=f"impersonate-on:{mode}:{asked.verb}")
+        return refused(narrow, reason)
+
+
+def _wanted(request: ServerRequest) -> User | None:
+    """Whom the headers name; None if nobody."""
+    user = uid = ""
+    groups: list[str] = []
+    extra: dict[str, tuple[str, ...]] = {}
+    for name, value in request.wire.headers:
+        header = name.lower()
+        if not header.startswith("impersonate-"):
+            continue
+        if header == _USER:
+            user = user or value
+        elif header == _UID:
+            uid = uid or value
+        elif header == _GROUP:
+            groups.append(value)
+        elif header.startswith(_EXTRA):
+            key = unquote(header[len(_EXTRA) :])
+            extra[key] = (*extra.get(key, ()), value)
+    if not (user or uid or groups or extra):
+        return None
+    if not user:
+        words = f"requested {_go_words(uid, groups, extra)} without impersonating a user name"
+        raise Refused(bad_request(words).status, NO_SNIFFING)
+    return User(name=user, uid=uid, groups=tuple(groups), extra=extra)
+
+
+def _go_words(uid: str, groups: list[str], extra: dict[str, tuple[str, ...]]) -> str:
+    """A user as Go prints one."""
+    of_groups = f"[]string{{{_quoted(groups)}}}" if groups else "[]string(nil)"
+    of_extra = "map[string][]string(nil)"
+    if extra:
+        pairs = ", ".join(f"{json.dumps(key)}:[]string{{{_quoted(values)}}}" for key, values in sorted(extra.items()))
+        of_extra = f"map[string][]string{{{pairs}}}"
+    return f'&user.DefaultInfo{{Name:"", UID:{json.dumps(uid)}, Groups:{of_groups}, Extra:{of_extra}}}'
+
+
+def _quoted(values: list[str] | tuple[str, ...]) -> str:
+    return ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
+
+
+def _account(name: str) -> tuple[str, str] | None:
+    """Namespace and name of the service account that a user is; None if it is none."""
+    parts = name.removeprefix(_ACCOUNT).split(":")
+    if not name.startswith(_ACCOUNT) or len(parts) != 2 or not all(parts):
+        return None
+    return parts[0], parts[1]
+
+
+def _parts(sender: User, wanted: User) -> list[Access]:
+    """What the sender must be allowed to impersonate."""
+    account = _account(wanted.name)
+    if account is not None:
+        first = Access(
+            user=sender, verb="impersonate", resource="serviceaccounts", namespace=account[0], name=account[1]
+        )
+    else:
+        first = Access(user=sender, verb="impersonate", resource="users", name=wanted.name)
+    parts = [first]
+    parts += [Access(user=sender, verb="impersonate", resource="groups", name=group) for group in wanted.groups]
+    parts += [
+        Access(
+            user=sender,
+            verb="impersonate",
+            group=_AUTHENTICATION,
+            resource="userextras",
+            subresource=key,
+            name=value,
+        )
+        for key, values in wanted.extra.items()
+        for value in values
+    ]
+    if wanted.uid:
+        parts.append(Access(user=sender, verb="impersonate", group=_AUTHENTICATION, resource="uids", name=wanted.uid))
+    return parts
+
+
+def _completed(wanted: User) -> User:
+    """The identity with the groups that everybody of its sort has."""
+    groups = wanted.groups
+    account = _account(wanted.name)
+    if not groups and account is not None:
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
+    sort = UNAUTHENTICATED if wanted.name == ANONYMOUS.name else AUTHENTICATED
+    if AUTHENTICATED not in groups and UNAUTHENTICATED not in groups:
+        groups = (*groups, sort)
+    return User(name=wanted.name, uid=wanted.uid, groups=groups, extra=wanted.extra)

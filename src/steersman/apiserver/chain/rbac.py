@@ -1,0 +1,192 @@
+"""RBAC: what the stored Roles and bindings allow.
+
+Guarantees
+- A decision rests on what is stored at that moment: a binding that was written counts for the next request.
+- Rules only ever allow; a binding to a role that is not there allows nothing, and a refusal names it.
+- Members of ``system:masters`` may do everything, whatever is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from steersman.apiserver.chain.authorization import Access, Decision
+from steersman.apiserver.request import User
+from steersman.apiserver.storage import Record, Storage
+
+MASTERS = "system:masters"
+_GROUP = "rbac.authorization.k8s.io"
+_ACCOUNT = "system:serviceaccount:"
+#: How many roles, and how many bindings, are remembered as they were read.
+_CACHED_MAX = 10_000
+
+
+class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A rule of a role."""
+
+    verbs: tuple[str, ...] = ()
+    api_groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    resource_names: tuple[str, ...] = ()
+    non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """Whom a binding is for."""
+
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+
+
+class RoleRef(msgspec.Struct, frozen=True):
+    """The role that a binding gives."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Role(msgspec.Struct, frozen=True):
+    rules: tuple[Rule, ...] | None = ()
+
+
+class _Binding(msgspec.Struct, frozen=True, rename="camel"):
+    metadata: _Metadata
+    role_ref: RoleRef
+    subjects: tuple[Subject, ...] | None = ()
+
+
+_NO_BINDING = _Binding(_Metadata(), RoleRef())
+
+
+class Grant(NamedTuple):
+    """Rules that somebody has, and by what; or why they are missing."""
+
+    rules: tuple[Rule, ...]
+    by: str
+    problem: str = ""
+
+
+_T = TypeVar("_T")
+_decode_role = msgspec.json.Decoder(_Role).decode
+_decode_binding = msgspec.json.Decoder(_Binding).decode
+
+
+class Rbac:
+    """An authorizer that evaluates what is stored: ``Authorization(Rbac(storage))``."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        #: What was read of a key, with the revision at which it was.
+        self._roles: dict[str, tuple[int, _Role]] = {}
+        self._bindings: dict[str, tuple[int, _Binding]] = {}
+
+    async def __call__(self, access: Access) -> Decision:
+        """Whether a rule allows it."""
+        if MASTERS in access.user.groups:
+            return Decision(True)
+        problems: dict[str, None] = {}
+        async with aclosing(self.grants(access.user, access.namespace if access.is_resource else "")) as grants:
+            async for grant in grants:
+                if grant.problem:
+                    problems[grant.problem] = None
+                elif any(allows(rule, access) for rule in grant.rules):
+                    return Decision(True, f"RBAC: allowed by {grant.by}")
+        return Decision(False, f"RBAC: {listed(list(problems))}" if problems else "")
+
+    async def grants(self, user: User, namespace: str) -> AsyncGenerator[Grant]:
+        """What a user has: from bindings everywhere, then from those in a namespace."""
+        prefixes = [f"{_GROUP}/clusterrolebindings/"]
+        if namespace:
+            prefixes.append(f"{_GROUP}/rolebindings/{namespace}/")
+        for prefix in prefixes:
+            page = await self._storage.list(prefix)
+            for record in page.records:
+                binding = self._read(self._bindings, record, _decode_binding, _NO_BINDING)
+                own = binding.metadata.namespace
+                subject = next((each for each in binding.subjects or () if is_meant(each, user, own)), None)
+                if subject is not None:
+                    yield await self._grant(binding, subject)
+
+    async def _grant(self, binding: _Binding, subject: Subject) -> Grant:
+        ref, own = binding.role_ref, binding.metadata
+        key = (
+            f"{_GROUP}/clusterroles/{ref.name}"
+            if ref.kind == "ClusterRole"
+            else f"{_GROUP}/roles/{own.namespace}/{ref.name}"
+        )
+        record, _ = await self._storage.get(key)
+        if record is None:
+            return Grant((), "", f'{ref.kind.lower()}.{_GROUP} "{ref.name}" not found')
+        role = self._read(self._roles, record, _decode_role, _Role())
+        kind, name = (
+            ("RoleBinding", f"{own.name}/{own.namespace}") if own.namespace else ("ClusterRoleBinding", own.name)
+        )
+        whom = subject.name
+        if subject.kind == "ServiceAccount":
+            whom = f"{subject.name}/{subject.namespace or own.namespace}"
+        return Grant(role.rules or (), f'{kind} "{name}" of {ref.kind} "{ref.name}" to {subject.kind} "{whom}"')
+
+    @staticmethod
+    def _read(cache: dict[str, tuple[int, _T]], record: Record, decode: Callable[[bytes], _T], nothing: _T) -> _T:
+        known = cache.get(record.key)
+        if known is not None and known[0] == record.modified:
+            return known[1]
+        if len(cache) >= _CACHED_MAX:
+            cache.clear()
+        try:
+            value = decode(record.value)
+        except msgspec.DecodeError:
+            # Nothing that cannot be read allows anything.
+            value = nothing
+        cache[record.key] = (record.modified, value)
+        return value
+
+
+def listed(problems: Sequence[str]) -> str:
+    """Several problems as one, as Go lists them."""
+    return problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+
+
+def is_meant(subject: Subject, user: User, namespace: str) -> bool:
+    """Whether a subject of a binding in a namespace is a user."""
+    if subject.kind == "User":
+        return subject.name == user.name
+    if subject.kind == "Group":
+        return subject.name in user.groups
+    owner = subject.namespace or namespace
+    return bool(owner) and subject.kind == "ServiceAccount" and user.name == f"{_ACCOUNT}{owner}:{subject.name}"
+
+
+def allows(rule: Rule, access: Access) -> bool:
+    """Whether a rule covers what is wanted."""
+    if not ("*" in rule.verbs or access.verb in rule.verbs):
+        return False
+    if not access.is_resource:
+        return any(_covers(url, access.path) for url in rule.non_resource_urls)
+    return (
+        ("*" in rule.api_groups or access.group in rule.api_groups)
+        and _names_resource(rule, access)
+        and (not rule.resource_names or access.name in rule.resource_names)
+    )
+
+
+def _names_resource(rule: Rule, access: Access) -> bool:
+    if "*" in rule.resources:
+        return True
+    if not access.subresource:
+        return access.resource in rule.resources
+    return f"{access.resource}/{access.subresource}" in rule.resources or f"*/{access.subresource}" in rule.resources
+
+
+def _covers(url: str, path: str) -> bool:
+    return url in {"*", path} or (url.endswith("*") and path.startswith(url.rstrip("*")))

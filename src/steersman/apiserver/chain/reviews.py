@@ -1,0 +1,220 @@
+"""Reviews: kinds that are questions about users, answered at once and never stored.
+
+Guarantees
+- An access review says what a request would have been answered: both ask the same authorizer.
+- Words, codes and what is echoed are kube-apiserver's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias, cast
+
+import msgspec
+
+from steersman.aio import now
+from steersman.apiserver.answers import answer
+from steersman.apiserver.bodies import read_body, read_object
+from steersman.apiserver.chain.audit import user_tree
+from steersman.apiserver.chain.authentication import Authentication
+from steersman.apiserver.chain.authorization import Access, Authorizer
+from steersman.apiserver.chain.rbac import MASTERS, Rbac, Rule, listed
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.errors import Refused, bad_request, invalid
+from steersman.apiserver.registry import Definition, builtin_definitions
+from steersman.apiserver.registry.definition import Tree
+from steersman.apiserver.request import ServerRequest, User
+from steersman.apiserver.verbs.naming import take_namespace
+from steersman.apiserver.verbs.options import write_options
+from steersman.objects import GroupKind, GroupVersion, format_time
+from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import problem
+from steersman.transport import ServerResponse
+
+_AUTHORIZATION, _AUTHENTICATION = (
+    GroupVersion("authorization.k8s.io", "v1"),
+    GroupVersion("authentication.k8s.io", "v1"),
+)
+_AUDIENCE = "https://kubernetes.default.svc"
+
+#: Fills in the status of a review.
+_Answerer: TypeAlias = Callable[[Tree, ServerRequest], Awaitable[None]]
+
+
+class Reviews:
+    """Answers reviews: ``ApiServer(definitions=Reviews(authorizer, authentication).definitions())``."""
+
+    def __init__(self, authorizer: Authorizer, authentication: Authentication | None = None) -> None:
+        self._authorizer = authorizer
+        self._authentication = authentication or Authentication()
+
+    def definitions(self) -> list[Definition]:
+        """The kinds that are questions, with who answers them."""
+        answerers: dict[str, _Answerer] = {
+            "SelfSubjectAccessReview": self._self_access,
+            "SubjectAccessReview": self._access,
+            "LocalSubjectAccessReview": self._local_access,
+            "SelfSubjectRulesReview": self._rules,
+            "SelfSubjectReview": self._self,
+            "TokenReview": self._token,
+        }
+        return [
+            msgspec.structs.replace(definition, review=_reviewer(answerers[definition.gvk.kind]))
+            for definition in builtin_definitions([_AUTHORIZATION, _AUTHENTICATION])
+            if definition.gvk.kind in answerers
+        ]
+
+    async def _self_access(self, review: Tree, request: ServerRequest) -> None:
+        spec = _spec(review)
+        _judge(_attribute_problems(spec) or _metadata_problems(review))
+        await self._decide(review, spec, request.user)
+
+    async def _access(self, review: Tree, request: ServerRequest) -> None:
+        del request
+        spec = _spec(review)
+        _judge(_attribute_problems(spec) + _subject_problems(spec) + _metadata_problems(review))
+        await self._decide(review, spec, _user(spec))
+
+    async def _local_access(self, review: Tree, request: ServerRequest) -> None:
+        del request
+        spec = _spec(review)
+        problems = _attribute_problems(spec) + _subject_problems(spec)
+        namespace = review["metadata"].get("namespace", "")
+        attributes = spec.get("resourceAttributes")
+        if attributes is not None and attributes.get("namespace", "") != namespace:
+            where = "spec.resourceAttributes.namespace"
+            found = attributes.get("namespace", "")
+            problems.append(problem(where, "FieldValueInvalid", found, "must match metadata.namespace"))
+        if "nonResourceAttributes" in spec:
+            path = spec["nonResourceAttributes"]
+            problems = [
+                problem(
+                    "spec.nonResourceAttributes",
+                    "FieldValueInvalid",
+                    _go_path(path),
+                    "disallowed on this kind of request",
+                )
+            ]
+        _judge(problems)
+        await self._decide(review, spec, _user(spec))
+
+    async def _decide(self, review: Tree, spec: Tree, user: User) -> None:
+        decision = await self._authorizer(_access_of(spec, user))
+        status: Tree = {"allowed": decision.allowed}
+        if decision.reason:
+            status["reason"] = decision.reason
+        review["status"] = status
+
+    async def _rules(self, review: Tree, request: ServerRequest) -> None:
+        namespace: str = _spec(review).get("namespace", "")
+        if not namespace:
+            raise bad_request("no namespace on request")
+        resources: list[Any] = []
+        paths: list[Any] = []
+        problems: dict[str, None] = {}
+        user = request.user
+        if not isinstance(self._authorizer, Rbac) or MASTERS in user.groups:
+            every = ("*",)
+            resources.append(Rule(verbs=every, api_groups=every, resources=every))
+            paths.append(Rule(verbs=every, non_resource_urls=every))
+        if isinstance(self._authorizer, Rbac):
+            async for grant in self._authorizer.grants(user, namespace):
+                if grant.problem:
+                    problems[grant.problem] = None
+                resources += [rule for rule in grant.rules if rule.resources]
+                paths += [rule for rule in grant.rules if rule.non_resource_urls]
+        review["metadata"], review["spec"] = {}, {}
+        status: Tree = {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}
+        if problems:
+            status["evaluationError"] = listed(list(problems))
+        review["status"] = status
+
+    async def _self(self, review: Tree, request: ServerRequest) -> None:
+        review["metadata"] = {"creationTimestamp": format_time(now())}
+        review["status"] = {"userInfo": user_tree(request.user)}
+
+    async def _token(self, review: Tree, request: ServerRequest) -> None:
+        del request
+        spec = _spec(review)
+        token: str = spec.get("token", "")
+        if not token:
+            raise bad_request("token is required for TokenReview in authentication")
+        user = self._authentication.user_of_token(token)
+        audiences = spec.get("audiences") or [_AUDIENCE]
+        if user is None or _AUDIENCE not in audiences:
+            review["status"] = {"user": {}, "error": "invalid bearer token"}
+            return
+        review["status"] = {"authenticated": True, "user": user_tree(user), "audiences": [_AUDIENCE]}
+
+
+def _reviewer(answerer: _Answerer) -> Callable[[VerbContext, ServerRequest], Awaitable[ServerResponse]]:
+    async def review(context: VerbContext, request: ServerRequest) -> ServerResponse:
+        definition = context.definition
+        body = read_body(request, context.limits.body)
+        options = write_options(request, "CreateOptions")
+        tree = read_object(definition, request, body, options.field_validation)
+        take_namespace(definition, request.info.namespace, tree["metadata"])
+        await answerer(tree, request)
+        return answer(request, msgspec.json.encode(tree), status=201)
+
+    return review
+
+
+def _spec(review: Tree) -> Tree:
+    return cast("Tree", review.setdefault("spec", {}))
+
+
+def _user(spec: Tree) -> User:
+    extra: dict[str, list[str]] = spec.get("extra") or {}
+    return User(
+        name=spec.get("user", ""),
+        uid=spec.get("uid", ""),
+        groups=tuple(spec.get("groups") or ()),
+        extra={key.lower(): tuple(values) for key, values in extra.items()},
+    )
+
+
+def _access_of(spec: Tree, user: User) -> Access:
+    attributes: Tree | None = spec.get("resourceAttributes")
+    if attributes is None:
+        path: Tree = spec["nonResourceAttributes"]
+        return Access(user=user, verb=path.get("verb", ""), path=path.get("path", ""), is_resource=False)
+    names = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
+    return Access(user=user, **{name: attributes.get(name, "") for name in names})
+
+
+def _judge(problems: list[FieldProblem]) -> None:
+    if problems:
+        raise _refuse(problems)
+
+
+def _refuse(problems: list[FieldProblem]) -> Refused:
+    # kube-apiserver does not say which kind.
+    return invalid(GroupKind(_AUTHORIZATION.group, ""), "", problems)
+
+
+def _go_path(path: Tree) -> Tree:
+    return {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
+
+
+def _attribute_problems(spec: Tree) -> list[FieldProblem]:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and path is not None:
+        words = "cannot be specified in combination with resourceAttributes"
+        return [problem("spec.nonResourceAttributes", "FieldValueInvalid", _go_path(path), words)]
+    if resource is None and path is None:
+        words = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        return [problem("spec.resourceAttributes", "FieldValueInvalid", None, words)]
+    return []
+
+
+def _subject_problems(spec: Tree) -> list[FieldProblem]:
+    if spec.get("user") or spec.get("groups"):
+        return []
+    return [problem("spec.user", "FieldValueInvalid", "", "at least one of user or group must be specified")]
+
+
+def _metadata_problems(review: Tree) -> list[FieldProblem]:
+    if not review["metadata"]:
+        return []
+    return [problem("metadata", "FieldValueInvalid", review["metadata"], "must be empty")]

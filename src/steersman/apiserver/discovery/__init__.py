@@ -1,0 +1,18 @@
+"""Discovery: what the server serves, which version it is, whether it is well, and the schemas of its kinds."""
+
+from steersman.apiserver.discovery.catalogue import Catalogue, Snapshot
+from steersman.apiserver.discovery.health import Health, HealthCheck, feed_check, storage_check
+from steersman.apiserver.discovery.openapi import OpenApi
+from steersman.apiserver.discovery.routes import Discovery, discovery_routes
+
+__all__ = [
+    "Catalogue",
+    "Discovery",
+    "Health",
+    "HealthCheck",
+    "OpenApi",
+    "Snapshot",
+    "discovery_routes",
+    "feed_check",
+    "storage_check",
+]

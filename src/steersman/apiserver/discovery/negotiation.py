@@ -1,0 +1,67 @@
+"""Which form of a discovery document a client asks for, and how kube-apiserver refuses others.
+
+Guarantees
+- The aggregated form is given to whoever takes it, wherever in the Accept header it stands.
+- The words of a refusal depend on the path, as they do at kube-apiserver.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from steersman.apiserver.errors import no_media_type, not_acceptable
+from steersman.apiserver.presenting.negotiation import OFFERS
+from steersman.apiserver.request import ServerRequest
+from steersman.transport import ServerResponse
+from steersman.wire import JSON, YAML, parse_accept
+
+#: The media type of aggregated discovery.
+AGGREGATED: Final = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+_REPRESENTATION: Final = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
+_EXACT: Final = frozenset({JSON, "*/*"})
+_TAKEN: Final = frozenset({*_EXACT, "application/*"})
+
+
+def chosen_form(
+    request: ServerRequest, *, has_aggregated: bool = False, exact: bool = False
+) -> Literal["plain", "aggregated"]:
+    """The form to answer in; 406 if there is none.
+
+    `exact` chooses between kube-apiserver's two ways to read an Accept header: paths of the one kind know no
+    ``application/*``, and refuse media types that they have never heard of in other words.
+    """
+    taken = {*(_EXACT if exact else _TAKEN), YAML}
+    plain: str | None = None
+    known = False
+    for clause in parse_accept(request.wire.header("Accept")):
+        known = known or clause.name in OFFERS or clause.name in taken
+        if clause.name not in taken:
+            continue
+        if has_aggregated and clause.name == JSON and clause.representation == _REPRESENTATION:
+            return "aggregated"
+        if plain is None and not clause.representation[0]:
+            plain = clause.name
+    if plain is not None:
+        request.wants_yaml = plain == YAML
+        return "plain"
+    if known or not exact:
+        raise not_acceptable(OFFERS)
+    raise no_media_type(OFFERS)
+
+
+def takes_json(request: ServerRequest, *, exact: bool = False) -> bool:
+    """Whether a client takes JSON, whatever representation it asks for beside."""
+    taken = _EXACT if exact else _TAKEN
+    return any(clause.name in taken for clause in parse_accept(request.wire.header("Accept")))
+
+
+def has_newest(request: ServerRequest, etag: str) -> bool:
+    """Whether the client says that it has this very document; only the one tag as we sent it counts."""
+    return request.wire.header("If-None-Match") == etag
+
+
+def not_modified(etag: str, cache_control: str) -> ServerResponse:
+    """The answer to a client that has the newest document."""
+    headers = (("Cache-Control", cache_control), ("ETag", etag), ("Vary", "Accept"))
+    return ServerResponse(status=304, headers=headers)

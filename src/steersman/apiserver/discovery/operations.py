@@ -1,0 +1,180 @@
+"""The paths of an OpenAPI document: what can be done with each resource and subresource.
+
+Guarantees
+- An operation is there if and only if its verb is served.
+- What kubectl looks for is there: the kind of every operation, the ``fieldValidation`` parameter of those that write,
+  and the kinds of patches that a resource takes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from steersman.apiserver.discovery.catalogue import subresources_of
+from steersman.apiserver.discovery.components import DELETE_OPTIONS, PATCH, STATUS, Components, reference
+from steersman.apiserver.registry import Definition, Tree
+from steersman.objects import GroupVersionKind
+from steersman.wire import JSON
+from steersman.wire.paths import group_version_path
+
+_PATCHES: Final = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
+
+
+def _parameter(name: str, kind: str, description: str, place: str = "query") -> Tree:
+    required = {"required": True} if place == "path" else {}
+    schema = {"type": kind, "uniqueItems": True}
+    return {"name": name, "in": place, "description": description, **required, "schema": schema}
+
+
+_DRY_RUN: Final = _parameter("dryRun", "string", "All: do everything but store the result.")
+_MANAGER: Final = _parameter("fieldManager", "string", "Who makes the change; at most 128 printable characters.")
+_VALIDATION: Final = _parameter(
+    "fieldValidation",
+    "string",
+    "What happens to unknown and duplicate fields: Ignore, Warn (the default) or Strict, which refuses the request.",
+)
+_FORCE: Final = _parameter("force", "boolean", "Take over fields that others own; only for an apply patch.")
+_WRITING: Final = (_DRY_RUN, _MANAGER, _VALIDATION)
+_SELECTING: Final = (
+    _parameter("continue", "string", "Goes on with a list, from where the last page ended."),
+    _parameter("fieldSelector", "string", "Only objects with these fields."),
+    _parameter("labelSelector", "string", "Only objects with these labels."),
+    _parameter("limit", "integer", "The most objects that one page has."),
+    _parameter("resourceVersion", "string", "Which revision is read; resourceVersionMatch says how exactly."),
+    _parameter("resourceVersionMatch", "string", "Exact or NotOlderThan."),
+    _parameter("sendInitialEvents", "boolean", "A watch begins with what is there, and a bookmark after it."),
+    _parameter("timeoutSeconds", "integer", "How long a list may take or a watch goes on."),
+)
+_LISTING: Final = (
+    _parameter("allowWatchBookmarks", "boolean", "A watch tells the revision now and then."),
+    *_SELECTING,
+    _parameter("watch", "boolean", "Go on with every change, instead of a list."),
+)
+_DELETING: Final = (
+    _DRY_RUN,
+    _parameter("gracePeriodSeconds", "integer", "How long the object may take to end; 0 is at once."),
+    _parameter("orphanDependents", "boolean", "The old form of propagationPolicy=Orphan."),
+    _parameter("propagationPolicy", "string", "What happens to dependents: Orphan, Background or Foreground."),
+)
+_PRETTY: Final = _parameter("pretty", "string", "Print the answer for people.")
+_NAMESPACE: Final = _parameter("namespace", "string", "The namespace of the object.", "path")
+
+
+def paths_of(definition: Definition, components: Components) -> dict[str, Tree]:
+    """The paths of a resource and its subresources, with their operations."""
+    maker = _Operations(definition, components.add(definition))
+    root = group_version_path(definition.gvk.group, definition.gvk.version)
+    scope = f"{root}/namespaces/{{namespace}}" if definition.namespaced else root
+    collection = f"{scope}/{definition.resource}"
+    shared = (_NAMESPACE, _PRETTY) if definition.namespaced else (_PRETTY,)
+    named = (_parameter("name", "string", f"The name of the {definition.gvk.kind}.", "path"), *shared)
+    found: dict[str, Tree] = {
+        collection: maker.collection(shared),
+        f"{collection}/{{name}}": maker.item(named),
+    }
+    if definition.namespaced and "list" in definition.verbs:
+        everywhere = maker.operation("list", "get", "ForAllNamespaces", parameters=_LISTING)
+        found[f"{root}/{definition.resource}"] = {"get": everywhere, "parameters": [_PRETTY]}
+    for sub in subresources_of(definition):
+        answered = maker.kind if sub.gvk == definition.gvk else components.add_kind(sub.gvk, maker.kind)
+        operations = maker.subresource(sub.name, sub.gvk, answered, sub.verbs)
+        found[f"{collection}/{{name}}/{sub.name}"] = {**operations, "parameters": list(named)}
+    return {path: operations for path, operations in found.items() if operations.keys() - {"parameters"}}
+
+
+class _Operations:
+    """Makes the operations of one resource."""
+
+    def __init__(self, definition: Definition, kind: str) -> None:
+        self.kind = kind
+        self._definition = definition
+        gvk = definition.gvk
+        group = (gvk.group or "core").removesuffix(".k8s.io")
+        words = re.split(r"[.-]", group)
+        self._tag = f"{words[0]}{''.join(map(str.capitalize, words[1:]))}_{gvk.version}"
+        self._group = "".join(map(str.capitalize, words)) + gvk.version.capitalize()
+
+    def collection(self, shared: Iterable[Tree]) -> Tree:
+        """Operations on all objects."""
+        verbs = self._definition.verbs
+        found: Tree = {}
+        if "list" in verbs:
+            found["get"] = self.operation("list", "get", parameters=_LISTING)
+        if "create" in verbs:
+            found["post"] = self.operation("create", "post", parameters=_WRITING, body=self.kind)
+        if "deletecollection" in verbs:
+            both = sorted((*_DELETING, *_SELECTING), key=lambda each: each["name"])
+            found["delete"] = self.operation("deletecollection", "delete", parameters=both, body=DELETE_OPTIONS)
+        return {**found, "parameters": list(shared)}
+
+    def item(self, shared: Iterable[Tree]) -> Tree:
+        """Operations on one object."""
+        verbs = self._definition.verbs
+        found: Tree = {}
+        if "get" in verbs:
+            found["get"] = self.operation("get", "get")
+        if "update" in verbs:
+            found["put"] = self.operation("update", "put", parameters=_WRITING, body=self.kind)
+        if "delete" in verbs:
+            found["delete"] = self.operation("delete", "delete", parameters=_DELETING, body=DELETE_OPTIONS)
+        if "patch" in verbs:
+            found["patch"] = self.operation("patch", "patch", parameters=(*_WRITING, _FORCE), body=PATCH)
+        return {**found, "parameters": list(shared)}
+
+    def subresource(self, name: str, gvk: GroupVersionKind, kind: str, verbs: Iterable[str]) -> Tree:
+        """Operations on a subresource, whose kind may be another one."""
+        suffix = name.capitalize()
+        found: Tree = {}
+        for verb in verbs:
+            method = {"create": "post", "update": "put"}.get(verb, verb)
+            writes = verb in {"create", "update", "patch"}
+            parameters = (*_WRITING, _FORCE) if verb == "patch" else _WRITING if writes else ()
+            body = PATCH if verb == "patch" else kind if writes else ""
+            found[method] = self.operation(
+                verb, method, suffix, parameters=parameters, body=body, answered=kind, gvk=gvk
+            )
+        return found
+
+    def operation(
+        self,
+        verb: str,
+        method: str,
+        suffix: str = "",
+        *,
+        parameters: Iterable[Tree] = (),
+        body: str = "",
+        answered: str = "",
+        gvk: GroupVersionKind | None = None,
+    ) -> Tree:
+        """One operation: what it takes, what it answers, and the kind that it is about."""
+        gvk = gvk or self._definition.gvk
+        scope = "Namespaced" if self._definition.namespaced and suffix != "ForAllNamespaces" else ""
+        answer = answered or {
+            "list": f"{self.kind}List",
+            "delete": STATUS,
+            "deletecollection": STATUS,
+        }.get(verb, self.kind)
+        content: Any = {JSON: {"schema": reference(answer)}}
+        made: Tree = {
+            "tags": [self._tag],
+            "description": f"{verb} {self._definition.gvk.kind}{f' ({suffix})' if suffix else ''}",
+            "operationId": f"{verb}{self._group}{scope}{self._definition.gvk.kind}{suffix}",
+            "parameters": list(parameters),
+            "responses": {"200": {"description": "OK", "content": content}},
+            "x-kubernetes-action": {"create": "post", "update": "put"}.get(verb, verb),
+            "x-kubernetes-group-version-kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
+        }
+        if method == "post":
+            made["responses"]["201"] = {"description": "Created", "content": content}
+        if body:
+            made["requestBody"] = {"content": self._body(body), "required": body != DELETE_OPTIONS}
+        return made
+
+    def _body(self, name: str) -> Tree:
+        if name != PATCH:
+            return {"*/*": {"schema": reference(name)}}
+        types = _PATCHES if self._definition.custom else (*_PATCHES, _STRATEGIC)
+        return {media_type: {"schema": reference(PATCH)} for media_type in types}

@@ -1,0 +1,112 @@
+"""binding: the subresource of a Pod by which a scheduler gives it a node; ``bindings`` is an older path to the same.
+
+Guarantees
+- A Pod is bound once: whoever comes second is told to which node it belongs.
+- Nothing else of the Pod changes but the annotations that the binding carries, and the condition that tells of it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from steersman import kinds
+from steersman.aio import now
+from steersman.apiserver.answers import answer_status
+from steersman.apiserver.bodies import read_body, read_object
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.documents import decode_stored, encode_stored
+from steersman.apiserver.errors import Named, bad_request, conflict, invalid, not_found
+from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.registry.lives import BINDING
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.storage import Mismatch
+from steersman.apiserver.verbs.naming import take_namespace
+from steersman.apiserver.verbs.options import write_options
+from steersman.objects import format_time
+from steersman.objects.status import Status
+from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import problem
+from steersman.transport import ServerResponse
+
+_DEFINITION: Final = Definition(gvk=BINDING, resource="bindings", schema=partial(kinds.schema_of, BINDING))
+_NAMED: Final = Named("", "pods/binding")
+_TARGETS: Final = ("", "Node")
+
+
+async def bind(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Answer a POST of a binding."""
+    body = read_body(request, context.limits.body)
+    options = write_options(request, "CreateOptions")
+    binding = read_object(_DEFINITION, request, body, options.field_validation)
+    info, metadata = request.info, binding["metadata"]
+    take_namespace(_DEFINITION, info.namespace, metadata)
+    name: str = metadata.get("name", "")
+    if info.name and info.name != name:
+        raise bad_request("name in URL does not match name in Binding object")
+    target: Tree = binding.get("target") or {}
+    problems = _problems(target)
+    if problems:
+        raise invalid(BINDING, name, problems)
+    await _assign(context, metadata, target["name"], dry_run=options.dry_run)
+    return answer_status(request, Status(status="Success", code=201), code=201)
+
+
+def _problems(target: Tree) -> list[FieldProblem]:
+    kind = target.get("kind", "")
+    found: list[FieldProblem] = []
+    if kind not in _TARGETS:
+        words = 'supported values: "Node", "<empty>"'
+        found.append(problem("target.kind", "FieldValueNotSupported", kind, words))
+    if not target.get("name"):
+        found.append(problem("target.name", "FieldValueRequired"))
+    return found
+
+
+async def _assign(context: VerbContext, metadata: Tree, node: str, *, dry_run: bool) -> None:
+    name: str = metadata.get("name", "")
+    pods = context.registry.any_version("", "pods")
+    if pods is None:
+        raise not_found(Named("", "pods"), name)
+    key = pods.storage_key(metadata["namespace"], name)
+    record, _ = await context.storage.get(key)
+    while True:
+        if record is None:
+            raise not_found(pods.named, name)
+        pod = decode_stored(record)
+        uid: str = metadata.get("uid", "")
+        if uid and uid != pod["metadata"]["uid"]:
+            found = pod["metadata"]["uid"]
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+            raise conflict(_NAMED, name, why)
+        _give_node(pod, metadata.get("annotations", {}), node)
+        if dry_run:
+            return
+        try:
+            await context.storage.put(key, encode_stored(pod), expect=record.modified)
+        except Mismatch as mismatch:
+            record = mismatch.current
+        else:
+            return
+
+
+def _give_node(pod: Tree, annotations: dict[str, str], node: str) -> None:
+    metadata, spec, name = pod["metadata"], pod["spec"], pod["metadata"]["name"]
+    if "deletionTimestamp" in metadata:
+        raise conflict(_NAMED, name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if spec.get("nodeName"):
+        raise conflict(_NAMED, name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+    if spec.get("schedulingGates"):
+        raise conflict(_NAMED, name, f"pod {name} has non-empty .spec.schedulingGates")
+    spec["nodeName"] = node
+    if annotations:
+        metadata["annotations"] = metadata.get("annotations", {}) | annotations
+    condition: Tree = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": format_time(now()),
+    }
+    status: Tree = pod.setdefault("status", {})
+    others = [each for each in status.get("conditions", ()) if each.get("type") != "PodScheduled"]
+    status["conditions"] = [*others, condition]

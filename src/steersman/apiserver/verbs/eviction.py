@@ -1,0 +1,138 @@
+"""eviction: the subresource of a Pod by which it is deleted, if its PodDisruptionBudget allows it.
+
+Guarantees
+- A budget that has no disruption left keeps the Pod: 429, and when to ask again.
+- A disruption is taken from the budget before the Pod is deleted, by a write that fails if somebody else was faster.
+- Pods that have ended, or never began, need no budget.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from steersman import kinds
+from steersman.aio import now
+from steersman.apiserver.answers import answer_status
+from steersman.apiserver.bodies import read_body, read_object
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.documents import decode_stored, encode_stored
+from steersman.apiserver.errors import bad_request, not_found, too_many_disruptions
+from steersman.apiserver.registry.builtin.trees import items, subtree
+from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.registry.lives import EVICTION
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.storage import Mismatch, Record
+from steersman.apiserver.verbs.delete import delete_object
+from steersman.apiserver.verbs.naming import take_namespace
+from steersman.apiserver.verbs.options import DeleteOptions, delete_options, write_options
+from steersman.objects import Selector, SelectorError, format_time
+from steersman.objects.status import Status
+from steersman.transport import ServerResponse
+
+_DEFINITION: Final = Definition(gvk=EVICTION, resource="evictions", schema=partial(kinds.schema_of, EVICTION))
+_BUDGETS: Final = "policy/poddisruptionbudgets/"
+_DONE: Final = frozenset({"Succeeded", "Failed", "Pending"})
+_SEVERAL: Final = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+
+
+class _Budget(NamedTuple):
+    record: Record
+    tree: Tree
+
+
+async def evict(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Answer a POST of an eviction."""
+    body = read_body(request, context.limits.body)
+    options = write_options(request, "CreateOptions")
+    eviction = read_object(_DEFINITION, request, body, options.field_validation)
+    info = request.info
+    take_namespace(_DEFINITION, info.namespace, eviction["metadata"])
+    if eviction["metadata"].get("name", "") != info.name:
+        raise bad_request("name in URL does not match name in Eviction object")
+    deletion = _deletion(request, eviction.get("deleteOptions"), dry_run=options.dry_run)
+    record, _ = await context.storage.get(context.definition.storage_key(info.namespace, info.name))
+    if record is None:
+        raise not_found(context.definition.named, info.name)
+    pod = decode_stored(record)
+    if _needs_budget(pod):
+        await _take_disruption(context, pod, dry_run=deletion.is_dry_run)
+    await delete_object(context, request, info.namespace, info.name, deletion)
+    return answer_status(request, Status(status="Success", code=201), code=201)
+
+
+def _deletion(request: ServerRequest, given: Any, *, dry_run: bool) -> DeleteOptions:
+    """The options of the deletion; a dry run of the eviction is one of the deletion."""
+    options = delete_options(request, msgspec.json.encode(given)) if given else DeleteOptions()
+    return msgspec.structs.replace(options, dry_run=["All"]) if dry_run else options
+
+
+def _needs_budget(pod: Tree) -> bool:
+    phase = subtree(pod, "status").get("phase", "")
+    return phase not in _DONE and "deletionTimestamp" not in pod["metadata"]
+
+
+async def _take_disruption(context: VerbContext, pod: Tree, *, dry_run: bool) -> None:
+    while True:
+        budget = await _budget(context, pod)
+        if budget is None or _is_exempt(pod, budget.tree):
+            return
+        status = _checked(budget.tree)
+        status["disruptionsAllowed"] -= 1
+        status["disruptedPods"] = (status.get("disruptedPods") or {}) | {pod["metadata"]["name"]: format_time(now())}
+        if dry_run:
+            return
+        try:
+            await context.storage.put(budget.record.key, encode_stored(budget.tree), expect=budget.record.modified)
+        except Mismatch:
+            continue
+        return
+
+
+async def _budget(context: VerbContext, pod: Tree) -> _Budget | None:
+    """The budget of a Pod; a Pod with two cannot be evicted."""
+    page = await context.storage.list(f"{_BUDGETS}{pod['metadata']['namespace']}/")
+    found = [
+        _Budget(record, tree) for record in page.records if _selects(tree := decode_stored(record), pod["metadata"])
+    ]
+    if len(found) > 1:
+        # Kube-apiserver calls it its own error; but asking for it is the client's.
+        raise bad_request(_SEVERAL)
+    return found[0] if found else None
+
+
+def _selects(budget: Tree, metadata: Tree) -> bool:
+    selector: Tree | None = subtree(budget, "spec").get("selector")
+    if selector is None:
+        return False
+    try:
+        return Selector.from_label_selector(selector).matches(metadata.get("labels", {}))
+    except SelectorError:
+        return False
+
+
+def _is_exempt(pod: Tree, budget: Tree) -> bool:
+    """A Pod that is not ready disrupts nothing more, where the budget says so or has enough others."""
+    conditions = items(subtree(pod, "status"), "conditions")
+    if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
+        return False
+    if subtree(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    status = subtree(budget, "status")
+    return status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0
+
+
+def _checked(budget: Tree) -> Tree:
+    """The status of a budget that has a disruption left."""
+    metadata: Tree = budget["metadata"]
+    status: Tree = budget.setdefault("status", {})
+    if status.get("observedGeneration", 0) < metadata.get("generation", 0):
+        why = f"The disruption budget {metadata['name']} is still being processed by the server."
+        raise too_many_disruptions(why, seconds=10)
+    if status.get("disruptionsAllowed", 0) <= 0:
+        needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+        why = f"The disruption budget {metadata['name']} needs {needs} healthy pods and has {has} currently"
+        raise too_many_disruptions(why)
+    return status
