@@ -102,7 +102,7 @@ def _compile(contender: str, python: str, modules: str) -> None:
 
 
 def _steersman() -> list[str]:
-    _compile("steersman", sys.executable, "steersman_sites, steersman.transport.http")
+    _compile("steersman", sys.executable, "steersman_sites, steersman.cli.run, steersman.transport.http")
     return [sys.executable, str(PROGRAMS / "steersman_sites.py")]
 
 

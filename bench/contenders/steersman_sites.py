@@ -1,11 +1,15 @@
-"""The converge benchmark's work, written with Steersman as a user would. On SIGUSR1 it prints how often it reconciled."""
+"""The converge benchmark's work, written with Steersman as a user would and run by ``steersman run``."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-from steersman import Client, Context, Done, Manager, NotFound, ObjectMeta, Request, Resource, Spec, StatusOf
+from steersman import Client, Context, Done, Manager, ObjectMeta, Request, Resource, Spec, StatusOf
+from steersman.cli import main
 from steersman.kinds.core_v1 import ConfigMap
 
 
@@ -36,9 +40,8 @@ class SiteReconciler:
     async def reconcile(self, ctx: Context, request: Request) -> Done:
         """Make the page and the status what the site says."""
         self.reconciles += 1
-        try:
-            site = await ctx.client.get(Site, request.key)
-        except NotFound:
+        site = await ctx.client.find(Site, request.key)
+        if site is None:
             return Done()
         page = ConfigMap(
             metadata=ObjectMeta(name=request.key.name, namespace=request.key.namespace),
@@ -54,18 +57,23 @@ class SiteReconciler:
         return Done()
 
 
-async def main() -> None:
-    reconciler = SiteReconciler()
+reconciler = SiteReconciler()
 
-    def print_reconciles() -> None:
-        print("reconciles", reconciler.reconciles, flush=True)
 
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, print_reconciles)
-    async with Client.connect(field_manager="sites") as client:
-        manager = Manager(client)
-        manager.controller(Site).owns(ConfigMap).options(concurrency=16).run_with(reconciler)
-        await manager.run()
+@asynccontextmanager
+async def told_on_demand(client: Client) -> AsyncIterator[None]:
+    """Print how often it reconciled when somebody asks by SIGUSR1."""
+    del client
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGUSR1, lambda: print("reconciles", reconciler.reconciles, flush=True))
+    yield
+    loop.remove_signal_handler(signal.SIGUSR1)
 
+
+manager = Manager(name="sites")
+manager.before_leading(told_on_demand)
+manager.controller(Site).owns(ConfigMap).options(concurrency=16).run_with(reconciler)
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    # as `steersman run steersman_sites:manager` does
+    sys.exit(main(["run", "__main__:manager", "--log-level", "warning"]))

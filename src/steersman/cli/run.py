@@ -10,6 +10,7 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import logging
 import sys
@@ -20,6 +21,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
+from steersman.aio import Supervisor
 from steersman.cli.announcement import Announcement, announce
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.modules import load_module, look_here_first, module_and_name
@@ -98,9 +100,23 @@ async def _run(found: Manager | Maker, options: RunOptions, *, readable: bool) -
         )
         if options.install_crds:
             await _install(client, manager)
-        await manager.run(client)
+        async with Supervisor() as tasks:
+            tasks.start(_spare_the_collector(manager), name="run: spare the collector")
+            await manager.run(client)
+            tasks.cancel()
         _log.info("stopped before everything had ended" if manager.cut_short else "stopped")
         return 1 if manager.cut_short else 0
+
+
+async def _spare_the_collector(manager: Manager) -> None:
+    """Take what is there when the caches are full out of Python's cyclic collection: it stays as long as the program.
+
+    Otherwise each of its full rounds looks through all of it, and every key waits for that.
+    """
+    while manager.phase != "running":  # noqa: ASYNC110 - nothing waits for this
+        await asyncio.sleep(1.0)
+    gc.collect()
+    gc.freeze()
 
 
 def _field_manager(found: Manager | Maker, options: RunOptions) -> str:
