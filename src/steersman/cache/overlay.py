@@ -58,11 +58,6 @@ class Overlay:
     def __len__(self) -> int:
         return len(self._entries)
 
-    @property
-    def tombstones(self) -> int:
-        """How many deleted uids are remembered."""
-        return len(self._deleted)
-
     # what we did
 
     def record_write(self, stored: Stored, *, selected: bool = True) -> None:

@@ -91,11 +91,6 @@ class Store:
             raise ValueError(f"there is an index {name!r} already; give the other one its own name")
         self._indexes[name] = self._built(values_of, remember=True)
 
-    @property
-    def index_names(self) -> tuple[str, ...]:
-        """The declared indexes."""
-        return tuple(self._indexes)
-
     # changes, made by the informer
 
     def put(self, stored: Stored) -> Stored | None:

@@ -12,9 +12,3 @@ def is_older(one: str, other: str) -> bool:
     """Whether ``one`` certainly lies before ``other``; false if they cannot be compared."""
     first, second = version_number(one), version_number(other)
     return first is not None and second is not None and first < second
-
-
-def has_reached(watermark: str, resource_version: str) -> bool:
-    """Whether everything up to ``resource_version`` is certainly covered by ``watermark``."""
-    first, second = version_number(watermark), version_number(resource_version)
-    return first is not None and second is not None and first >= second

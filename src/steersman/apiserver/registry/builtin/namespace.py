@@ -46,22 +46,11 @@ class NamespaceStrategy(BuiltinStrategy):
         obj["spec"] = inner(old, "spec")
         obj["status"] = inner(old, "status")
 
-    def prepare_finalize(self, obj: Tree, old: Tree) -> None:
-        """Let an update of the subresource ``finalize`` change the finalizers."""
-        obj["status"] = inner(old, "status")
-
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Finalizers must be names."""
         problems: list[FieldProblem] = []
         for name in items(subtree(obj, "spec"), "finalizers"):
             problems += _finalizer("spec.finalizers", name)
-        return problems
-
-    def validate_finalize(self, obj: Tree) -> list[FieldProblem]:
-        """Finalizers must be names."""
-        problems: list[FieldProblem] = []
-        for index, name in enumerate(items(subtree(obj, "spec"), "finalizers")):
-            problems += _finalizer(f"spec.finalizers[{index}]", name)
         return problems
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
