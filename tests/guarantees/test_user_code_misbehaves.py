@@ -1,6 +1,7 @@
 """The guarantees hold whatever a reconciler does: it raises, hangs, ignores that it was cancelled, or leaves work behind."""
 
 import asyncio
+import logging
 from collections import Counter
 from contextlib import suppress
 
@@ -152,6 +153,31 @@ async def test_a_stop_in_the_middle_of_the_start_ends(client, namespace, seconds
         manager.stop()
     with suppress(NotFound):
         assert not (await client.get(Lease, Key(namespace, "ship"))).spec.holder_identity
+
+
+async def test_a_stop_at_the_moment_of_the_election_gives_the_lease_back(client, namespace):
+    """Nothing runs in the term yet that could be drained."""
+
+    async def reconcile(ctx, request):
+        return Done()
+
+    class StopsWhenElected(logging.Handler):
+        def emit(self, record):
+            if "leads now" in record.getMessage():
+                asyncio.get_running_loop().call_soon(manager.stop)
+
+    manager = Manager(client, kinds={Site: KindOptions(namespaces=(namespace,))}, leader=election(namespace))
+    manager.controller(Site).run_with(reconcile)
+    log, handler = logging.getLogger("steersman.leader"), StopsWhenElected()
+    level, _ = log.level, log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        async with asyncio.timeout(10):
+            await manager.run()
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+    assert not (await client.get(Lease, Key(namespace, "ship"))).spec.holder_identity
 
 
 async def test_what_a_term_leaves_behind_cannot_write(client, namespace, until):

@@ -274,15 +274,18 @@ class Manager:
     async def _work(self, cache: ManagedCache) -> None:
         try:
             if self._state.election is None:
+                self._state.working = True
                 await self._reconcile(cache, self.client, fresh=False)
                 return
             async with self._state.election.campaign(self.client) as campaign:
                 self._state.campaign = campaign
                 async for term in campaign:
+                    self._state.working = True
                     async with term:
                         await self._lead(cache, term)
                     if self._stopping.is_set():
                         return
+                    self._state.working = False
         finally:
             self._state.drained.set()
             self._stopping.set()
@@ -311,7 +314,7 @@ class Manager:
             self._state.running = None
 
     async def _drain(self) -> None:
-        if self._state.running is None:
+        if not self._state.working:
             return
         active = sum(each.statistics(keys=0).active for each in self.controllers)
         _log.info("stopping: %d reconciles under way have %g s to end", active, self._grace)

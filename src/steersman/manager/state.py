@@ -44,6 +44,8 @@ class State:
         #: Since when this program leads.
         self.since: datetime | None = None
         self.running: Running | None = None
+        #: Whether there is something to drain: controllers, or at least a lease to give back.
+        self.working = False
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
