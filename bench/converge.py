@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--objects", type=int, default=2_000, help="sites to converge")
     parser.add_argument("--rounds", type=int, default=5, help="rounds in which every contender has its turn")
     parser.add_argument("--only", type=_names, default=None, metavar="A,B", help=f"of {', '.join(contenders())}")
-    parser.add_argument("--changes", type=int, default=200, help="changes whose way to the status is timed")
+    parser.add_argument("--changes", type=int, default=1_000, help="changes whose way to the status is timed")
     parser.add_argument("--idle", type=float, default=10.0, metavar="SECONDS", help="how long to watch it at rest")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draw a chart")
     parser.add_argument("--doc", type=Path, metavar="FILE", help="put the table into this page, between its marks")
