@@ -14,6 +14,7 @@ Guarantees:
 - Merge patch (RFC 7386): `apply_merge_patch`, `merge_patch_between`.
 - Strategic merge patch: `apply_strategic_merge`, by the schema of a built-in kind.
 - Ownership: `FieldSet`, `PathElement`, `format_path`; `applied_set` with a `MergeSchema`.
+- Server-side apply: `FieldManager` over the `Versions` of a kind; `ApplyConflicts`; `only_fields` for one manager's intent.
 - Comparison: `is_subset`, `semantically_equal`, `difference`; `changes_nothing` and `projection` for what was applied.
 """
 
@@ -29,10 +30,14 @@ from steersman.patches.errors import (
     SchemaMismatch,
     TooDeep,
 )
+from steersman.patches.field_manager import FieldManager
 from steersman.patches.field_set import FieldSet, Path, PathElement, format_path
 from steersman.patches.json_patch import JsonPatch, Operation, pointer
+from steersman.patches.managed_fields import Owner
 from steersman.patches.merge_patch import apply_merge_patch, merge_patch_between
 from steersman.patches.merge_schema import MergeSchema, Resolver
+from steersman.patches.ownership import ApplyConflict, ApplyConflicts, UnknownVersion, Versions
+from steersman.patches.selecting import only_fields
 from steersman.patches.strategic_merge import StrategicMergeError, apply_strategic_merge
 from steersman.patches.unchanged import changes_nothing, projection
 
@@ -40,6 +45,9 @@ __all__ = [
     "MAX_DEPTH",
     "STATUS_FIELDS",
     "STRIPPED_FIELDS",
+    "ApplyConflict",
+    "ApplyConflicts",
+    "FieldManager",
     "FieldSet",
     "FieldSetError",
     "JsonPatch",
@@ -47,6 +55,7 @@ __all__ = [
     "JsonPatchTestFailed",
     "MergeSchema",
     "Operation",
+    "Owner",
     "PatchError",
     "Path",
     "PathElement",
@@ -54,6 +63,8 @@ __all__ = [
     "SchemaMismatch",
     "StrategicMergeError",
     "TooDeep",
+    "UnknownVersion",
+    "Versions",
     "applied_set",
     "apply_merge_patch",
     "apply_strategic_merge",
@@ -63,6 +74,7 @@ __all__ = [
     "is_subset",
     "json_patch",
     "merge_patch_between",
+    "only_fields",
     "pointer",
     "projection",
     "semantically_equal",

@@ -13,9 +13,9 @@ from typing import Any, Final, cast
 
 from steersman.patches.errors import MAX_DEPTH, SchemaMismatch, TooDeep
 from steersman.patches.field_set import EMPTY, FieldSet, PathElement, key_text, make_field_set, value_text
-from steersman.patches.merge_schema import MergeSchema
+from steersman.patches.merge_schema import DEDUCED, MergeSchema
 
-__all__ = ["STATUS_FIELDS", "STRIPPED_FIELDS", "applied_set", "item_text"]
+__all__ = ["STATUS_FIELDS", "STRIPPED_FIELDS", "applied_set", "held_set", "item_text"]
 
 _METADATA: Final = PathElement.field("metadata")
 
@@ -52,11 +52,16 @@ def applied_set(applied: Mapping[str, Any], schema: MergeSchema, *, ignored: Fie
     ``ignored`` are fields that the endpoint resets, with everything below them: `STATUS_FIELDS` on the main endpoint of a kind with
     a status subresource, the rest of the object on ``/status``.
     """
-    found = _map_fields(applied, schema, 0)
+    found = _map_fields(applied, schema, 0, strict=True)
     return found.without(ignored) - STRIPPED_FIELDS
 
 
-def _fields_below(value: Any, schema: MergeSchema, depth: int) -> tuple[bool, FieldSet]:
+def held_set(held: Mapping[str, Any], schema: MergeSchema) -> FieldSet:
+    """Compute the fields that an object holds: all of them, and an item that is there several times as one field."""
+    return _map_fields(held, schema, 0, strict=False)
+
+
+def _fields_below(value: Any, schema: MergeSchema, depth: int, *, strict: bool) -> tuple[bool, FieldSet]:
     """Find what a value contributes: whether it is owned as a whole, and what is owned inside it."""
     if depth > MAX_DEPTH:
         raise TooDeep
@@ -65,26 +70,28 @@ def _fields_below(value: Any, schema: MergeSchema, depth: int) -> tuple[bool, Fi
             raise SchemaMismatch("", f"expected {_expected(schema)}, found an object")
         if schema.is_atomic_map:
             return True, EMPTY
-        return False, _map_fields(cast("dict[str, Any]", value), schema, depth)
+        return False, _map_fields(cast("dict[str, Any]", value), schema, depth, strict=strict)
     if isinstance(value, list):
         if not schema.allows_list:
             raise SchemaMismatch("", f"expected {_expected(schema)}, found a list")
         if schema.list_type == "atomic":
             return True, EMPTY
-        return False, _item_fields(cast("list[Any]", value), schema, depth)
+        return False, _item_fields(cast("list[Any]", value), schema, depth, strict=strict)
     if value is not None and not schema.allows_scalar:
         raise SchemaMismatch("", f"expected {_expected(schema)}, found {value!r}")
     return True, EMPTY
 
 
-def _map_fields(value: Mapping[str, Any], schema: MergeSchema, depth: int) -> FieldSet:
+def _map_fields(value: Mapping[str, Any], schema: MergeSchema, depth: int, *, strict: bool) -> FieldSet:
     nodes: dict[str, tuple[bool, FieldSet]] = {}
     for name, inner in value.items():
         place = schema.field(name)
         if place is None:
-            raise SchemaMismatch(f".{name}", "the schema knows no such field")
+            if strict:
+                raise SchemaMismatch(f".{name}", "the schema knows no such field")
+            place = DEDUCED
         try:
-            whole, below = _fields_below(inner, place, depth + 1)
+            whole, below = _fields_below(inner, place, depth + 1, strict=strict)
         except SchemaMismatch as mismatch:
             raise mismatch.below(f".{name}") from None
         # A key of a free-form map is owned beside what it holds; so is an empty object, to be kept.
@@ -92,7 +99,7 @@ def _map_fields(value: Mapping[str, Any], schema: MergeSchema, depth: int) -> Fi
     return make_field_set(nodes)
 
 
-def _item_fields(value: list[Any], schema: MergeSchema, depth: int) -> FieldSet:
+def _item_fields(value: list[Any], schema: MergeSchema, depth: int, *, strict: bool) -> FieldSet:
     nodes: dict[str, tuple[bool, FieldSet]] = {}
     for index, item in enumerate(value):
         text = item_text(item, schema)
@@ -104,9 +111,12 @@ def _item_fields(value: list[Any], schema: MergeSchema, depth: int) -> FieldSet:
             )
             raise SchemaMismatch(f"[{index}]", f"an item of this list is {wanted}")
         if text in nodes:
-            raise SchemaMismatch(str(PathElement(text)), "the item occurs twice")
+            if strict:
+                raise SchemaMismatch(str(PathElement(text)), "the item occurs twice")
+            nodes[text] = (True, EMPTY)
+            continue
         try:
-            _, below = _fields_below(item, schema.items, depth + 1)
+            _, below = _fields_below(item, schema.items, depth + 1, strict=strict)
         except SchemaMismatch as mismatch:
             raise mismatch.below(str(PathElement(text))) from None
         nodes[text] = (True, below)

@@ -1,0 +1,118 @@
+"""Merging: an applied configuration laid over the live object, as server-side apply does it.
+
+Guarantees:
+
+- What the configuration says wins; what it does not mention stays. Atomic lists and maps are replaced as a whole, sets and map
+  lists are merged by item, maps by key.
+- Items of the live list keep their order, those of the configuration theirs; where the two contradict each other the
+  configuration's order wins. An item that the live list holds several times is replaced once it is applied.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from steersman.patches.applied_set import item_text
+from steersman.patches.errors import MAX_DEPTH, TooDeep
+from steersman.patches.merge_schema import DEDUCED, MergeSchema
+
+__all__ = ["ABSENT", "Shape", "is_leaf", "merge_applied", "place_of", "shape_of"]
+
+ABSENT: Final = object()
+"""Stands for a value that is not there; null is one that is."""
+
+Shape: TypeAlias = Literal["map", "list", "scalar"]
+
+
+def merge_applied(live: Mapping[str, Any], applied: Mapping[str, Any], schema: MergeSchema) -> dict[str, Any]:
+    """Lay an applied object over the live one."""
+    return cast("dict[str, Any]", _merge(live, applied, schema, 0))
+
+
+def shape_of(value: Any, schema: MergeSchema) -> Shape:
+    """How a value is looked at: by what it is, or, if it is null, by what it could be."""
+    if isinstance(value, dict) and schema.allows_map:
+        return "map"
+    if isinstance(value, list) and schema.allows_list:
+        return "list"
+    if value is not None and not isinstance(value, (dict, list)) and schema.allows_scalar:
+        return "scalar"
+    return "map" if schema.allows_map else "scalar" if schema.allows_scalar else "list"
+
+
+def is_leaf(shape: Shape, left: Any, right: Any, schema: MergeSchema) -> bool:
+    """Whether two values are one field, not looked into: scalars, atomic ones, and such as are empty on both sides."""
+    if shape == "scalar" or (not _filled(left, shape) and not _filled(right, shape)):
+        return True
+    return schema.is_atomic_map if shape == "map" else schema.list_type == "atomic"
+
+
+def _filled(value: Any, shape: Shape) -> bool:
+    return isinstance(value, dict if shape == "map" else list) and bool(cast("dict[str, Any] | list[Any]", value))
+
+
+def place_of(schema: MergeSchema, name: str) -> MergeSchema:
+    """The schema of a field; what is not declared is deduced from the value."""
+    return schema.field(name) or DEDUCED
+
+
+def _merge(live: Any, applied: Any, schema: MergeSchema, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise TooDeep
+    if live is ABSENT or live is applied:
+        return applied
+    shape = shape_of(applied if applied is not None else live, schema)
+    if (live is not None and shape_of(live, schema) != shape) or is_leaf(shape, live, applied, schema):
+        return applied
+    if applied is None:
+        # null says nothing about what is in a map or a list
+        return live
+    if shape == "map":
+        below: dict[str, Any] = dict(live or {})
+        for name, value in cast("Mapping[str, Any]", applied).items():
+            below[name] = _merge(below.get(name, ABSENT), value, place_of(schema, name), depth + 1)
+        return below
+    return list(_merge_items(live or [], applied, schema, depth))
+
+
+def _merge_items(live: list[Any], applied: list[Any], schema: MergeSchema, depth: int) -> Iterator[Any]:
+    ours = {text: item for item in applied if (text := item_text(item, schema)) is not None}
+    theirs = _indexed(live, schema)
+    for place in _woven([item_text(item, schema) for item in live], list(ours)):
+        if isinstance(place, int):
+            yield live[place]
+        else:
+            yield _merge(theirs.get(place, ABSENT), ours[place], schema.items, depth + 1)
+
+
+def _woven(live: list[str | None], applied: list[str]) -> Iterator[int | str]:
+    """Order the items of two lists: the position of one that only the live list has, or the name of an applied one."""
+    present, wanted = set(live), set(applied)
+    # items of both lists, in the order in which they will stand
+    anchors = [text for text in applied if text in present]
+    anchored = 0
+    index = 0
+    for text in applied:
+        anchor = anchors[anchored] if anchored < len(anchors) else None
+        # live items come first, up to the next that both lists have; those that stand elsewhere are passed over
+        while index < len(live) and live[index] != text and live[index] != anchor:
+            if live[index] not in wanted:
+                yield index
+            elif anchor is None:
+                # no more common items: an applied one takes the place of one that stands elsewhere now
+                index += 1
+                break
+            index += 1
+        if index < len(live) and live[index] == text:
+            index += 1
+        yield text
+        anchored += text == anchor
+    yield from (rest for rest in range(index, len(live)) if live[rest] not in wanted)
+
+
+def _indexed(items: list[Any], schema: MergeSchema) -> dict[str | None, Any]:
+    """Items by name; one that occurs several times has no value to merge with."""
+    found: dict[str | None, Any] = {}
+    for item in items:
+        text = item_text(item, schema)
+        found[text] = ABSENT if text in found else item
+    return found

@@ -1,0 +1,122 @@
+"""Selecting: an object without some of its fields, or with only those.
+
+Guarantees:
+
+- `without_fields` takes away the fields of a set, each with everything in it, and items of lists by key or value; what the
+  set only passes through stays. A map or list whose last member goes becomes null.
+- `only_fields` keeps what a manager owns: the intent it applied, to begin the next one with.
+- `with_named_fields` adds to a set the declared fields that its paths pass through.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from steersman.patches.applied_set import item_text
+from steersman.patches.errors import MAX_DEPTH, TooDeep
+from steersman.patches.field_set import EMPTY, FieldSet, make_field_set
+from steersman.patches.merge_schema import DEDUCED, MergeSchema
+from steersman.patches.merging import place_of, shape_of
+
+__all__ = ["only_fields", "with_named_fields", "without_fields"]
+
+_NOT_THERE = (False, EMPTY)
+
+
+def without_fields(tree: Mapping[str, Any], fields: FieldSet, schema: MergeSchema) -> dict[str, Any]:
+    """Take the fields of a set away."""
+    return cast("dict[str, Any] | None", _without(tree, fields, schema, 0)) or {}
+
+
+def only_fields(tree: Mapping[str, Any], fields: FieldSet, schema: MergeSchema) -> dict[str, Any]:
+    """Keep the fields of a set, and of list items what tells them apart."""
+    return cast("dict[str, Any] | None", _only(tree, fields, schema, 0)) or {}
+
+
+def with_named_fields(fields: FieldSet, schema: MergeSchema) -> FieldSet:
+    """Make every declared field above one of the set a member too; keys of free-form maps and items are not."""
+    nodes: dict[str, tuple[bool, FieldSet]] = {}
+    for text, (member, below) in fields.nodes.items():
+        name = text[2:] if text.startswith("f:") else None
+        place = schema.items if name is None else place_of(schema, name)
+        named = bool(below) and name is not None and schema.declares(name)
+        nodes[text] = (member or named, with_named_fields(below, place) if below else below)
+    return make_field_set(nodes)
+
+
+def _without(value: Any, fields: FieldSet, schema: MergeSchema, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise TooDeep
+    match shape_of(value, schema):
+        case "map":
+            if not isinstance(value, dict) or schema.is_atomic_map:
+                return None
+            return _map_without(cast("dict[str, Any]", value), fields, schema, depth) or None
+        case "list":
+            if not isinstance(value, list) or schema.list_type == "atomic":
+                return None
+            return _items_without(cast("list[Any]", value), fields, schema, depth) or None
+        case "scalar":
+            return value
+
+
+def _map_without(value: dict[str, Any], fields: FieldSet, schema: MergeSchema, depth: int) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name, inner in value.items():
+        member, below = fields.nodes.get(f"f:{name}", _NOT_THERE)
+        if not member:
+            kept[name] = _without(inner, below, place_of(schema, name), depth + 1) if below else inner
+    return kept
+
+
+def _items_without(value: list[Any], fields: FieldSet, schema: MergeSchema, depth: int) -> list[Any]:
+    kept: list[Any] = []
+    for item in value:
+        member, below = fields.nodes.get(item_text(item, schema) or "", _NOT_THERE)
+        if not member:
+            kept.append(_without(item, below, schema.items, depth + 1) if below else item)
+    return kept
+
+
+def _only(value: Any, fields: FieldSet, schema: MergeSchema, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise TooDeep
+    match shape_of(value, schema):
+        case "map":
+            if not value or not isinstance(value, dict) or schema.is_atomic_map:
+                return cast("Any", value)
+            return _only_of_map(cast("dict[str, Any]", value), fields, schema, depth) or None
+        case "list":
+            if not value or not isinstance(value, list) or schema.list_type == "atomic":
+                return cast("Any", value)
+            return _only_of_items(cast("list[Any]", value), fields, schema, depth) or None
+        case "scalar":
+            return value
+
+
+def _only_of_map(value: dict[str, Any], fields: FieldSet, schema: MergeSchema, depth: int) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name, inner in value.items():
+        member, below = fields.nodes.get(f"f:{name}", _NOT_THERE)
+        if below:
+            kept[name] = _only(inner, below, place_of(schema, name), depth + 1)
+        elif member:
+            # owned as a whole, or as an empty place that others have filled since
+            kept[name] = inner if _is_whole(inner, place_of(schema, name)) else type(inner)()
+    return kept
+
+
+def _only_of_items(value: list[Any], fields: FieldSet, schema: MergeSchema, depth: int) -> list[Any]:
+    kept: list[Any] = []
+    for item in value:
+        member, below = fields.nodes.get(item_text(item, schema) or "", _NOT_THERE)
+        if below:
+            kept.append(_only(item, below, schema.items, depth + 1))
+        elif member:
+            kept.append(item)
+    return kept
+
+
+def _is_whole(value: Any, schema: MergeSchema) -> bool:
+    if isinstance(value, dict):
+        return schema.is_atomic_map
+    return schema.list_type == "atomic" or schema is DEDUCED if isinstance(value, list) else True
