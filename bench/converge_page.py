@@ -13,16 +13,24 @@ END = "<!-- end of bench converge -->"
 
 def fill_page(page: Path, report: Report, *, objects: int, rounds: int, picture: Path | None = None) -> None:
     """Replace what is between the marks; ``picture`` is the chart of the same run, shown above the table."""
-    text = page.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{page} has no place for the table: put the lines {BEGIN} and {END} where it belongs")
+    fill_between(page, "converge", None)
     content = as_markdown(report, objects, rounds)
     if picture is not None:
         place = os.path.relpath(picture, page.parent)
         content = f"![Controllers beside each other, shorter is better]({place})\n\n{content}"
-    page.write_text(f"{before}{BEGIN}\n{content}\n{END}{after}", encoding="utf-8")
+    fill_between(page, "converge", content)
+
+
+def fill_between(page: Path, name: str, content: str | None) -> None:
+    """Replace what is between the marks of a benchmark; without content, only see that they are there."""
+    opening, closing = f"<!-- bench {name} -->", f"<!-- end of bench {name} -->"
+    text = page.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(opening)
+    _, end, after = rest.partition(closing)
+    if not begin or not end:
+        raise ValueError(f"{page} has no place for the table: put the lines {opening} and {closing} where it belongs")
+    if content is not None:
+        page.write_text(f"{before}{opening}\n{content}\n{closing}{after}", encoding="utf-8")
 
 
 def as_markdown(report: Report, objects: int, rounds: int) -> str:

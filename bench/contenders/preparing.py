@@ -45,10 +45,14 @@ def contenders() -> dict[str, Contender]:
     found = (
         Contender(name="steersman", prepare=_steersman),
         Contender(name="kopf", prepare=_kopf),
-        Contender(name="controller-runtime", prepare=lambda: [str(_go("controller_runtime"))]),
-        Contender(name="controller-runtime-tuned", prepare=lambda: [str(_go("controller_runtime")), "-tuned"]),
+        Contender(name="controller-runtime", prepare=lambda: [str(go_program(BENCH / "controller_runtime"))]),
+        Contender(
+            name="controller-runtime-tuned", prepare=lambda: [str(go_program(BENCH / "controller_runtime")), "-tuned"]
+        ),
         Contender(name="bare", prepare=_bare, reconciles=False),
-        Contender(name="bare-go", prepare=lambda: [str(_go("bare_go"))], reconciles=False, by_default=False),
+        Contender(
+            name="bare-go", prepare=lambda: [str(go_program(BENCH / "bare_go"))], reconciles=False, by_default=False
+        ),
     )
     return {each.name: each for each in found}
 
@@ -111,8 +115,9 @@ def _bare() -> list[str]:
     return [sys.executable, str(PROGRAMS / "bare_sites.py")]
 
 
-def _go(module: str) -> Path:
-    folder = BENCH / module
+def go_program(folder: Path, name: str = "sites") -> Path:
+    """The program of a Go module, built unless it was: the tests have one too."""
+    module = folder.name
     program = shutil.which("go")
 
     def make(target: Path) -> None:
@@ -130,13 +135,13 @@ def _go(module: str) -> Path:
             "-ldflags",
             "-s -w",
             "-o",
-            str(target / "sites"),
+            str(target / name),
             ".",
         ]
         _run(command, contender=module, cwd=folder, env=environment)
 
     inputs = sorted(path for path in folder.iterdir() if path.suffix in {".go", ".mod", ".sum"})
-    return _kept(module, inputs, "", make) / "sites"
+    return _kept(module, inputs, "", make) / name
 
 
 def _kopf() -> list[str]:

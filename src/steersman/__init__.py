@@ -1,8 +1,9 @@
 """Steersman: declare it, and Steersman keeps it true.
 
-Typed resources, a client for any Kubernetes API server, controllers, and the real API server in your tests. Here is what a
-program of its own needs; what few need is in the rooms (``steersman.controller``, ``steersman.manager``, ...). A name is
-imported from its room when it is first used, so that nobody waits for what they do not use.
+Typed resources, a client for any Kubernetes API server, controllers, an API server in your process, and the real one in
+your tests. Here is what a program of its own needs; what few need is in the rooms (``steersman.controller``,
+``steersman.manager``, ...). A name is imported from its room when it is first used, so that nobody waits for what they do
+not use.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from steersman._version import __version__
 
 if TYPE_CHECKING:
+    from steersman.apiserver import ApiServer
     from steersman.cache import Cache, KindOptions
     from steersman.client import (
         Added,
@@ -148,6 +150,7 @@ _ROOM_OF = {
     "AmbiguousItem": "objects",
     "annotations_changed": "controller",
     "ApiError": "objects.errors",
+    "ApiServer": "apiserver",
     "AtLeastOneOf": "objects",
     "AtMostOneOf": "objects",
     "Bookmark": "client",
@@ -269,6 +272,7 @@ __all__ = [
     "AlreadyExists",
     "AmbiguousItem",
     "ApiError",
+    "ApiServer",
     "AtLeastOneOf",
     "AtMostOneOf",
     "Bookmark",

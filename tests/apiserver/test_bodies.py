@@ -155,7 +155,7 @@ def test_wrong_types_are_told_as_go_tells_them(body, words):
 def test_forms_that_are_not_read():
     offers = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
     words = f"the body of the request was in an unknown format - accepted media types include: {offers}"
-    for kind in ("text/plain", "application/json;;", "application/vnd.kubernetes.protobuf"):
+    for kind in ("text/plain", "application/json;;", "application/x-protobuf"):
         assert refusal({}, kind=kind) == (415, words)
     assert decoded({}, kind="Application/JSON; charset=utf-8").warnings == []
 

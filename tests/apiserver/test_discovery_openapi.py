@@ -8,6 +8,7 @@ import pytest
 from samples.embedded import Raw
 from samples.site import GROUP, Site
 from steersman.apiserver import ApiServer
+from steersman.apiserver.chain import everybody_is
 from steersman.apiserver.discovery.openapi import document
 from steersman.apiserver.registry import builtin_definitions
 from steersman.testing.environment import Environment
@@ -130,7 +131,17 @@ async def test_what_has_no_document_or_no_such_form(raw):
         found = await raw.get(path)
         assert (found.code, found.text) == (404, b"")
     assert (await raw.get("/openapi/v3/api/v1", accept="application/yaml")).code == 406
-    assert (await raw.get("/openapi/v2")).code == 404
+    assert (await raw.get("/openapi/v2", accept="application/yaml")).code == 406
+
+
+async def test_the_older_document_has_the_same_schemas(raw):
+    older = (await raw.get("/openapi/v2", accept="application/json")).body["definitions"]
+    newer = (await raw.get("/openapi/v3/apis/apps/v1")).body["components"]["schemas"]
+    assert newer.keys() <= older.keys()
+    assert {name.removeprefix("#/definitions/") for name in references(older)} <= older.keys()
+    deployment = older["io.k8s.api.apps.v1.Deployment"]
+    assert deployment["x-kubernetes-group-version-kind"][0]["kind"] == "Deployment"
+    assert deployment["properties"]["spec"]["$ref"] == "#/definitions/io.k8s.api.apps.v1.DeploymentSpec"
 
 
 async def test_the_hash_changes_with_the_resources_of_the_group_version_alone(server, raw):
@@ -161,7 +172,8 @@ spec:
 async def test_kubectl_explains_and_applies(tmp_path):
     program = find_kubectl(Environment.read())
     variables = {"HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "none"), "PATH": os.environ["PATH"]}
-    async with ApiServer(kinds=["v1", "apps/v1"], resources=[Site]) as server, Listener(server.handler) as listener:
+    open_to_all = ApiServer(kinds=["v1", "apps/v1"], resources=[Site], chain=[everybody_is()])
+    async with open_to_all as server, Listener(server.handler) as listener:
 
         async def kubectl(*arguments, stdin=""):
             options = (f"--server=http://127.0.0.1:{listener.port}", *arguments)

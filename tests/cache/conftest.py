@@ -1,11 +1,8 @@
-"""A client of the shared engine, and ways to wait for what a handler was told."""
+"""Ways to wait for what a handler was told."""
 
 import asyncio
 
 import pytest
-
-from samples.site import Site
-from steersman import Client
 
 
 class Heard:
@@ -39,16 +36,3 @@ class Heard:
 @pytest.fixture
 def heard():
     return Heard()
-
-
-@pytest.fixture
-async def client(engine):
-    async with Client.connect(kubeconfig=engine.kubeconfig, field_manager="tests") as client:
-        yield client
-
-
-@pytest.fixture(scope="session")
-async def sites(engine):
-    """The Site kind, installed once."""
-    async with Client.connect(kubeconfig=engine.kubeconfig, field_manager="tests") as client:
-        await client.install(Site)

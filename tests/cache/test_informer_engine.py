@@ -1,4 +1,4 @@
-"""Informers on the real API server: sync, changes, selections, kinds that come and go."""
+"""Informers on an API server: sync, changes, selections, kinds that come and go."""
 
 import asyncio
 
@@ -106,9 +106,9 @@ async def test_leaving_the_selection_is_vanishing(client, namespace, heard):
         assert informer.store.keys() == []
 
 
-async def test_a_field_selector_and_several_namespaces(client, namespace, engine, heard):
+async def test_a_field_selector_and_several_namespaces(client, namespace, api_server, heard):
     other = f"{namespace[:50]}-other"
-    await engine.create_namespace(other)
+    await api_server.create_namespace(other)
     for place in (namespace, other):
         for name in ("a", "b"):
             await client.create(config(name, place))
@@ -117,7 +117,7 @@ async def test_a_field_selector_and_several_namespaces(client, namespace, engine
         await informer.add_handler(heard).wait_synced()
         assert sorted(informer.store.keys()) == sorted([(namespace, "b"), (other, "b")])
         assert len(informer.statistics().scopes) == 2
-    await engine.delete_namespace(other)
+    await api_server.delete_namespace(other)
 
 
 async def test_metadata_alone_is_kept(client, namespace):
@@ -131,9 +131,10 @@ async def test_metadata_alone_is_kept(client, namespace):
     assert view.labels == {"app": "web"}
 
 
-async def test_managed_fields_are_kept_beside_the_object_and_only_ours(client, namespace, engine):
+@pytest.mark.engine_only("managed fields")
+async def test_managed_fields_are_kept_beside_the_object_and_only_ours(client, namespace, api_server):
     await client.create(config("managed", namespace))
-    await engine.kubectl("annotate", "configmap", "managed", "-n", namespace, "a=b")
+    await api_server.kubectl("annotate", "configmap", "managed", "-n", namespace, "a=b")
     async with Informer(client, ConfigMap, options=only(namespace)) as informer:
         await informer.wait_synced()
         (stored,) = informer.store.list()
@@ -160,6 +161,7 @@ async def test_a_transform_makes_objects_smaller_and_partial(client, namespace):
         assert is_partial(informer.decode(stored))
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_objects_are_found_by_index_label_and_owner(client, namespace):
     owner = await client.create(config("owner", namespace))
     for number in range(6):
@@ -198,6 +200,7 @@ async def test_an_object_that_cannot_be_decoded_spoils_nothing_else(client, name
         assert informer.statistics().index_failures == 1
 
 
+@pytest.mark.engine_only("custom resource definitions")
 async def test_a_missing_kind_is_waited_for_and_its_removal_survived(client, crd_group, namespace, heard):
     class RockSpec(Spec):
         size: int = 1

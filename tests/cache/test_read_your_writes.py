@@ -1,4 +1,4 @@
-"""Never older than yourself, on the real API server, with the watch held back."""
+"""Never older than yourself, with the watch held back."""
 
 import asyncio
 
@@ -40,6 +40,7 @@ async def held(client, namespace):
         yield Held(cache)
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_a_created_object_is_there_at_once_in_get_list_and_index(held, client, namespace):
     owner = await client.create(config("owner", namespace))
     await held.hold()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import signal
 import sys
@@ -10,14 +11,17 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from steersman import Client
+import pytest
+
+from steersman import Client, NotFound, Unstructured
+from steersman.cli import main
 from steersman.client.discovery_order import discover_config
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import ObjectMeta
 
 
 @asynccontextmanager
-async def serving(*arguments: str) -> AsyncGenerator[tuple[asyncio.subprocess.Process, Path]]:
+async def serving(*arguments: str, cwd: Path | None = None) -> AsyncGenerator[tuple[asyncio.subprocess.Process, Path]]:
     """A server as a process, and the kubeconfig that it names."""
     command = (
         sys.executable,
@@ -27,7 +31,7 @@ async def serving(*arguments: str) -> AsyncGenerator[tuple[asyncio.subprocess.Pr
         *arguments,
     )
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+    process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe, cwd=cwd)
     try:
         assert process.stdout is not None
         async with asyncio.timeout(30):
@@ -63,6 +67,7 @@ async def test_what_was_stored_is_there_after_a_restart(tmp_path):
             assert f"in use by process {process.pid}" in errors
         code, errors = await ended(process)
     assert (code, errors.splitlines()[-1]) == (0, "stopped")
+    assert f"kept in {folder}\n" in errors
     assert "Traceback" not in errors
     async with serving("--data", str(folder)) as (process, kubeconfig):
         async with connect(kubeconfig) as client:
@@ -74,7 +79,7 @@ async def test_what_was_stored_is_there_after_a_restart(tmp_path):
 
 
 @asynccontextmanager
-async def serving_fails(*arguments: str) -> AsyncGenerator[str]:
+async def serving_fails(*arguments: str, code: int = 1) -> AsyncGenerator[str]:
     """What a server says that does not start."""
     command = (
         sys.executable,
@@ -86,7 +91,7 @@ async def serving_fails(*arguments: str) -> AsyncGenerator[str]:
     process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     async with asyncio.timeout(30):
         _, errors = await process.communicate()
-    assert process.returncode == 1
+    assert process.returncode == code
     assert "Traceback" not in errors.decode()
     yield errors.decode()
 
@@ -97,6 +102,8 @@ async def test_without_a_folder_nothing_is_left(tmp_path):
             assert [each.key.name for each in await client.list(ConfigMap)] == []
         code, errors = await ended(process)
     assert code == 0, errors
+    assert "in memory, gone at the end; --data FOLDER keeps them\n" in errors
+    assert "Ctrl-C" in errors
     assert not kubeconfig.parent.exists()
 
 
@@ -106,3 +113,74 @@ async def test_a_port_that_is_taken_is_told(tmp_path):
         port = kubeconfig.read_text().partition("127.0.0.1:")[2].split()[0]
         async with serving_fails("--port", port) as errors:
             assert f"cannot listen on 127.0.0.1 port {port}" in errors
+
+
+MODULE = """
+from steersman import Resource, Spec
+
+
+class BoatSpec(Spec):
+    masts: int = 1
+
+
+class Boat(Resource[BoatSpec, None], group="boats.example.com", version="v1"):
+    pass
+"""
+
+
+async def test_classes_of_a_module_are_served_and_requests_are_shown_and_kept(tmp_path):
+    (tmp_path / "boats.py").write_text(MODULE)
+    options = ("--resource", "boats:Boat", "-v", "--audit", "audit.jsonl")
+    async with serving(*options, cwd=tmp_path) as (process, kubeconfig):
+        async with connect(kubeconfig) as client:
+            boat = {"apiVersion": "boats.example.com/v1", "kind": "Boat", "metadata": {"name": "raft"}, "spec": {}}
+            made = await client.create(Unstructured(boat))
+            assert made["spec"] == {"masts": 1}
+            with pytest.raises(NotFound):
+                await client.get(ConfigMap, "nothing")
+        _, errors = await ended(process)
+    assert "boats.example.com/v1 Boat\n" in errors
+    shown = [line.split() for line in errors.splitlines() if " create " in line or " get " in line]
+    assert [line[1:4] for line in shown][-2:] == [
+        ["201", "create", "/apis/boats.example.com/v1/namespaces/default/boats?fieldManager=tests"],
+        ["404", "get", "/api/v1/namespaces/default/configmaps/nothing"],
+    ]
+    assert shown[-1][4:5] + shown[-1][6:7] == ["admin", "ms"]
+    assert '         configmaps "nothing" not found\n' in errors
+    kept = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert kept[-1]["responseStatus"]["code"] == 404
+
+
+async def test_what_cannot_be_served_is_a_sentence(tmp_path):
+    (tmp_path / "kept").write_text("apiVersion: v1\nkind: Config\nclusters: [{name: work}]\ncontexts: []\n")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "authority.pem").write_text("no key")
+    kept = f"{tmp_path}/kept is there already and not a kubeconfig of this server"
+    rows = [
+        (("--kubeconfig", str(tmp_path / "no" / "config")), "No such file or directory; name another place"),
+        (("--kubeconfig", str(tmp_path / "kept")), kept),
+        (("--data", str(tmp_path / "old")), "authority.pem is no authority of ours; remove the file"),
+    ]
+    for arguments, words in rows:
+        async with serving_fails(*arguments) as errors:
+            assert words in errors
+            assert errors.startswith("steersman: "), errors
+    assert (tmp_path / "kept").read_text().startswith("apiVersion: v1\nkind: Config\nclusters: [{name: work}]")
+
+
+def test_what_makes_no_sense_is_told_before_anything_is_begun(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("steersman.cli.serve.configure_logging", lambda **_: None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    for arguments, code, words in [
+        (("--data", "file"), 1, f"cannot use {tmp_path}/file: File exists; name another place"),
+        (("--audit", "no/audit"), 1, "cannot use no/audit: No such file or directory"),
+        (("--resource", "no_such_module"), 1, "cannot import no_such_module"),
+        (("--resource", "json"), 1, "json defines no resource class"),
+        (("--resource", "boats.py"), 2, "boats.py is a file: name the module boats"),
+    ]:
+        assert main(["serve", *arguments]) == code
+        assert words in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["serve", "--port", "http"])
+    assert "'http' is no port" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A client of the shared engine; clients of servers that misbehave, and proof that nothing is left or shown of them."""
+"""Clients of servers that misbehave, and proof that nothing is left or shown of them."""
 
 import asyncio
 import logging
@@ -9,26 +9,12 @@ from contextlib import AsyncExitStack
 import pytest
 
 from samples.raw_server import open_files, serving
-from samples.site import Site
 from steersman import Client
 from steersman.client import BearerToken, Config, RetryPolicy
 from steersman.objects.errors import ApiError
 
 #: What every planted secret holds: in the token, in bodies of requests, in answers of servers.
 MARK = "OPENSESAME"
-
-
-@pytest.fixture
-async def client(engine):
-    async with Client.connect(kubeconfig=engine.kubeconfig, field_manager="tests") as client:
-        yield client
-
-
-@pytest.fixture(scope="session")
-async def sites(engine):
-    """The Site kind, installed once."""
-    async with Client.connect(kubeconfig=engine.kubeconfig, field_manager="tests") as client:
-        await client.install(Site)
 
 
 def _other_tasks():

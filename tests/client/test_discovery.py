@@ -1,4 +1,4 @@
-"""What a server serves, on the real API server."""
+"""What a server serves."""
 
 import pytest
 
@@ -34,6 +34,7 @@ async def test_preferred_versions(client):
     assert (preferred[""], preferred["apps"], preferred["autoscaling"]) == ("v1", "v1", "v2")
 
 
+@pytest.mark.engine_only("aggregation")
 async def test_one_broken_group_does_not_hide_the_others(client):
     broken = await client.create(
         APIService(
@@ -65,7 +66,7 @@ async def test_server_version_and_openapi(client):
     assert "io.k8s.api.apps.v1.Deployment" in document["components"]["schemas"]
 
 
-async def test_a_kind_installed_later_is_found(client, crd_group):
+async def test_a_kind_installed_later_is_found(client, crd_group, install):
     """The first answer is kept, but a miss asks again."""
 
     class Late(Resource[Spec, None], group=crd_group, version="v1"):
@@ -73,10 +74,11 @@ async def test_a_kind_installed_later_is_found(client, crd_group):
 
     with pytest.raises(KindNotServed):
         await client.discovery.resource_of(Late.gvk())
-    await client.install(Late)
+    await install(Late)
     assert (await client.discovery.resource_of(Late.gvk())).resource == "lates"
 
 
+@pytest.mark.engine_only("custom resource definitions")
 async def test_installing_twice_changes_nothing(client, sites):
     before = await client.request("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/sites.{GROUP}")
     await client.install(Site)
@@ -97,6 +99,7 @@ class Clash(
     """Wants the singular name of Site."""
 
 
+@pytest.mark.engine_only("custom resource definitions")
 async def test_a_name_that_is_taken_says_so(client, sites):
     with pytest.raises(NotEstablished, match="another definition uses the name"):
         await client.install(Clash)

@@ -1,4 +1,4 @@
-"""Events on the engine, and that recording them costs a controller nothing, whatever the server does."""
+"""Events, and that recording them costs a controller nothing, whatever the server does."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ async def test_an_event_says_who_did_what_to_which_object(client, namespace, sub
     assert events.statistics().written == 1
 
 
-async def test_kubectl_shows_it(engine, client, namespace, subject) -> None:
+async def test_kubectl_shows_it(api_server, client, namespace, subject) -> None:
     async with recorder(client) as events:
         events.record(subject, "Normal", "Deployed", "Deploying", "all replicas are ready")
-    assert "all replicas are ready" in await engine.kubectl("describe", "configmap", "web", "-n", namespace)
+    assert "all replicas are ready" in await api_server.kubectl("describe", "configmap", "web", "-n", namespace)
 
 
 async def test_alike_events_become_one_with_a_count(client, namespace, subject) -> None:

@@ -1,4 +1,4 @@
-"""Whom the real API server takes us for, with every kind of credentials."""
+"""Whom an API server takes us for, with every kind of credentials."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import yaml
 
 from steersman import Client
 from steersman.objects.errors import Unauthorized
-from steersman.testing import Engine
 from steersman.testing.environment import Environment
 from steersman.testing.kubectl import run_kubectl
 
@@ -32,10 +31,10 @@ async def asked(client: Client) -> dict[str, Any]:
 
 
 class Cluster:
-    """The engine's cluster, as seen by users that a test makes up."""
+    """A cluster, as seen by users that a test makes up."""
 
-    def __init__(self, engine: Engine, folder: Path) -> None:
-        content = yaml.safe_load(Path(engine.kubeconfig).read_text())
+    def __init__(self, kubeconfig: Path, folder: Path) -> None:
+        content = yaml.safe_load(kubeconfig.read_text())
         self.folder = folder
         self.cluster = content["clusters"][0]["cluster"]
         users = {item["name"]: item["user"] for item in content["users"]}
@@ -71,8 +70,8 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(engine: Engine, tmp_path: Path) -> Cluster:
-    return Cluster(engine, tmp_path)
+def cluster(api_server: Any, tmp_path: Path) -> Cluster:
+    return Cluster(api_server.kubeconfig, tmp_path)
 
 
 async def test_a_token_a_certificate_and_a_plugin_are_all_accepted(cluster: Cluster) -> None:

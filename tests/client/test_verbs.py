@@ -1,4 +1,4 @@
-"""The verbs, on the real API server."""
+"""The verbs."""
 
 import copy
 
@@ -168,6 +168,7 @@ async def test_a_merge_patch_from_before_and_after(client, namespace, sites):
         await client.patch_from(before, stale, lock=True)
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_apply_by_two_managers(client, namespace, sites):
     await client.apply(site("shared", namespace, replicas=2))
     with pytest.raises(Conflict) as refused:
@@ -180,18 +181,20 @@ async def test_apply_by_two_managers(client, namespace, sites):
     assert taken.spec.replicas == 5
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_apply_takes_an_intent_not_a_state(client, namespace, sites):
     made = await client.apply(site("intent", namespace))
     with pytest.raises(NotAnIntent, match="read from the server"):
         await client.apply(made)
 
 
-async def test_apply_needs_a_manager(engine, namespace, sites):
-    async with Client.connect(kubeconfig=engine.kubeconfig) as nobody:
+async def test_apply_needs_a_manager(api_server, namespace, sites):
+    async with Client.connect(kubeconfig=api_server.kubeconfig) as nobody:
         with pytest.raises(ValueError, match="field_manager"):
             await nobody.apply(site("nobody", namespace))
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_apply_with_an_owner(client, namespace, sites):
     owner = await client.create(site("owner", namespace))
     child = ConfigMap(metadata=ObjectMeta(name="child", namespace=namespace), data={"a": "b"})
@@ -383,6 +386,9 @@ async def test_subresources(client, namespace, sites):
     patch = MergePatch({"spec": {"replicas": 3}})
     assert (await client.patch_subresource(Deployment, key, "scale", patch, returns=Scale)).spec.replicas == 3
     assert (await client.get(Deployment, key)).spec.replicas == 3
+
+
+async def test_a_token_is_not_shown(client, namespace):
     account = await client.create(ServiceAccount(metadata=ObjectMeta(name="robot", namespace=namespace)))
     request = TokenRequest(metadata=ObjectMeta(), spec=TokenRequestSpec(audiences=["here"]))
     token = await client.create_subresource(ServiceAccount, account.key, "token", request, returns=TokenRequest)
@@ -404,9 +410,9 @@ async def test_a_binding_answers_nothing_but_that_it_was_done(client, namespace)
         await client.create_subresource(Pod, made.key, "binding", binding, returns=None)
 
 
-async def test_the_servers_warnings_are_surfaced(engine, namespace, sites):
+async def test_the_servers_warnings_are_surfaced(api_server, namespace, sites):
     seen = []
-    async with Client.connect(kubeconfig=engine.kubeconfig, on_warning=seen.append) as warned:
+    async with Client.connect(kubeconfig=api_server.kubeconfig, on_warning=seen.append) as warned:
         obj = Unstructured(
             {
                 "apiVersion": f"{GROUP}/v1",
@@ -455,6 +461,7 @@ async def test_metadata_only(client, namespace):
     assert (await client.metadata.list(Pod, namespace=namespace)).items[0].metadata.name == "p"
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_several_managers_apply_parts_of_one_object(client, namespace, sites):
     """An intent need not be whole: what it leaves out belongs to somebody else."""
     await client.apply(site("parts", namespace, replicas=2), field_manager="owner")
@@ -466,9 +473,9 @@ async def test_several_managers_apply_parts_of_one_object(client, namespace, sit
     assert reported.status.ready_replicas == 2
 
 
-async def test_a_status_that_the_server_would_ignore_is_warned_of(engine, namespace, sites):
+async def test_a_status_that_the_server_would_ignore_is_warned_of(api_server, namespace, sites):
     seen = []
-    async with engine.client(field_manager="tests", on_warning=seen.append) as client:
+    async with api_server.client(field_manager="tests", on_warning=seen.append) as client:
         made = await client.create(site("warned", namespace))
         made.status = SiteStatus(ready_replicas=1)
         await client.update(made)
@@ -496,7 +503,7 @@ async def test_mistakes_are_named(client, namespace, sites):
     assert "creationTimestamp" not in str(refused.value)  # the server repeats the whole object: it may be a Secret
 
 
-async def test_a_misspelled_option_is_refused(engine):
+async def test_a_misspelled_option_is_refused(api_server):
     with pytest.raises(TypeError, match="no option namespce; its options are"):
-        async with engine.client(namespce="x"):
+        async with api_server.client(namespce="x"):
             pass

@@ -33,8 +33,6 @@ _MANAGED_FIELDS = (
 
 KNOWN: tuple[Known, ...] = (
     Known("deleting/namespace-fields", ".body.metadata.resourceVersion", _MANAGED_FIELDS),
-    Known("lives/strictness-of-a-claim", ".body.metadata.resourceVersion", _MANAGED_FIELDS),
-    Known("subresources/status-of-a-claim", ".body.metadata.resourceVersion", _MANAGED_FIELDS),
     Known(
         "patching/strategic-label-removed",
         ".body.*message",
@@ -44,5 +42,25 @@ KNOWN: tuple[Known, ...] = (
         "subresources/binding-a-pod",
         ".status",
         "the engine answers 500 to a binding without a node's name; it is the sender's mistake, so here it is 422",
+    ),
+    Known(
+        "custom/strategic-merge-patch",
+        ".body.message",
+        "the forms of patches that are taken are told, and server-side apply is not yet among them",
+    ),
+    Known(
+        "protobuf/answers-are-json",
+        "*",
+        "answers are JSON (or YAML) here: protobuf is chosen by nobody who takes JSON too, and is 406 alone",
+    ),
+    Known(
+        "protobuf/custom-resources",
+        "*",
+        "the engine's handler of custom resources ends the connection without an answer; here protobuf of them is 415",
+    ),
+    Known(
+        "protobuf_bytes/message-no-utf8-in-a-label",
+        ".body.*message",
+        "bytes that are no UTF-8 become replacement characters before anybody looks at them, so refusals show these",
     ),
 )

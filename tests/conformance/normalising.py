@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 from conformance.scenario import lookup
 
+from samples.site import GROUP
 from steersman.aio import now
 
 #: The headers that are compared; of an ETag only that there is one.
@@ -28,19 +29,35 @@ HEADERS = ("Content-Type", "Warning", "Retry-After", "Allow", "Cache-Control", "
 
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+#: A token of a service account, and what else has its form.
+_TOKEN = re.compile(r"(?P<header>[\w-]+)\.(?P<claims>eyJ[\w-]+)\.(?P<signature>[\w-]*)(?P<more>.*)", re.DOTALL)
 _AGE = re.compile(r"(\d+[smhd]){1,2}( ago)?|-\d+s")
 #: An object as text within a message.
 _QUOTED_OBJECT = re.compile(r'"\{(?:[^"\\]|\\.)*\}"')
 _PORT = re.compile(r"\b3\d{4}\b")
+#: A node port as tables show it: ``80:30001/TCP``.
+_PORT_CELL = re.compile(r"(?<=:)3\d{4}(?=/[A-Z])")
 _ADDRESS = re.compile(r"\b10\.\d{1,3}\.\d{1,3}\.\d{1,3}\b")
 #: Where messages name resourceVersions: of objects (exact), and of the store (at least).
-_OBJECT_VERSIONS = re.compile(r"(ResourceVersion in (?:the )?(?:precondition|object meta|record)(?:: | \())(\d+)")
+_ASKED_VERSIONS = re.compile(r"(ResourceVersion in (?:the )?precondition(?:: | \())(\d+)")
+#: In a patch that is shown as Go prints a map.
+_GO_VERSIONS = re.compile(r"(\bresourceVersion:)(\d+)")
+_OBJECT_VERSIONS = re.compile(r"(ResourceVersion in (?:object meta|record)(?:: | \())(\d+)")
 _STORE_VERSIONS = re.compile(r"(current: |resource version: \d+ \(|resourceVersion: |revision: )(\d+)")
 
 
 def until_apply_exists(metadata: dict[str, Any]) -> None:
     """Drop managedFields: the rule that goes when server-side apply is there."""
     metadata.pop("managedFields", None)
+
+
+def _order_causes(status: dict[str, Any], details: dict[str, Any]) -> None:
+    """The problems of a custom resource come in the order of a Go map: in none."""
+    causes = details.get("causes")
+    if details.get("group") == GROUP and isinstance(causes, list) and len(causes) > 1:
+        causes.sort(key=lambda cause: (cause.get("field", ""), cause.get("message", "")))
+        told = sorted(f"{cause.get('field', '')}: {cause.get('message', '')}" for cause in causes)
+        status["message"] = f"{status['message'].partition(' is invalid: ')[0]} is invalid, in any order: {told}"
 
 
 def _generated_names(literals: str) -> re.Pattern[str] | None:
@@ -146,6 +163,19 @@ class Normaliser:
             pass
         return self._text(text)
 
+    def forget_scarce(self, body: bytes) -> None:
+        """Of a new Service: its addresses and ports are its own, even if an earlier one had the same by chance."""
+        try:
+            tree = json.loads(body)
+        except ValueError:
+            return
+        if not isinstance(tree, dict) or tree.get("kind") != "Service" or not isinstance(tree.get("spec"), dict):
+            return
+        for address in tree["spec"].get("clusterIPs", ()):
+            self._addresses.known.pop(address, None)
+        for port in tree["spec"].get("ports", ()):
+            self._ports.known.pop(port.get("nodePort"), None)
+
     @property
     def newest(self) -> int:
         """The newest resourceVersion of an object that was seen."""
@@ -158,12 +188,14 @@ class Normaliser:
             tree = json.loads(frame)
         except ValueError:
             return self._text(frame.decode("utf-8", "backslashreplace"))
-        metadata = lookup(tree, "object.metadata")
-        if tree.get("type") == "BOOKMARK" and isinstance(metadata, dict) and "resourceVersion" in metadata:
-            # when it was sent is the server's affair; that it does not lie in the past is not
-            version = str(metadata["resourceVersion"])
-            fresh = version.isdigit() and int(version) >= began
-            metadata["resourceVersion"] = "<since the watch began>" if fresh else "<from before the watch began>"
+        # a table has one in itself, and one in the object of its row
+        for place in ("object.metadata", "object.rows.0.object.metadata"):
+            metadata = lookup(tree, place)
+            if tree.get("type") == "BOOKMARK" and isinstance(metadata, dict) and "resourceVersion" in metadata:
+                # when it was sent is the server's affair; that it does not lie in the past is not
+                version = str(metadata["resourceVersion"])
+                fresh = version.isdigit() and int(version) >= began
+                metadata["resourceVersion"] = "<since the watch began>" if fresh else "<from before the watch began>"
         return self.tree(tree)
 
     def tree(self, tree: Any) -> Any:
@@ -183,8 +215,12 @@ class Normaliser:
             self._at_least(tree)
         if isinstance(tree.get("rows"), list):
             self._ages(tree["rows"])
+        if tree.get("kind") == "Status" and isinstance(tree.get("details"), dict):
+            _order_causes(tree, tree["details"])
         if isinstance(tree.get("metadata"), dict):
             tree["metadata"] = self._metadata(tree["metadata"])
+        if isinstance(tree.get("token"), str):
+            tree = tree | self._token(tree)
         return {self._text(name): self._walk(value, name) for name, value in tree.items()}
 
     def _metadata(self, metadata: dict[str, Any]) -> dict[str, Any]:
@@ -212,12 +248,38 @@ class Normaliser:
             tree["rv"] = self._versions.at_least(str(tree["rv"])) if tree["rv"] > 0 else tree["rv"]
         return {"continue token": tree}
 
+    def _token(self, tree: dict[str, Any]) -> dict[str, Any]:
+        """A token by what it says, its times by its life; how it is signed is the server's affair."""
+        found = _TOKEN.fullmatch(tree["token"])
+        if found is None or tree["token"] in self._literals:
+            return {}
+        try:
+            claims = json.loads(base64.urlsafe_b64decode(found["claims"] + "=="))
+            made, about = claims["iat"], claims["kubernetes.io"]
+        except (ValueError, KeyError):
+            return {}
+        fresh = self._started - timedelta(seconds=2) <= datetime.fromtimestamp(made, UTC) <= now()
+        times = {"iat": "<now>" if fresh else made, "nbf": claims["nbf"] - made, "exp": claims["exp"] - made}
+        if "warnafter" in about:
+            about["warnafter"] -= made
+        told = {"token": {"claims": claims | times, "more": found["more"]}}
+        if "expirationTimestamp" in tree:
+            # a second may begin between the two
+            life = datetime.fromisoformat(tree["expirationTimestamp"]).timestamp() - made
+            told["expirationTimestamp"] = f"<after about {round(life, -1):.0f} s>"
+        return told
+
     def _ages(self, rows: list[Any]) -> None:
         for row in rows:
             cells = row.get("cells") if isinstance(row, dict) else None
             for index, cell in enumerate(cells or []):
-                if isinstance(cell, str) and _AGE.fullmatch(cell) and cell not in self._literals:
+                if isinstance(cell, str) and _AGE.fullmatch(cell) and repr(cell) not in self._literals:
                     cells[index] = "<age>"
+                elif isinstance(cell, str):
+                    cells[index] = _PORT_CELL.sub(self._port_in_cell, cell)
+
+    def _port_in_cell(self, found: re.Match[str]) -> str:
+        return found[0] if found[0] in self._literals else self._ports.of(int(found[0]), self._step)
 
     def _address(self, text: Any, key: str) -> Any:
         if text in {"None", ""} or not isinstance(text, str) or text in self._literals:
@@ -250,7 +312,9 @@ class Normaliser:
         )
         if self._ports.known:
             text = _PORT.sub(lambda found: self._ports.known.get(int(found[0]), found[0]), text)
-        text = _OBJECT_VERSIONS.sub(
+        text = _OBJECT_VERSIONS.sub(lambda found: found[1] + self._versions.of(found[2], self._step), text)
+        text = _GO_VERSIONS.sub(lambda found: found[1] + self._versions.known.get(int(found[2]), found[2]), text)
+        text = _ASKED_VERSIONS.sub(
             # an unknown one is what the scenario sent
             lambda found: found[1] + self._versions.known.get(int(found[2]), found[2]),
             text,

@@ -18,14 +18,18 @@ from typing import Any
 from conformance.normalising import Normaliser
 from conformance.scenario import (
     NAMESPACES,
+    PATCH_TYPES,
     Bindings,
     Call,
+    Close,
     Ends,
     Frames,
     FramesUntil,
     OpenWatch,
     Scenario,
     Step,
+    Until,
+    lookup,
 )
 
 from steersman.aio import name_suffix
@@ -37,6 +41,8 @@ from steersman.wire import FrameSplitter, Request
 PATIENCE = 15.0
 #: Seconds in which a watch shows, after the last step, what nobody expected.
 AFTERMATH = 0.03
+#: Seconds between two tries of what has to come true.
+_PAUSE = 0.02
 
 
 _VERSION = re.compile(r'(?<="resourceVersion":")\d+')
@@ -72,6 +78,7 @@ class Server:
 class _Stream:
     def __init__(self, response: Response, began: int) -> None:
         self.began = began
+        self.close = response.close
         self._splitter = FrameSplitter()
         self._chunks = response.chunks()
         self._ready: list[bytes] = []
@@ -120,9 +127,17 @@ class _Player:
         """Delete what others could miss: addresses are few, and a server that stays is left as it was."""
         for name in namespaces:
             if "/services" in self.scenario.literals:
-                await self.send(Call("DELETE", f"/api/v1/namespaces/{{{name}}}/services"))
+                await self.leave_services(f"/api/v1/namespaces/{{{name}}}/services")
             if self.server.tidy:
                 await self.send(Call("DELETE", f"/api/v1/namespaces/{{{name}}}"))
+
+    async def leave_services(self, path: str) -> None:
+        _, body = await self.send(Call("GET", path))
+        for service in json.loads(body).get("items", []):
+            if service["metadata"].get("finalizers"):
+                change, headers = {"metadata": {"finalizers": None}}, (("Content-Type", PATCH_TYPES["merge"]),)
+                await self.send(Call("PATCH", f"{path}/{service['metadata']['name']}", (), headers, change))
+        await self.send(Call("DELETE", path))
 
     def request(self, call: Call) -> Request:
         text = self.bindings.text
@@ -136,24 +151,32 @@ class _Player:
             return response, await response.read()
 
     async def take(self, index: int, step: Step) -> Any:
-        if isinstance(step, Call):
-            return await self.call(index, step)
-        if isinstance(step, OpenWatch):
-            return await self.open(index, step)
+        match step:
+            case Call():
+                return await self.call(index, step)
+            case OpenWatch():
+                return await self.open(index, step)
+            case Until():
+                return await self.until(step)
+            case Close():
+                return await self.close(step)
+            case _:
+                return await self.watched(index, step)
+
+    async def watched(self, index: int, step: Frames | FramesUntil | Ends) -> Any:
         stream = self.streams.get(step.watch)
         if stream is None:
             return {"frames": [], "problem": "the watch is not open"}
-        if isinstance(step, Frames):
-            return await self.frames(index, stream, step.count)
         if isinstance(step, FramesUntil):
             return await self.frames_until(index, stream, step)
-        assert isinstance(step, Ends)
-        return await self.frames(index, stream, None)
+        return await self.frames(index, stream, step.count if isinstance(step, Frames) else None)
 
     async def call(self, index: int, step: Call) -> Any:
         response, body = await self.send(step)
         answer = self.normaliser.head(response.status, response.headers.items())
         content_type = response.headers.get("Content-Type", "")
+        if response.status == 201:
+            self.normaliser.forget_scarce(body)
         if step.as_:
             self.capture(step.as_, body)
         if step.focus is not None:
@@ -163,6 +186,22 @@ class _Player:
                 answer["problem"] = f"the body has not the form that is looked for: {error!r}"
         answer["body"] = self.normaliser.body(index, body, content_type)
         return answer
+
+    async def until(self, step: Until) -> Any:
+        """The status that came, or the last one that did not satisfy."""
+        due = asyncio.get_running_loop().time() + PATIENCE
+        while True:
+            response, _ = await self.send(step.call)
+            if response.status == step.status or asyncio.get_running_loop().time() > due:
+                return {"status": response.status}
+            await asyncio.sleep(_PAUSE)
+
+    async def close(self, step: Close) -> Any:
+        """Whether there was a watch to close."""
+        stream = self.streams.pop(step.watch, None)
+        if stream is not None:
+            await stream.close()
+        return {"was open": stream is not None}
 
     def capture(self, name: str, body: bytes) -> None:
         try:
@@ -217,10 +256,13 @@ class _Player:
                     if is_bookmark(frame):
                         continue
                     self.take_frame(index, stream, taken, frame)
-                    metadata = json.loads(frame).get("object", {}).get("metadata", {})
-                    annotations = metadata.get("annotations", {})
-                    if metadata.get("name", "") == name and annotations.get(step.annotation) == step.value:
-                        return answer
+                    tree = json.loads(frame)
+                    # of a table, the object in its row
+                    for place in ("object.metadata", "object.rows.0.object.metadata"):
+                        metadata = lookup(tree, place) or {}
+                        annotations = metadata.get("annotations", {})
+                        if metadata.get("name", "") == name and annotations.get(step.annotation) == step.value:
+                            return answer
                 answer["the watch ended"] = True
         except TimeoutError:
             answer["nothing more came in time"] = True

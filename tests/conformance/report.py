@@ -10,7 +10,7 @@ from typing import Any
 from conformance.comparing import Difference, differences
 from conformance.known_differences import Known
 from conformance.player import Play
-from conformance.scenario import Call, Ends, Frames, FramesUntil, OpenWatch, Scenario, Step
+from conformance.scenario import Call, Close, Ends, Frames, FramesUntil, OpenWatch, Scenario, Step, Until
 
 _VALUE_MAX = 600
 _PLACES_MAX = 12
@@ -99,21 +99,40 @@ def _summary(answer: dict[str, Any]) -> str:
 
 def describe_step(step: Step) -> str:
     """A step as a person would write it down."""
-    if isinstance(step, OpenWatch):
-        return f"watch {step.watch}: {describe_step(step.call)}"
+    match step:
+        case Call():
+            return _describe_call(step)
+        case OpenWatch():
+            return f"watch {step.watch}: {_describe_call(step.call)}"
+        case Until():
+            return f"until {step.status}: {_describe_call(step.call)}"
+        case Close():
+            return f"close watch {step.watch}"
+        case _:
+            return _describe_frames(step)
+
+
+def _describe_frames(step: Frames | FramesUntil | Ends) -> str:
     if isinstance(step, Frames):
         return f"{step.count} frames of watch {step.watch}"
     if isinstance(step, FramesUntil):
         return f"frames of watch {step.watch} until {step.name or 'a bookmark'} has {step.annotation}={step.value}"
-    if isinstance(step, Ends):
-        return f"watch {step.watch} up to its end"
-    assert isinstance(step, Call)
+    return f"watch {step.watch} up to its end"
+
+
+def _describe_call(step: Call) -> str:
     query = "&".join(f"{name}={value}" for name, value in step.query)
     lines = [f"{step.method} {step.path}{'?' + query if query else ''}"]
     lines += [f"{name}: {value}" for name, value in step.headers]
     if step.body is not None:
-        lines.append(_value(step.body if isinstance(step.body, bytes | str) else json.dumps(step.body)))
+        lines.append(_value(step.body if isinstance(step.body, bytes | str) else json.dumps(step.body, default=repr)))
     return "\n      ".join(lines)
+
+
+def describe_steps(scenario: Scenario) -> str:
+    """All steps of a scenario, for who wants to ask the same."""
+    told = [f"  step {index}: {describe_step(step)}" for index, step in enumerate(scenario.steps)]
+    return "\n".join([f"scenario {scenario.name}:", *told])
 
 
 def describe(outcome: Outcome, reference: str, subject: str) -> str:

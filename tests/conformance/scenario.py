@@ -2,7 +2,8 @@
 
 Words in braces are names that are unique to one play: ``{ns}`` and ``{ns2}`` are namespaces that exist, every other word
 of `NAMES` is free for objects without a namespace. Words with a dollar stand for what earlier answers held: ``$rv:a``,
-``$uid:a``, ``$name:a``, ``$continue:a``, or any field, ``${a.spec.clusterIP}``, where ``a`` is the ``as_`` of the step.
+``$uid:a``, ``$name:a``, ``$continue:a``, or any field, ``${a.spec.clusterIP}``, where ``a`` is the ``as_`` of the step;
+``${a..}`` is the whole answer.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from conformance.protobuf_encoding import Protobuf
 
 #: What may stand in braces. Those of NAMESPACES are created before the first step.
 NAMESPACES = ("ns", "ns2")
@@ -34,7 +37,7 @@ PATCH_TYPES = {
     "apply": "application/apply-patch+yaml",
 }
 
-Body: TypeAlias = "Mapping[str, Any] | list[Any] | bytes | str | None"
+Body: TypeAlias = "Mapping[str, Any] | list[Any] | bytes | str | Protobuf | None"
 
 _NAME = re.compile(rf"\{{({'|'.join(NAMES)})\}}")
 _CAPTURE = re.compile(r"\$(?:(rv|uid|name|continue):(\w+)|\{(\w+)\.([^}]+)\})")
@@ -84,6 +87,8 @@ class FramesUntil:
     name: str
     annotation: str
     value: str
+    #: The path of that object, if a step of the scenario annotates it.
+    by: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,22 @@ class Ends:
     watch: str
 
 
-Step: TypeAlias = Call | OpenWatch | Frames | FramesUntil | Ends
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The end of a watch that the client ends."""
+
+    watch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """A request, again and again until its answer has this status: for what a server takes in later than it says so."""
+
+    call: Call
+    status: int
+
+
+Step: TypeAlias = Call | OpenWatch | Frames | FramesUntil | Ends | Close | Until
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +243,7 @@ class Bindings:
 
     def _capture(self, found: re.Match[str]) -> Any:
         name, path = (found[2], _SHORT[found[1]]) if found[1] else (found[3], found[4])
-        value = lookup(self.captured.get(name), path)
+        value = self.captured.get(name) if path == "." else lookup(self.captured.get(name), path)
         return f"missing-{name}-{path}" if value is None else value
 
     def tree(self, tree: Any) -> Any:
@@ -242,5 +262,9 @@ class Bindings:
         if body is None or isinstance(body, bytes):
             return body
         if isinstance(body, str):
-            return self.text(body).encode()
+            found = _CAPTURE.fullmatch(body)
+            whole = self._capture(found) if found else None
+            return (json.dumps(whole) if isinstance(whole, dict) else self.text(body)).encode()
+        if isinstance(body, Protobuf):
+            return body.bytes_of(self.tree(body.tree))
         return json.dumps(self.tree(body)).encode()

@@ -23,6 +23,7 @@ import pytest
 from conformance.player import Server
 from yarl import URL
 
+from samples.site import Site
 from steersman.client import Config, load_kubeconfig
 from steersman.client.credentials import Credentials
 from steersman.client.identity import credentials_for
@@ -112,13 +113,15 @@ async def engine_server(engine: Engine, name: str = "engine") -> AsyncGenerator[
         await engine.api_servers[0].restart()
 
     async with _reached(load_kubeconfig(engine.kubeconfig), engine.url) as transport:
+        async with engine.client(field_manager="conformance") as client:
+            await client.install(Site)
         can_forget = None if engine.is_existing_cluster else forget
         yield Server(name, transport, host=URL(engine.url).authority, forget=can_forget)
 
 
 @asynccontextmanager
 async def server_elsewhere(settings: Settings) -> AsyncGenerator[Server]:
-    """A server by address or kubeconfig; what scenarios make in namespaces is deleted."""
+    """A server by address or kubeconfig; what scenarios make in namespaces is deleted. It knows `samples.site.Site`."""
     config = load_kubeconfig(settings.kubeconfig) if settings.kubeconfig else Config(settings.url)
     url = settings.url or config.server
     async with _reached(config, url) as transport:
@@ -133,11 +136,14 @@ async def _reached(config: Config, url: str) -> AsyncGenerator[Transport]:
 
 @asynccontextmanager
 async def embedded_server() -> AsyncGenerator[Server]:
-    """The embedded server in this process."""
+    """The embedded server in this process, where roles and bindings count as they do on the engine."""
     from steersman.apiserver import ApiServer
     from steersman.transport import InProcessTransport
 
-    async with ApiServer() as server, InProcessTransport(server.handler) as transport:
+    async with (
+        ApiServer(resources=[Site], authorizer="rbac") as server,
+        InProcessTransport(server.handler) as transport,
+    ):
         yield Server("embedded", transport, forget=server.forget)
 
 

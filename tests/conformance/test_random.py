@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from conformance.random_requests import LENGTH, random_scenario, shrink
-from conformance.report import Outcome, describe
+from conformance.random_requests import LENGTH, random_scenario
+from conformance.report import Outcome, describe, describe_steps
 from conformance.scenario import Scenario
 from conformance.servers import Settings
+from conformance.shrinking import shrink
 from conformance.stage import Stage
 
 #: A run repeats the one before it unless it is told a seed.
@@ -47,4 +48,5 @@ async def explain(stage: Stage, outcome: Outcome) -> str:
         return bool((await stage.outcome(fewer)).unexplained)
 
     shrunk = await stage.outcome(await shrink(outcome.scenario, differs))
-    return describe(shrunk if shrunk.unexplained else outcome, *stage.names)
+    told = shrunk if shrunk.unexplained else outcome
+    return f"{describe(told, *stage.names)}\nall of it: {describe_steps(told.scenario)}"

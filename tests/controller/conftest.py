@@ -1,23 +1,8 @@
-"""A client of the shared engine, and a cache on it."""
+"""A cache on the server of a test."""
 
 import pytest
 
-from samples.site import Site
-from steersman import Client
 from steersman.cache import Cache
-
-
-@pytest.fixture
-async def client(engine):
-    async with Client.connect(kubeconfig=engine.kubeconfig, field_manager="tests") as client:
-        yield client
-
-
-@pytest.fixture(scope="session")
-async def sites(engine):
-    """The Site kind, installed once."""
-    async with Client.connect(kubeconfig=engine.kubeconfig, field_manager="tests") as client:
-        await client.install(Site)
 
 
 @pytest.fixture

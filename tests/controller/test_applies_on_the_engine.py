@@ -8,7 +8,7 @@ import pytest
 
 from samples import intents
 from samples.site import Site
-from steersman import Client, MergePatch, NotFound
+from steersman import MergePatch, NotFound
 from steersman.cache import Cache
 from steersman.client.observing import Intent
 from steersman.controller.applies import Applies
@@ -81,8 +81,8 @@ class World:
 
 
 @pytest.fixture
-async def another(engine):
-    async with Client.connect(kubeconfig=engine.kubeconfig, field_manager="another") as client:
+async def another(api_server):
+    async with api_server.client(field_manager="another") as client:
         yield client
 
 
@@ -98,6 +98,7 @@ async def world(client, another, namespace, sites):
         yield of
 
 
+@pytest.mark.engine_only("server-side apply")
 @pytest.mark.parametrize("kind", list(intents.POOLS))
 async def test_what_is_left_out_would_have_changed_nothing(world, kind):
     """Random intents over random drifts, with and without a memory: whatever is not sent would have changed nothing."""

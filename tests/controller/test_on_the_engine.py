@@ -1,11 +1,13 @@
-"""Controllers on the real API server, with the real cache."""
+"""Controllers on an API server, with the real cache."""
 
 import asyncio
 from contextlib import asynccontextmanager
 from functools import partial
 
+import pytest
+
 from samples.site import Site, site
-from steersman import Client, MergePatch, NotFound, ObjectMeta, Stores, View
+from steersman import MergePatch, NotFound, ObjectMeta, Stores, View
 from steersman.aio import Supervisor
 from steersman.controller import Done, Reconciler, controller, owners_through, when
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec
@@ -71,6 +73,7 @@ def publishing(namespace, reconciler):
     return controller(Site).when(here).owns(ConfigMap, when=here).run_with(reconciler)
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_one_reconcile_and_two_writes_an_object(client, cache, namespace):
     """The echoes of the child and of the status make no further run."""
     reconciler = Publisher()
@@ -87,6 +90,7 @@ async def test_one_reconcile_and_two_writes_an_object(client, cache, namespace):
     assert {f"site-{number}" for number in range(20)} <= {child.metadata.name for child in children}
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_news_of_others_are_reconciled_with_their_causes(client, cache, namespace):
     reconciler = Publisher()
     async with running(publishing(namespace, reconciler), cache) as made:
@@ -106,6 +110,7 @@ async def test_news_of_others_are_reconciled_with_their_causes(client, cache, na
         assert (await client.get(ConfigMap, f"{namespace}/web")).data == {"image": "nginx:1.27"}
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_a_reconcile_reads_what_it_wrote(client, cache, namespace):
     """Get and list, right after create, patch and delete, without waiting for the watch."""
     seen = []
@@ -133,7 +138,8 @@ async def test_a_reconcile_reads_what_it_wrote(client, cache, namespace):
     assert seen == ["one", "two", "gone"]
 
 
-async def test_a_write_that_changes_nothing_does_not_hide_the_news_of_another(engine, client, cache, namespace):
+@pytest.mark.engine_only("server-side apply")
+async def test_a_write_that_changes_nothing_does_not_hide_the_news_of_another(api_server, client, cache, namespace):
     """The answer to an apply without effect has the version of somebody else's write; that write is news."""
     runs = []
 
@@ -143,7 +149,7 @@ async def test_a_write_that_changes_nothing_does_not_hide_the_news_of_another(en
         runs.append(seen.get("theirs"))
         if len(runs) == 2:
             # before the watch can tell of it
-            async with Client.connect(kubeconfig=engine.kubeconfig, field_manager="another") as another:
+            async with api_server.client(field_manager="another") as another:
                 await another.patch(ConfigMap, request.key, MergePatch({"data": {"theirs": "1"}}))
         await ctx.client.apply(child_of(found), owner=found)
         return Done()
@@ -159,6 +165,7 @@ async def test_a_write_that_changes_nothing_does_not_hide_the_news_of_another(en
     assert runs == [None, None, "1"]
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_marking_a_child_for_deletion_is_an_echo_and_its_end_is_news(client, cache, namespace):
     """The answer to a deletion shows the marked object, so that its event is known to be ours."""
     runs = []
@@ -305,6 +312,7 @@ async def test_owners_are_found_through_a_chain(client, cache, namespace):
         await until(lambda: f"Pod {namespace}/pod vanished" in str(runs[-1]))
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_what_was_there_is_reconciled_and_a_converged_world_is_quiet(client, cache, namespace):
     """A restart looks at every object once, sends no write, and then nothing happens."""
     for number in range(5):

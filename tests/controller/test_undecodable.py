@@ -13,7 +13,7 @@ from steersman.objects.errors import NotFound
 
 
 @pytest.fixture
-async def tanks(client, crd_group):
+async def tanks(install, crd_group):
     """A kind as the server has it, sizes being numbers or texts, and as an older program knows it."""
 
     class TankSpec(Spec):
@@ -28,7 +28,7 @@ async def tanks(client, crd_group):
     class NumberedTank(Resource[NumberedSpec, None], group=crd_group, version="v1", kind="Tank", plural="tanks"):
         """A tank whose size is a number."""
 
-    await client.install(Tank)
+    await install(Tank)
     return Tank, TankSpec, NumberedTank
 
 

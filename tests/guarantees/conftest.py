@@ -1,11 +1,10 @@
-"""A manager on the real API server, and a way to it whose watches can be delayed, held and cut."""
+"""A manager on an API server, and a way to it whose watches can be delayed, held and cut."""
 
 import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
 
-from samples.site import Site
 from steersman.aio import Supervisor
 from steersman.manager import Manager
 from steersman.objects.errors import ConnectionFailed
@@ -116,23 +115,16 @@ async def line():
     return Line()
 
 
-@pytest.fixture(scope="session")
-async def sites(engine):
-    """The Site kind, installed once."""
-    async with engine.client(field_manager="tests") as client:
-        await client.install(Site)
-
-
 @pytest.fixture
-async def client(engine, namespace, sites):
-    async with engine.client(field_manager="operator", namespace=namespace) as client:
+async def client(api_server, namespace, sites):
+    async with api_server.client(field_manager="operator", namespace=namespace) as client:
         yield client
 
 
 @pytest.fixture
-async def other(engine, namespace, sites):
+async def other(api_server, namespace, sites):
     """Somebody else: another connection, another field manager."""
-    async with engine.client(field_manager="somebody-else", namespace=namespace) as client:
+    async with api_server.client(field_manager="somebody-else", namespace=namespace) as client:
         yield client
 
 

@@ -124,11 +124,14 @@ def test_tests_live_in_the_room_they_test() -> None:
     """One folder of tests a room, and a few that look at the whole."""
     whole = {
         "bench",  # the benchmarks, in small
+        "client_go",  # programs of others beside ours
         "conformance",  # one API server beside another
         "examples",  # the programs that users read
         "faults",  # the runtime while its surroundings fail
         "guarantees",  # the promises, one file each
+        "hostile",  # requests and connections that mean ill
         "house",  # the house itself
+        "kubectl",  # what kubectl prints, on one server and the other
         "samples",  # types that several folders use
     }
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name != "__pycache__"}

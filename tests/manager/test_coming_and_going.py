@@ -1,4 +1,4 @@
-"""Controllers that come and go while the manager runs, and many of them at once, on the real API server."""
+"""Controllers that come and go while the manager runs, and many of them at once."""
 
 import asyncio
 from collections import Counter
@@ -34,9 +34,8 @@ class Watches:
 
 
 @pytest.fixture
-async def client(engine, namespace):
-    async with engine.client(field_manager="site-operator", namespace=namespace) as client:
-        await client.install(Site)
+async def client(api_server, namespace, sites):
+    async with api_server.client(field_manager="site-operator", namespace=namespace) as client:
         yield client
 
 
@@ -175,11 +174,11 @@ async def test_a_kind_that_is_not_there_holds_up_only_who_watches_it(client, nam
         assert manager.phase == "running"
 
 
-async def test_a_controller_added_as_a_candidate_waits_for_the_term(client, engine, namespace):
+async def test_a_controller_added_as_a_candidate_waits_for_the_term(client, api_server, namespace):
     await client.create(site("a", namespace))
     options = {"namespace": namespace, "retry": 1.0}
     first, second = Seen(namespace), Seen(namespace)
-    async with engine.client(field_manager="site-operator", namespace=namespace) as other:
+    async with api_server.client(field_manager="site-operator", namespace=namespace) as other:
         one = Manager(client, leader=LeaderElection("turns", identity="one", **options))
         two = Manager(other, leader=LeaderElection("turns", identity="two", **options))
         one.controller(Site).run_with(Seen(namespace))
@@ -218,14 +217,15 @@ async def test_leadership_is_lost_and_won_again_in_one_process(client, namespace
         assert manager.statistics().leader.leading
 
 
-async def test_the_manager_connects_by_itself(engine, namespace, monkeypatch):
-    monkeypatch.setenv("KUBECONFIG", str(engine.kubeconfig))
+@pytest.mark.engine_only("server-side apply")
+async def test_the_manager_connects_by_itself(api_server, namespace, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(api_server.kubeconfig))
     manager = Manager(name="by-itself")
     with pytest.raises(RuntimeError, match="no client yet"):
         _ = manager.client
     maps = Seen(namespace)
     manager.controller(ConfigMap).run_with(maps)
-    async with engine.client(field_manager="tests", namespace=namespace) as client:
+    async with api_server.client(field_manager="tests", namespace=namespace) as client:
         await client.create(ConfigMap(metadata=ObjectMeta(name="mine", namespace=namespace)))
         async with running(manager):
             await eventually(lambda: "mine" in maps.names)

@@ -1,4 +1,4 @@
-"""What a manager answers on its port, on the real API server."""
+"""What a manager answers on its port."""
 
 import asyncio
 import os
@@ -28,9 +28,8 @@ _ALL_READY = "[+]caches ok\n[+]controllers ok\n[+]shutdown ok\nreadyz check pass
 
 
 @pytest.fixture
-async def client(engine, namespace):
-    async with engine.client(field_manager="site-operator", namespace=namespace) as client:
-        await client.install(Site)
+async def client(api_server, namespace, sites):
+    async with api_server.client(field_manager="site-operator", namespace=namespace) as client:
         yield client
 
 
@@ -87,6 +86,7 @@ def manager_of(client: Client, namespace: str, **options) -> Manager:
     return manager
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_ready_after_sync_and_never_before(client, namespace):
     await client.create(site("a", namespace))
     manager = manager_of(client, namespace)
@@ -113,6 +113,7 @@ async def test_ready_after_sync_and_never_before(client, namespace):
     assert asyncio.all_tasks() == tasks
 
 
+@pytest.mark.engine_only("custom resource definitions")
 async def test_readyz_names_the_missing_crd_and_goes_on_when_it_comes(client, namespace, crd_group):
     late = Kind(f"{crd_group}/v1", "Late")
     manager = manager_of(client, namespace)
@@ -178,6 +179,7 @@ def patches(samples) -> float:
         return 0
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_metrics_have_the_known_names_and_are_well_formed(client, namespace):
     for name in ("a", "b", "bad"):
         await client.create(site(name, namespace))
@@ -292,7 +294,7 @@ async def test_a_start_that_hangs_is_ended_by_the_second_signal(client, namespac
         await manager.run()
 
 
-async def test_a_candidate_is_ready_and_says_who_leads(client, engine, namespace):
+async def test_a_candidate_is_ready_and_says_who_leads(client, api_server, namespace):
     election = {"namespace": namespace, "retry": 1.0}
     first = manager_of(client, namespace, leader=LeaderElection("sites", identity="one", **election))
     async with running(first) as transport:
@@ -300,7 +302,7 @@ async def test_a_candidate_is_ready_and_says_who_leads(client, engine, namespace
         await eventually(lambda: first.phase == "running")
         assert first.statistics().leader.leading
         assert first.statistics().leader.since is not None
-        async with engine.client(field_manager="site-operator", namespace=namespace) as other:
+        async with api_server.client(field_manager="site-operator", namespace=namespace) as other:
             second = manager_of(other, namespace, leader=LeaderElection("sites", identity="two", **election))
             async with running(second) as standby:
                 assert await until(standby, "/readyz", 200) == "ok"

@@ -16,10 +16,9 @@ from steersman.telemetry import expose
 
 
 @pytest.fixture
-async def client(engine, namespace):
+async def client(api_server, namespace, sites):
     limit = RateLimit(per_second=10_000, burst=10_000)
-    async with engine.client(field_manager="finding", namespace=namespace, rate_limit=limit) as client:
-        await client.install(Site)
+    async with api_server.client(field_manager="finding", namespace=namespace, rate_limit=limit) as client:
         yield client
 
 
@@ -57,6 +56,7 @@ async def run(manager):
         tasks.start(manager.run(), name="manager")
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_a_reconcile_finds_by_index_and_by_owner_what_it_just_wrote(client, namespace):
     manager = Manager(client, namespaces=[namespace])
     manager.index(Site, "image", images)

@@ -1,4 +1,4 @@
-"""Leader election on the engine: who leads, who takes over, and that a deposed leader writes nothing."""
+"""Leader election: who leads, who takes over, and that a deposed leader writes nothing."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ async def test_a_stolen_lease_ends_the_term_at_once(client, namespace) -> None:
         assert campaign.leader == "thief"
 
 
-async def test_a_stopped_process_cannot_write_when_it_goes_on(engine, client, namespace) -> None:
+async def test_a_stopped_process_cannot_write_when_it_goes_on(api_server, client, namespace) -> None:
     """SIGSTOP, another leads, SIGCONT: every write of the old leader is refused, also from a task without an owner."""
     key = Key(namespace, "log")
     await client.create(config_map(namespace))
     program = Path(__file__).with_name("stopped_leader.py")
     child = await asyncio.create_subprocess_exec(
-        sys.executable, str(program), str(engine.kubeconfig), namespace, stdout=asyncio.subprocess.PIPE
+        sys.executable, str(program), str(api_server.kubeconfig), namespace, stdout=asyncio.subprocess.PIPE
     )
     try:
         async with asyncio.timeout(60):
@@ -171,7 +171,7 @@ async def test_a_server_that_does_not_answer_ends_the_term_in_time() -> None:
         assert numbers == [1, 2]
 
 
-async def test_a_campaign_outlives_what_it_may_not_write(client, engine, namespace, caplog) -> None:
+async def test_a_campaign_outlives_what_it_may_not_write(client, api_server, namespace, caplog) -> None:
     """Without its namespace there is no Lease: it complains once, and leads as soon as there is one."""
     missing = f"{namespace[:50]}-late"
     async with asyncio.timeout(20), election(missing).campaign(client) as campaign:
@@ -181,7 +181,7 @@ async def test_a_campaign_outlives_what_it_may_not_write(client, engine, namespa
         async with await anext(campaign) as term:
             assert term.number == 1
     assert len([message for message in caplog.messages if "cannot read or write" in message]) == 1
-    await engine.delete_namespace(missing)
+    await api_server.delete_namespace(missing)
 
 
 async def test_leaving_the_campaign_ends_work_in_other_tasks_before_the_release(client, namespace) -> None:

@@ -1,4 +1,4 @@
-"""Controllers as one program, on the real API server."""
+"""Controllers as one program."""
 
 import asyncio
 import os
@@ -16,9 +16,8 @@ from steersman.objects.errors import NotFound
 
 
 @pytest.fixture
-async def client(engine, namespace):
-    async with engine.client(field_manager="site-operator", namespace=namespace) as client:
-        await client.install(Site)
+async def client(api_server, namespace, sites):
+    async with api_server.client(field_manager="site-operator", namespace=namespace) as client:
         yield client
 
 
@@ -62,6 +61,7 @@ def manager_of(client: Client, children: Children, **options) -> Manager:
     return manager
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_controllers_run_until_they_are_told_to_stop(client, namespace):
     for number in range(5):
         await client.create(site(f"s{number}", namespace))
@@ -75,6 +75,7 @@ async def test_controllers_run_until_they_are_told_to_stop(client, namespace):
     assert manager.controllers == ()
 
 
+@pytest.mark.engine_only("server-side apply")
 async def test_a_signal_drains(client, namespace):
     """What runs is finished, and written, before the program ends."""
     await client.create(site("slow", namespace))
@@ -104,10 +105,11 @@ async def test_a_second_signal_ends_at_once(client, namespace):
     assert children.seen == []
 
 
-async def test_only_the_leader_acts_and_a_stop_hands_over(client, engine, namespace):
+@pytest.mark.engine_only("server-side apply")
+async def test_only_the_leader_acts_and_a_stop_hands_over(client, api_server, namespace):
     leader = {"lease": 15.0, "renew": 10.0, "retry": 1.0, "namespace": namespace}
     first, second = Children(namespace), Children(namespace)
-    async with engine.client(field_manager="site-operator", namespace=namespace) as other, asyncio.timeout(90):
+    async with api_server.client(field_manager="site-operator", namespace=namespace) as other, asyncio.timeout(90):
         one = manager_of(client, first, leader=LeaderElection("sites", identity="one", **leader))
         two = manager_of(other, second, leader=LeaderElection("sites", identity="two", **leader))
         await client.create(site("a", namespace))

@@ -35,8 +35,8 @@ class Counted:
 
 
 @pytest.fixture
-async def client(engine, namespace):
-    async with engine.client(field_manager="tests", namespace=namespace) as client:
+async def client(api_server, namespace):
+    async with api_server.client(field_manager="tests", namespace=namespace) as client:
         yield client
 
 
@@ -110,10 +110,10 @@ async def test_a_wildcard_covers_the_debug_pages(client):
         assert (await get(transport, "/metrics", oncall))[0] == 403
 
 
-async def test_a_program_without_the_right_to_review_says_what_to_bind(client, engine):
+async def test_a_program_without_the_right_to_review_says_what_to_bind(client, api_server):
     own, scraper = await token_of(client, "operator"), await token_of(client, "scraper")
     await allow(client, "scraper", "/metrics")
-    config = load_kubeconfig(engine.kubeconfig)
+    config = load_kubeconfig(api_server.kubeconfig)
     # without the certificate of the administrator
     tls = dataclasses.replace(config.tls, certificate_data=None, certificate_file=None, key_data=None, key_file=None)
     config = dataclasses.replace(config, auth=BearerToken(own), tls=tls)

@@ -1,4 +1,4 @@
-"""A Kubernetes API server over a pluggable store, in this process or behind a `transport.Listener`.
+"""A Kubernetes API server over a pluggable store, in this process or on a port.
 
 Guarantees
 - It answers as kube-apiserver does: one conformance suite sends the same requests to both and compares the answers.
@@ -6,35 +6,89 @@ Guarantees
 - It works on JSON and schemas, never on the client's types: what it stores does not depend on who wrote it.
 - It knows no client and no cache: everything it is told arrives as a request.
 - What is not there yet is refused, never ignored.
+
+To remember: `ApiServer` is the server, ``server.transport(user)`` the way to it without a socket, and `serve` puts it on a
+port. The rest is for its options: `User` and tokens, `Access` and `Decision` for an authorizer, `Plugin` and `Attributes`
+for admission, `AuditFile`, `Limits`, the stores; and for kinds (`Definition`, `Strategy`), paths (`Route`) and handlers
+(`ChainHandler`; more in ``steersman.apiserver.chain``) of one's own.
 """
 
-from steersman.apiserver.admission import Admission, Attributes, NamespaceLifecycle, Plugin
-from steersman.apiserver.context import Limits, VerbContext
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from steersman.apiserver.admission import AdmissionFunction, Attributes, Plugin
+from steersman.apiserver.chain import (
+    Access,
+    AuditFile,
+    AuditHook,
+    Authorizer,
+    Decision,
+    Rbac,
+    RequestLimits,
+    always_allow,
+)
+from steersman.apiserver.context import Limits
 from steersman.apiserver.errors import Refused
-from steersman.apiserver.registry import Definition, Registry, Strategy
+from steersman.apiserver.registry import Definition, Strategy
 from steersman.apiserver.request import ChainHandler, Next, RequestInfo, ServerRequest, User
 from steersman.apiserver.server import ApiServer, Route
-from steersman.apiserver.storage import JournaledStorage, MemoryStorage, Storage
+from steersman.apiserver.storage import JournaledStorage, MemoryStorage, Storage, StorageError
+
+if TYPE_CHECKING:
+    from steersman.apiserver.serving import Authority, Served, serve, write_kubeconfig
+
+#: Imported when first used: they need the package cryptography, which a server without a port does not.
+_OF_PORTS = frozenset({"Authority", "Served", "serve", "write_kubeconfig"})
 
 __all__ = [
-    "Admission",
+    "Access",
+    "AdmissionFunction",
     "ApiServer",
     "Attributes",
+    "AuditFile",
+    "AuditHook",
+    "Authority",
+    "Authorizer",
     "ChainHandler",
+    "Decision",
     "Definition",
     "JournaledStorage",
     "Limits",
     "MemoryStorage",
-    "NamespaceLifecycle",
     "Next",
     "Plugin",
+    "Rbac",
     "Refused",
-    "Registry",
     "RequestInfo",
+    "RequestLimits",
     "Route",
+    "Served",
     "ServerRequest",
     "Storage",
+    "StorageError",
     "Strategy",
     "User",
-    "VerbContext",
+    "always_allow",
+    "serve",
+    "write_kubeconfig",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what only a port needs when it is first used."""
+    if name not in _OF_PORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from steersman.apiserver import serving  # noqa: PLC0415 - see _OF_PORTS
+    except ModuleNotFoundError as error:
+        if error.name != "cryptography":
+            raise
+        raise ModuleNotFoundError(
+            "certificates need the package cryptography: pip install 'steersman[server]'", name=error.name
+        ) from error
+    return getattr(serving, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

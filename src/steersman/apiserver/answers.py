@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from steersman.apiserver.errors import Refused
 from steersman.apiserver.request import ServerRequest
 from steersman.objects.status import Status, encode_status
 from steersman.transport import ServerResponse
-from steersman.wire import JSON, YAML, print_warning
+from steersman.wire import JSON, YAML, parse_accept, print_warning
 
 #: How many characters warnings have together before each is cut, and to how many.
 WARNINGS_MAX, WARNING_MAX = 4096, 256
@@ -31,6 +32,18 @@ def answer(request: ServerRequest, body: bytes, *, status: int = 200, content_ty
             status=status, headers=(_HEADERS[0], ("Content-Type", content_type), *warnings), body=body
         )
     return ServerResponse(status=status, headers=_HEADERS, body=body)
+
+
+def answer_pieces(request: ServerRequest, pieces: Iterable[bytes]) -> ServerResponse:
+    """An answer of JSON that is long: its pieces are asked for as its client reads them."""
+    if request.wants_yaml or request.warnings:
+        return answer(request, b"".join(pieces))
+    return ServerResponse(status=200, headers=_HEADERS, body=_one_by_one(pieces))
+
+
+async def _one_by_one(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 def _as_yaml(body: bytes) -> bytes:
@@ -60,9 +73,19 @@ def answer_status(request: ServerRequest, status: Status, *, code: int = 200) ->
 
 def answer_refusal(request: ServerRequest, refused: Refused) -> ServerResponse:
     """The answer to a request that is refused."""
+    if request.info.is_resource and not request.wants_yaml:
+        request.wants_yaml = _prefers_yaml(request.wire.header("Accept"))
     reply = answer(request, encode_status(refused.status), status=refused.status.code or 500)
     reply.headers = (*reply.headers, *refused.headers)
     return reply
+
+
+def _prefers_yaml(accept: str | None) -> bool:
+    """Whether somebody who was refused before a form was found reads YAML first."""
+    if not accept or YAML not in accept:
+        return False
+    plain = (clause.name for clause in parse_accept(accept) if not clause.representation[0])
+    return next((name for name in plain if name in {JSON, YAML, "*/*"}), JSON) == YAML
 
 
 def page_not_found() -> ServerResponse:

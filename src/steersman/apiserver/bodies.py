@@ -15,15 +15,21 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.apiserver.decoding import conform, decode_body
-from steersman.apiserver.errors import bad_request, too_large, unsupported_media_type
+from steersman.apiserver.decoding import conform, decode_body, media_type_of
+from steersman.apiserver.decoding.body import TYPE_META
+from steersman.apiserver.decoding.protobuf import Malformed, read_envelope, read_message
+from steersman.apiserver.decoding.shapes import referred
+from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
+from steersman.apiserver.errors import bad_request, too_large
+from steersman.apiserver.go_words import kind_of
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest
 from steersman.objects import GroupVersionKind
 from steersman.patches.trees import check_depth
-from steersman.wire import JSON, PROTOBUF, YAML
+from steersman.wire import JSON, YAML
 
+_DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _decode = msgspec.json.Decoder().decode
 #: An escape of half a surrogate pair.
 _LONE_SURROGATE = re.compile(
@@ -40,11 +46,20 @@ def read_body(request: ServerRequest, limit: int) -> bytes:
     return body
 
 
-def require_json(request: ServerRequest) -> None:
-    """415 unless the body is JSON: for bodies that are no objects."""
-    kind = (request.wire.header("Content-Type") or JSON).partition(";")[0].strip().lower()
-    if kind != JSON:
-        raise unsupported_media_type((JSON, YAML, PROTOBUF))
+def read_delete_options(request: ServerRequest, body: bytes) -> bytes:
+    """The options of a deletion in a body, as JSON."""
+    media_type = media_type_of(request.wire.header("Content-Type"))
+    if media_type == JSON:
+        return body
+    try:
+        if media_type == YAML:
+            return msgspec.json.encode(read_yaml(body)[0])
+        _, kind, message = envelope = read_envelope(body)
+        # Of what is none it is only told that it is none.
+        tree = read_message(message, referred(_DELETE_OPTIONS)) if kind in {"", "DeleteOptions"} else {}
+    except (Malformed, UnreadableYaml, UnicodeEncodeError) as error:
+        raise bad_request(str(error)) from None
+    return msgspec.json.encode({"kind": kind, "apiVersion": envelope.api_version, **tree})
 
 
 def read_object(definition: Definition, request: ServerRequest, body: bytes, directive: str) -> Tree:
@@ -63,7 +78,10 @@ def read_patched(
 ) -> Tree:
     """The object that a patch has made; ``twice`` is what its text says twice."""
     if not isinstance(tree, dict):
-        raise bad_request("the patch makes something else than an object")
+        why = (
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind_of(tree)} into Go value of type"
+        )
+        raise bad_request(f"the patch makes no object: {why} {TYPE_META}")
     obj = cast("Tree", tree)
     for text in conform(definition, obj, twice or [], directive):
         request.warn(text)

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server allows, and how long it waits."""
+    """What the server allows, and how long it waits: ``ApiServer(limits=Limits(body=1024 * 1024))``.
+
+    ``body`` and ``object`` are bytes, ``freshness``, ``watch`` and ``bookmarks`` seconds. `RequestLimits` are others:
+    how many requests at once, and for how long.
+    """
 
     #: The longest body of a request.
     body: int = 3 * 1024 * 1024

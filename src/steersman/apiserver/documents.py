@@ -8,7 +8,7 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -17,6 +17,8 @@ from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.storage import Record
 
 _METADATA = b'"metadata":{'
+#: How many bytes of a list are printed at a time.
+_PIECE = 128 * 1024
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -80,26 +82,27 @@ def whole(record: Record, *, revision: int = 0) -> bytes:
     return b'%b"resourceVersion":"%d",%b' % (value[:at], revision, value[at:])
 
 
-def join_items(head: bytes, records: Iterable[Record], *, kind: str = "") -> bytes:
-    """A list of stored objects after its head: each is copied once.
+def item_pieces(head: bytes, records: Iterable[Record], *, kind: str = "") -> Iterator[bytes]:
+    """A list of stored objects after its head, in pieces: each object is copied once, when its piece is asked for.
 
     Items of built-in kinds do not repeat the kind, which the list says; ``kind`` is what all others begin with.
     """
     opening = kind.encode() or b"{"
-    pieces: list[bytes | memoryview] = [head]
-    separator = b""
+    parts: list[bytes | memoryview] = [head]
+    first = b'%b"metadata":{"resourceVersion":"%%d",' % opening.replace(b"%", b"%%")
+    following, template = b"," + first, first
+    size = 0
     for record in records:
         value = record.value
         at = value.index(_METADATA) + len(_METADATA)
-        pieces.extend(
-            (
-                b'%b%b"metadata":{"resourceVersion":"%d",' % (separator, opening, record.modified),
-                memoryview(value)[at:],
-            )
-        )
-        separator = b","
-    pieces.append(b"]}\n")
-    return b"".join(pieces)
+        parts += (template % record.modified, memoryview(value)[at:])
+        template = following
+        size += len(value)
+        if size > _PIECE:
+            yield b"".join(parts)
+            parts, size = [], 0
+    parts.append(b"]}\n")
+    yield b"".join(parts)
 
 
 def metadata_of(record: Record, *, revision: int = 0) -> bytes:

@@ -9,7 +9,7 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -17,11 +17,14 @@ from steersman.objects import FieldSelector, SelectorError
 from steersman.transport import ServerResponse
 from steersman.wire import Request, is_watch, parse_path
 
+if TYPE_CHECKING:
+    from steersman.apiserver.chain.tokens import AccountTokens
+
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
-    """Who sends a request."""
+    """Who sends a request: ``User(name="kim", groups=("staff",))``."""
 
     name: str
     uid: str = ""
@@ -31,6 +34,8 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
 #: Who sends requests within this process, unless a handler of the chain says otherwise.
 IN_PROCESS = User(name="system:admin", groups=("system:masters", "system:authenticated"))
+#: Who sends requests over a port, until a handler of the chain says more: somebody who is answered nothing.
+UNKNOWN = User(name="system:anonymous", groups=("system:unauthenticated",))
 
 
 class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,14 +58,17 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
 class ServerRequest:
     """A request on its way through the server; handlers of the chain fill in what they find out."""
 
-    __slots__ = ("annotations", "info", "user", "wants_yaml", "warnings", "wire")
+    __slots__ = ("_warned", "accounts", "annotations", "info", "user", "wants_yaml", "warnings", "wire")
 
-    def __init__(self, wire: Request, *, user: User = IN_PROCESS) -> None:
+    def __init__(self, wire: Request, *, user: User = IN_PROCESS, accounts: AccountTokens | None = None) -> None:
         self.wire = wire
+        #: The tokens of the server that it was sent to; without them no service account has one.
+        self.accounts = accounts
         self.info = read_info(wire)
         self.user = user
         #: What the writer should know; becomes Warning headers, each once.
         self.warnings: list[str] = []
+        self._warned: set[str] = set()
         #: Whether the answer is to be YAML, once that is known.
         self.wants_yaml = False
         #: What an audit should know.
@@ -68,7 +76,8 @@ class ServerRequest:
 
     def warn(self, text: str) -> None:
         """Tell the writer something; saying it twice changes nothing."""
-        if text not in self.warnings:
+        if text not in self._warned:
+            self._warned.add(text)
             self.warnings.append(text)
 
 
@@ -100,7 +109,7 @@ def read_info(request: Request) -> RequestInfo:
         resource=path.resource,
         subresource=path.subresource or "",
         # The namespace of a Namespace is itself.
-        namespace=name if path.resource == "namespaces" and not path.group else path.namespace or "",
+        namespace=(path.name if path.resource == "namespaces" and not path.group else path.namespace) or "",
         name=name,
         subpath=path.subpath or "",
         is_watch_path=watches,

@@ -4,43 +4,51 @@ Guarantees
 - `handler` is the whole server as one function: what `InProcessTransport` takes, and what a `Listener` serves.
 - Every request is answered: what is refused is a Status, what fails is a 500 and in the log, and neither takes anybody
   else's answer along.
+- Whoever sends a request over a port is nobody, and answered 401, unless a handler of the chain says who it is.
 - ``async with`` owns all tasks; when it ends, watches have ended and nothing is left behind.
 
 Where neighbours plug in
 - a kind's rules: a `Definition` with its own `Strategy`, found by `registry.builtin_definitions`, or given in
   ``definitions=``;
-- authentication, authorization, audit, limits: a `ChainHandler` in ``chain=``, outermost first; the last step of every
-  chain is the server itself;
+- who may do what: ``authorizer=``, ``tokens=``, ``audit=``; or a chain of one's own: a `ChainHandler` each in ``chain=``,
+  outermost first; the last step of every chain is the server itself;
 - further paths: a `Route` in ``routes=``, asked in order about every request that is not about a resource, until one
   answers; those of discovery, OpenAPI, version and health come last;
-- admission: a `Plugin` in ``admission=``, after `NamespaceLifecycle` and `PodClasses`.
+- admission: a `Plugin` in ``admission=``, after the server's own.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from steersman.aio import Supervisor
-from steersman.apiserver.admission import Admission, NamespaceLifecycle, Plugin
+from steersman.apiserver.admission import Admission, AdmissionFunction, NamespaceLifecycle, NotYet, Plugin
 from steersman.apiserver.answers import answer_refusal, page_not_found
+from steersman.apiserver.chain import AuditHook, Authentication, Authorizer, Reviews, always_allow, unlimited
+from steersman.apiserver.chain.impersonation import completed
+from steersman.apiserver.chain.rbac_policy import create_policy
+from steersman.apiserver.chain.tokens import AccountTokens
 from steersman.apiserver.compaction import compact_for_ever
 from steersman.apiserver.context import Limits, VerbContext
 from steersman.apiserver.discovery import discovery_routes, feed_check, storage_check
-from steersman.apiserver.errors import Refused, internal, no_such_resource
-from steersman.apiserver.registry import Definition, Registry, builtin_definitions, custom_definition
+from steersman.apiserver.errors import Refused, internal, no_such_resource, unauthorized
+from steersman.apiserver.options import chosen_authorizer, group_versions, opened, served_resources
+from steersman.apiserver.peer import request_peer
+from steersman.apiserver.registry import Definition, Registry, builtin_definitions
 from steersman.apiserver.registry.builtin.pod_admission import PodClasses
-from steersman.apiserver.request import ChainHandler, Next, ServerRequest
-from steersman.apiserver.storage import MemoryStorage, Storage, StorageError
+from steersman.apiserver.request import IN_PROCESS, UNKNOWN, ChainHandler, Next, ServerRequest, User
+from steersman.apiserver.storage import Storage, StorageError
 from steersman.apiserver.system_namespaces import create_system_namespaces
 from steersman.apiserver.verbs import perform
 from steersman.apiserver.watching import Feed
 from steersman.apiserver.watching.feed import HISTORY
 from steersman.objects import GroupVersion, Object
-from steersman.transport import Handler, ServerResponse
+from steersman.transport import Handler, InProcessTransport, ServerResponse
 from steersman.wire import Request
 
 _log = logging.getLogger("steersman.apiserver")
@@ -50,11 +58,24 @@ Route: TypeAlias = Callable[[ServerRequest], Awaitable[ServerResponse | None]]
 
 
 class ApiServer:
-    """A Kubernetes API server in this process: ``async with ApiServer(resources=[Site]) as server: ...``.
+    """A Kubernetes API server in this process.
 
-    ``kinds`` are the built-in group-versions to serve, all of them unless told otherwise; ``resources`` are `Resource`
-    classes; ``definitions`` are served as they are, in place of others of the same name. Without a ``storage`` objects
-    live as long as the server.
+    ```python
+    async with ApiServer(resources=[Site]) as server, Client(server.transport()) as client:
+        await client.create(Site(...))
+    ```
+
+    What it serves: ``kinds`` are the built-in group-versions, such as ``["v1", "apps/v1"]``, all of them unless told
+    otherwise; ``resources`` are `Resource` classes; ``definitions`` are served as they are, in place of others.
+
+    Where objects are: in memory, and gone with the server; in a folder, if ``storage`` is its path; or in any `Storage`.
+
+    Who may do what: everybody everything; what Roles and bindings allow, with ``authorizer="rbac"``; or what an
+    `Authorizer` of yours does. ``tokens`` says whose each bearer token is, and ``audit`` is told of every request.
+    ``chain`` replaces all of that by handlers of your own.
+
+    ``admission`` are plugins, or functions, that change or refuse writes, ``routes`` answer further paths, ``limits``
+    are sizes and times, and ``history`` is how many changes of a resource a watch can go back.
     """
 
     def __init__(
@@ -63,27 +84,38 @@ class ApiServer:
         kinds: Iterable[GroupVersion | str] | None = None,
         resources: Iterable[type[Object]] = (),
         definitions: Iterable[Definition] = (),
-        storage: Storage | None = None,
-        chain: Sequence[ChainHandler] = (),
+        storage: Storage | Path | str | None = None,
+        authorizer: Authorizer | Literal["rbac"] = always_allow,
+        tokens: Mapping[str, User] | None = None,
+        audit: AuditHook | None = None,
+        chain: Sequence[ChainHandler] | None = None,
         routes: Sequence[Route] = (),
-        admission: Sequence[Plugin] = (),
+        admission: Sequence[Plugin | AdmissionFunction] = (),
         limits: Limits | None = None,
         history: int = HISTORY,
     ) -> None:
-        self.registry = Registry(builtin_definitions(_group_versions(kinds)))
-        for cls in resources:
-            self.registry.add(custom_definition(cls))
+        self.registry = Registry(builtin_definitions(group_versions(kinds, rbac=authorizer == "rbac")))
+        for definition in served_resources(resources):
+            self.registry.add(definition)
+        self.storage, self._own_storage = opened(storage)
+        #: Makes and reviews the tokens of service accounts.
+        self.account_tokens = AccountTokens(self.storage)
+        #: Handlers that every request passes, outermost first.
+        self.chain: list[ChainHandler] = []
+        self._creates_policy = authorizer == "rbac"
+        if chain is None:
+            self._guard(chosen_authorizer(authorizer, self.storage), Authentication(tokens=tokens), audit)
+        elif tokens is not None or audit is not None or authorizer is not always_allow:
+            raise ValueError("a chain of your own has its own authorizer, tokens and audit: give them to chain(...)")
+        else:
+            self.chain += chain
         for definition in definitions:
             self.registry.add(definition)
-        own = MemoryStorage() if storage is None else None
-        self._own_storage = own
-        self.storage: Storage = own if own is not None else storage  # type: ignore[assignment]
         self.limits = limits or Limits()
         self.feed = Feed(self.storage, history=history)
         has_namespaces = self.registry.any_version("", "namespaces") is not None
-        self.admission = Admission([*([NamespaceLifecycle()] if has_namespaces else []), PodClasses(), *admission])
-        #: Handlers that every request passes, outermost first.
-        self.chain: list[ChainHandler] = list(chain)
+        own = [*([NamespaceLifecycle()] if has_namespaces else []), NotYet(), PodClasses()]
+        self.admission = Admission([*own, *admission])
         #: Who answers requests that are not about resources, in order.
         self.routes: list[Route] = [
             *routes,
@@ -95,17 +127,19 @@ class ApiServer:
         self._contexts_of = -1
         self._passes: Next | None = None
         self._stack: AsyncExitStack | None = None
+        self._told_of_unknown = False
 
     # life
 
     async def __aenter__(self) -> Self:
         if self._stack is not None:
-            raise RuntimeError("the server runs already")
+            raise RuntimeError("this ApiServer runs already; for a second server make a second ApiServer")
         stack = AsyncExitStack()
         try:
             if self._own_storage is not None:
                 await stack.enter_async_context(self._own_storage)
             await self.feed.begin()
+            await self.account_tokens.load()
             tasks = await stack.enter_async_context(Supervisor())
             stack.callback(tasks.cancel)
             stack.callback(self.feed.end)
@@ -113,6 +147,8 @@ class ApiServer:
             tasks.start(compact_for_ever(self.storage), name="api server: compaction")
             self._passes = self._assembled()
             await create_system_namespaces(self)
+            if self._creates_policy:
+                await create_policy(self)
         except BaseException:
             await stack.aclose()
             raise
@@ -133,12 +169,30 @@ class ApiServer:
         """The server as one function."""
         return self.handle
 
-    async def handle(self, wire: Request) -> ServerResponse:
-        """Answer a request."""
-        request = ServerRequest(wire)
+    def transport(self, user: User | str | None = None) -> InProcessTransport:
+        """The way to this server without a socket: ``Client(server.transport())``.
+
+        Requests are the administrator's, or those of ``user``: a `User`, or the name of one as RBAC has it, such as
+        ``system:serviceaccount:shop:site-operator``, which is then in the groups of all of its sort.
+        """
+        if user is None:
+            return InProcessTransport(self.handle)
+        sender = completed(User(name=user) if isinstance(user, str) else user)
+
+        async def handle(wire: Request) -> ServerResponse:
+            return await self.handle(wire, user=sender)
+
+        return InProcessTransport(handle)
+
+    async def handle(self, wire: Request, *, user: User | None = None) -> ServerResponse:
+        """Answer a request; ``user`` sent it, unless it says otherwise itself."""
+        sender = user or (IN_PROCESS if request_peer() is None else UNKNOWN)
+        request = ServerRequest(wire, user=sender, accounts=self.account_tokens)
         passes = self._passes
         if passes is None:
-            return answer_refusal(request, internal("the server does not run"))
+            return answer_refusal(
+                request, internal("the API server in this process does not run; use it within its 'async with'")
+            )
         try:
             reply = await passes(request)
         except Refused as refused:
@@ -176,6 +230,13 @@ class ApiServer:
             )
         return found
 
+    def _guard(self, authorizer: Authorizer, authentication: Authentication, audit: AuditHook | None) -> None:
+        """Ask an authorizer about every request, and let reviews ask it too."""
+        self.chain += unlimited(authorizer, authentication, audit)
+        for definition in Reviews(authorizer, authentication).definitions():
+            if self.registry.find(definition.gvk.group, definition.gvk.version, definition.resource) is not None:
+                self.registry.add(definition)
+
     def _assembled(self) -> Next:
         """The chain as one function, its last step first."""
         step: Next = self._route
@@ -184,12 +245,14 @@ class ApiServer:
         return step
 
     async def _route(self, request: ServerRequest) -> ServerResponse:
+        if request.user is UNKNOWN:
+            raise self._unknown()
         info = request.info
         if info.is_resource:
             definition = self.registry.find(info.group, info.version, info.resource)
             if definition is not None:
                 return await perform(self.context(definition), request)
-            if self.registry.has_group_version(info.group, info.version):
+            if self._is_builtin(info.group, info.version):
                 raise no_such_resource()
         for route in self.routes:
             answered = await route(request)
@@ -199,15 +262,29 @@ class ApiServer:
             raise no_such_resource()
         return page_not_found()
 
+    def _unknown(self) -> Refused:
+        if not self._told_of_unknown:
+            self._told_of_unknown = True
+            _log.error(
+                "requests come over a port, and nothing in the chain says who sends them: they are answered 401; "
+                "run the server with steersman.apiserver.serve, or put an Authentication into chain="
+            )
+        return unauthorized()
+
     def _is_below_group_version(self, path: str) -> bool:
-        """Whether a path that is no resource's stands where those of a served group-version do."""
+        """Whether a path that is no resource's stands where those of a built-in group-version do."""
         match path.split("/"):
             case ["", "api", version, _, *_]:
-                return self.registry.has_group_version("", version)
+                return self._is_builtin("", version)
             case ["", "apis", group, version, _, *_]:
-                return self.registry.has_group_version(group, version)
+                return self._is_builtin(group, version)
             case _:
                 return False
+
+    def _is_builtin(self, group: str, version: str) -> bool:
+        """Whether a group-version has kinds of Kubernetes' own: in others nothing but their resources is known."""
+        mine = (each for each in self.registry if (each.gvk.group, each.gvk.version) == (group, version))
+        return any(not each.custom for each in mine)
 
 
 def _linked(handler: ChainHandler, after: Next) -> Next:
@@ -215,9 +292,3 @@ def _linked(handler: ChainHandler, after: Next) -> Next:
         return await handler(request, after)
 
     return step
-
-
-def _group_versions(kinds: Iterable[GroupVersion | str] | None) -> list[GroupVersion] | None:
-    if kinds is None:
-        return None
-    return [GroupVersion.parse(each) if isinstance(each, str) else each for each in kinds]

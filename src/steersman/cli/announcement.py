@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator
 
 import msgspec
 
 from steersman._version import __version__
+from steersman.cli.heading import print_heading
 from steersman.controller import ControllerPlan
 from steersman.manager import Endpoints, Manager
 
@@ -45,14 +45,7 @@ def announce(said: Announcement, *, readable: bool) -> None:
             | ({"endpoints": url} if (url := endpoints_url(said.endpoints)) else {}),
         )
         return
-    colours = sys.stderr.isatty()
-    print(_bold(f"steersman {__version__}", colours=colours), said.target, file=sys.stderr)
-    before = ""
-    for label, words in _lines(said):
-        shown = "" if label == before else label
-        print(f"  {_faint(f'{shown:<12}', colours=colours)}{words}", file=sys.stderr)
-        before = label
-    print(file=sys.stderr, flush=True)
+    print_heading(said.target, _lines(said))
 
 
 def _lines(said: Announcement) -> Iterator[tuple[str, str]]:
@@ -87,11 +80,3 @@ def _controller(plan: ControllerPlan) -> str:
     watched = [f"{watch.kind.gvk().kind}{f' ({watch.words})' if watch.words else ''}" for watch in plan.watches]
     sources = [source.name for source in plan.sources]
     return f"{plan.name}: {', '.join((*watched, *sources))}; {plan.options.concurrency} at once"
-
-
-def _bold(text: str, *, colours: bool) -> str:
-    return f"\x1b[1m{text}\x1b[0m" if colours else text
-
-
-def _faint(text: str, *, colours: bool) -> str:
-    return f"\x1b[2m{text}\x1b[0m" if colours else text

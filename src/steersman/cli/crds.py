@@ -23,7 +23,7 @@ def generate_crds(modules: Sequence[str], *, output: str | None = None, check: b
     wanted = [module_and_name(text, "class", nothing="all of them") for text in modules]
     kinds: dict[GroupKind, list[type[Object]]] = {}
     for module, attribute in wanted:
-        for cls in _classes(module, attribute):
+        for cls in resource_classes(module, attribute):
             versions = kinds.setdefault(cls.gvk().group_kind, [])
             if cls not in versions:
                 versions.append(cls)
@@ -37,7 +37,7 @@ def generate_crds(modules: Sequence[str], *, output: str | None = None, check: b
     return write_files({Path(output): text}, check=check)
 
 
-def _classes(name: str, attribute: str) -> list[type[Object]]:
+def resource_classes(name: str, attribute: str) -> list[type[Object]]:
     """The resource classes of a module and, for a package, of all modules below it; or the one that is named."""
     module = load_module(name)
     if attribute:

@@ -90,13 +90,27 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Serve a Kubernetes API on a port of this machine, and print the line that points kubectl and others to it. "
-        "Without --data everything is in memory and gone at the end. SIGTERM or Ctrl-C ends it."
+        "There is no cluster behind it: objects are stored, judged and watched, and nothing runs. Without --data they "
+        "are in memory and gone at the end. SIGTERM or Ctrl-C ends it."
     )
     parser.add_argument(
-        "--port", type=_port, default=0, metavar="PORT", help="where it listens; otherwise any free one"
+        "--port",
+        type=_port,
+        default=0,
+        metavar="PORT",
+        help="where it listens, on this machine alone; else any free one",
     )
     parser.add_argument("--data", metavar="FOLDER", help="keep objects, certificates and the kubeconfig here")
-    parser.add_argument("--kubeconfig", metavar="FILE", help="where the kubeconfig goes; otherwise into the folder")
+    parser.add_argument(
+        "--resource",
+        action="append",
+        default=[],
+        metavar="MODULE[:NAME]",
+        help="serve the resource classes of a module too, or one of them; may be given several times",
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", help="write the kubeconfig there")
+    parser.add_argument("--audit", metavar="FILE", help="append an audit event for each request, as lines of JSON")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show each request")
     parser.set_defaults(run=_serve)
 
 
@@ -180,9 +194,18 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from steersman.cli.serve import serve_api  # noqa: PLC0415 - the help text needs no server
+    from steersman.cli.serve import ServeOptions, serve_api  # noqa: PLC0415 - the help text needs no server
 
-    return serve_api(port=options.port, data=options.data, kubeconfig=options.kubeconfig)
+    return serve_api(
+        ServeOptions(
+            port=options.port,
+            data=options.data,
+            kubeconfig=options.kubeconfig,
+            resources=tuple(options.resource),
+            audit=options.audit,
+            verbose=options.verbose,
+        )
+    )
 
 
 def _explain(options: argparse.Namespace) -> int:

@@ -4,58 +4,139 @@ Guarantees
 - When the line with the kubeconfig is printed, the server answers; that line is all that goes to the standard output.
 - The exit code is 0 after a stop that was asked for, 1 if it cannot be served, with a sentence that says why.
 - With a folder everything that was answered is there after a restart, and the same certificates are good.
+- A kubeconfig that is not ours is never overwritten.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shlex
+import signal
 import sys
 import tempfile
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from steersman.apiserver import ApiServer, MemoryStorage
-from steersman.apiserver.chain import Authentication, Rbac, Reviews, chain, create_policy
-from steersman.apiserver.storage import JournaledStorage, StorageError
+import msgspec
+
+from steersman.apiserver import ApiServer, AuditFile, AuditHook, StorageError
+from steersman.cli.crds import resource_classes
 from steersman.cli.failure import Failure
-from steersman.manager.signals import on_signals
+from steersman.cli.heading import print_heading
+from steersman.cli.modules import look_here_first, module_and_name
+from steersman.cli.requests_shown import show_request
+from steersman.kinds.index import KUBERNETES
+from steersman.objects import Object
+from steersman.telemetry import configure_logging
+
+if TYPE_CHECKING:
+    from steersman.apiserver import Served
 
 
-def serve_api(*, port: int = 0, data: str | None = None, kubeconfig: str | None = None) -> int:
+class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says."""
+
+    port: int = 0
+    data: str | None = None
+    kubeconfig: str | None = None
+    #: Modules, or classes of them: ``module`` or ``module:Site``.
+    resources: tuple[str, ...] = ()
+    audit: str | None = None
+    verbose: bool = False
+
+
+def serve_api(options: ServeOptions) -> int:
     """Serve; the result is an exit code."""
+    configure_logging(level="INFO" if options.verbose else "WARNING", form="terminal")
+    classes = _classes(options.resources)
     try:
-        with tempfile.TemporaryDirectory(prefix="steersman-") as temporary:
-            folder = Path(data).absolute() if data is not None else Path(temporary)
+        with ExitStack() as stack:
+            hook = _hook(options, stack)
+            folder = Path(
+                options.data or stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-"))
+            ).absolute()
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            target = Path(kubeconfig).absolute() if kubeconfig is not None else folder / "kubeconfig"
-            asyncio.run(_serve(folder, port=port, keep=data is not None, kubeconfig=target))
+            kubeconfig = Path(options.kubeconfig).absolute() if options.kubeconfig else folder / "kubeconfig"
+            asyncio.run(_serve(options, folder, classes, kubeconfig=kubeconfig, audit=hook))
     except ModuleNotFoundError as error:
         if error.name != "cryptography":
             raise
-        raise Failure("certificates need the package cryptography: pip install 'steersman[server]'") from error
-    except (OSError, StorageError, ValueError) as error:
+        raise Failure(str(error)) from error
+    except OSError as error:
+        raise Failure(_told(error)) from error
+    except (StorageError, TypeError, ValueError) as error:
         raise Failure(str(error)) from error
     return 0
 
 
-async def _serve(folder: Path, *, port: int, keep: bool, kubeconfig: Path) -> None:
-    from steersman.apiserver.serving import serve  # noqa: PLC0415 - needs an extra, and says so
+async def _serve(
+    options: ServeOptions, folder: Path, classes: list[type[Object]], *, kubeconfig: Path, audit: AuditHook | None
+) -> None:
+    from steersman.apiserver import serve  # noqa: PLC0415 - needs an extra, and says so
 
+    server = ApiServer(
+        resources=classes,
+        storage=folder / "journal" if options.data else None,
+        authorizer="rbac",
+        audit=audit,
+    )
     stopped = asyncio.Event()
     async with AsyncExitStack() as stack:
-        stack.enter_context(on_signals(stopped.set))
-        storage = await stack.enter_async_context(JournaledStorage(folder / "journal") if keep else MemoryStorage())
-        rbac, authentication = Rbac(storage), Authentication()
-        server = ApiServer(
-            storage=storage,
-            definitions=Reviews(rbac, authentication).definitions(),
-            chain=chain(authorizer=rbac, authentication=authentication),
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        served = await stack.enter_async_context(
+            serve(server, folder=folder, port=options.port, kubeconfig=kubeconfig),
         )
-        served = await stack.enter_async_context(serve(server, folder=folder, port=port, kubeconfig=kubeconfig))
-        await create_policy(server)
-        where = f"objects are kept in {folder}" if keep else "objects are in memory; --data FOLDER keeps them"
-        print(f"serving the Kubernetes API at {served.url}; {where}; Ctrl-C ends it", file=sys.stderr)
+        print_heading("serves a Kubernetes API", _lines(options, folder, classes, served))
+        print("In another terminal:", file=sys.stderr, flush=True)
         print(f"export KUBECONFIG={shlex.quote(str(served.kubeconfig))}", flush=True)
+        print(file=sys.stderr, flush=True)
         await stopped.wait()
     print("stopped", file=sys.stderr)
+
+
+def _lines(
+    options: ServeOptions, folder: Path, classes: list[type[Object]], served: Served
+) -> Iterator[tuple[str, str]]:
+    yield "server", f"{served.url}, as Kubernetes {KUBERNETES} answers"
+    yield "kinds", "all that Kubernetes has"
+    for cls in classes:
+        yield "kinds", str(cls.gvk())
+    if options.data:
+        yield "objects", f"kept in {folder}"
+    else:
+        yield "objects", "in memory, gone at the end; --data FOLDER keeps them"
+    if options.audit:
+        yield "audit", str(Path(options.audit).absolute())
+    yield "stop", "Ctrl-C"
+
+
+def _classes(names: tuple[str, ...]) -> list[type[Object]]:
+    """The resource classes that the command line names."""
+    if names:
+        look_here_first()
+    wanted = [module_and_name(text, "class", nothing="all of them") for text in names]
+    return list(dict.fromkeys(cls for module, attribute in wanted for cls in resource_classes(module, attribute)))
+
+
+def _hook(options: ServeOptions, stack: ExitStack) -> AuditHook | None:
+    hooks: list[Callable[[dict[str, Any]], None]] = []
+    if options.audit:
+        hooks.append(stack.enter_context(AuditFile(options.audit)))
+    if options.verbose:
+        hooks.append(show_request)
+
+    def tell(event: dict[str, Any]) -> None:
+        for hook in hooks:
+            hook(event)
+
+    return tell if hooks else None
+
+
+def _told(error: OSError) -> str:
+    """What the system refused, and on which file."""
+    if error.filename is None:
+        return error.strerror or str(error)
+    return f"cannot use {error.filename}: {error.strerror}; name another place with --data, --kubeconfig or --audit"

@@ -22,19 +22,26 @@ from steersman.objects import GroupVersion, GroupVersionKind
 _PACKAGE_OF = {module: package for package, module in reversed(index.PACKAGES.items())}
 
 
+class _Document(msgspec.Struct):
+    resources: list[dict[str, Any]]
+    #: Left as they are until one is asked for: most never are, and a server reads all documents when it starts.
+    definitions: dict[str, msgspec.Raw]
+
+
 @cache
-def _document(module: str) -> dict[str, Any]:
+def _document(module: str) -> _Document:
     raw = files("steersman.kinds").joinpath("data", f"{module}.json").read_bytes()
-    return msgspec.json.decode(raw, type=dict[str, Any])
+    return msgspec.json.decode(raw, type=_Document)
 
 
+@cache
 def definition(name: str) -> dict[str, Any]:
     """A definition by its full name, such as ``io.k8s.api.core.v1.Container``; LookupError if there is none."""
     module = index.PACKAGES.get(name.rpartition(".")[0])
-    found = _document(module)["definitions"].get(name) if module else None
+    found = _document(module).definitions.get(name) if module else None
     if found is None:
         raise LookupError(f"Kubernetes {index.KUBERNETES} has no definition {name} in its stable group-versions")
-    return found
+    return msgspec.json.decode(found)
 
 
 def schema_of(kind: GroupVersionKind) -> dict[str, Any]:
@@ -60,4 +67,4 @@ def resolve(node: dict[str, Any]) -> dict[str, Any]:
 
 def resources_of(group_version: GroupVersion) -> list[dict[str, Any]]:
     """The resources of a group-version, subresources included, as kube-apiserver's discovery lists them."""
-    return _document(module_of(group_version))["resources"]
+    return _document(module_of(group_version)).resources

@@ -13,6 +13,7 @@ Guarantees:
 import re
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final, Literal, Self, TypeAlias, overload
 
 __all__ = ["Quantity", "QuantityFormat"]
@@ -321,6 +322,8 @@ def _invalid(text: str, why: str) -> ValueError:
     return ValueError(f"not a quantity: {shown!r}: {why}")
 
 
+# The same few quantities come again and again.
+@lru_cache(maxsize=1024)
 def _parse(text: str) -> _Number:
     stripped = text.strip(" \t\n\v\f\r")
     if len(stripped) > _MAX_DIGITS:

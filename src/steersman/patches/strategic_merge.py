@@ -14,8 +14,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from steersman.kinds import definitions
-from steersman.patches.errors import PatchError
 from steersman.patches.go_values import printed, same, type_name
+from steersman.patches.merge_places import (
+    ABSENT,
+    CRASHED,
+    Places,
+    StrategicMergeError,
+    deduplicated,
+    identity,
+    in_order,
+)
 from steersman.patches.merge_schema import Resolver
 from steersman.patches.trees import check_depth
 
@@ -30,15 +38,6 @@ _ORDER: Final = "$setElementOrder"
 _BAD_RETAIN: Final = "invalid patch format of retainKeys"
 _BAD_ORDER: Final = "invalid patch format of setElementOrder list"
 _BAD_DELETE: Final = "invalid patch format of primitive list"
-_CRASHED: Final = "This request caused apiserver to panic. Look in the logs for details."
-
-
-class StrategicMergeError(PatchError):
-    """A strategic merge patch cannot be applied; ``code`` is the HTTP status that kube-apiserver gives it."""
-
-    def __init__(self, message: str, *, code: int = 500) -> None:
-        self.code = code
-        super().__init__(message)
 
 
 class _Place(NamedTuple):
@@ -208,13 +207,9 @@ def _hashed(items: Iterable[Any]) -> set[Any]:
     found: set[Any] = set()
     for item in items:
         if isinstance(item, (dict, list)):
-            raise StrategicMergeError(_CRASHED)
-        found.add(_identity(item))
+            raise StrategicMergeError(CRASHED)
+        found.add(identity(item))
     return found
-
-
-def _identity(value: Any) -> Any:
-    return value if isinstance(value, str) else (type_name(value), value)
 
 
 def _merge_ordered_lists(original: Tree, patch: Tree, place: _Place) -> None:
@@ -282,7 +277,7 @@ def _same_item(left: Any, right: Any, merge_key: str) -> bool:
 
 def _equal(left: Any, right: Any) -> bool:
     if isinstance(left, (dict, list)) and type(left) is type(right):  # pyright: ignore[reportUnknownArgumentType]
-        raise StrategicMergeError(_CRASHED)
+        raise StrategicMergeError(CRASHED)
     return same(left, right)
 
 
@@ -296,8 +291,8 @@ def _merged_list(original: list[Any], patch: list[Any], field: _Field, *, delete
     if kind != "map[string]interface {}":
         if deletes:
             gone = _hashed(patch)
-            return [item for item in original if _identity(item) not in gone]
-        merged = _deduplicated([*original, *patch])
+            return [item for item in original if identity(item) not in gone]
+        merged = deduplicated([*original, *patch])
         present, others = _partition(merged, patch, field.merge_key)
         return _interleaved(present, others, patch, original, field.merge_key, of_maps=False)
     if not field.merge_key:
@@ -311,27 +306,13 @@ def _merged_list(original: list[Any], patch: list[Any], field: _Field, *, delete
     return _interleaved(present, others, theirs, ours, field.merge_key, of_maps=True)
 
 
-def _deduplicated(items: list[Any]) -> list[Any]:
-    """Each value once. As on the server, the last item takes the place of one that was there before."""
-    at = 0
-    while at < len(items):
-        other = at + 1
-        while other < len(items):
-            if same(items[at], items[other]):
-                last = items.pop()
-                if other < len(items):
-                    items[other] = last
-            else:
-                other += 1
-        at += 1
-    return items
-
-
 def _without_special(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
     """Follow the items of a patch that are directives; the lists without them."""
     plain: list[Any] = []
     replaces = False
-    live = list(original)
+    places = Places.of_items(original, merge_key)
+    gone: set[int] = set()
+    last, left = len(original) - 1, list[Any]()
     for item in patch:
         if _DIRECTIVE not in item:
             plain.append(item)
@@ -340,37 +321,37 @@ def _without_special(original: list[Any], patch: list[Any], merge_key: str) -> t
             case "delete":
                 if merge_key not in item:
                     raise _no_key(item, merge_key)
-                while (at := _find(live, merge_key, item[merge_key])) is not None:
-                    del live[at]
-                    original[at : len(live)] = live[at:]
+                while (at := places.find(item[merge_key])) is not None:
+                    places.put(at, ABSENT)
+                    gone.add(at)
+                    # The rest moves down; the last item stays where it was too.
+                    left.append(original[last])
+                    while last in gone:
+                        last -= 1
             case "replace":
                 replaces = True
             case "merge":
                 raise StrategicMergeError("merging lists cannot yet be specified in the patch")
             case directive:
                 raise _unknown_directive(directive, item)
+    live = [item for at, item in enumerate(original) if at not in gone] if gone else list(original)
+    original[:] = [*live, *reversed(left)]
     return (plain, []) if replaces else (live, plain)
 
 
 def _merged_items(merged: list[Any], patch: list[Any], field: _Field) -> list[Any]:
+    places = Places.of_items(merged, field.merge_key)
     for item in patch:
         if field.merge_key not in item:
             raise _no_key(item, field.merge_key)
-        at = _find(merged, field.merge_key, item[field.merge_key])
+        at = places.find(item[field.merge_key])
         if at is None:
             merged.append(item)
+            places.append(item[field.merge_key])
         else:
             merged[at] = _merged_map(dict(merged[at]), dict(item), field.place)
+            places.put(at, merged[at].get(field.merge_key, ABSENT))
     return merged
-
-
-def _find(items: list[Any], merge_key: str, value: Any) -> int | None:
-    for at, item in enumerate(items):
-        if not isinstance(item, dict):
-            raise StrategicMergeError(f"value for key {at} is not a map")
-        if merge_key in item and _equal(item[merge_key], value):
-            return at
-    return None
 
 
 def _partition(items: list[Any], by: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
@@ -381,14 +362,15 @@ def _partition(items: list[Any], by: list[Any], merge_key: str) -> tuple[list[An
         known = _hashed(by)
         _hashed(items)
         for item in items:
-            (present if _identity(item) in known else others).append(item)
+            (present if identity(item) in known else others).append(item)
         return present, others
+    places = Places.of_items(by, merge_key)
     for item in items:
         if not isinstance(item, dict):
             raise _bad_type("map[string]interface {}", item)
         if merge_key not in item:
             raise _no_key(cast("Tree", item), merge_key)
-        (others if _find(by, merge_key, item[merge_key]) is None else present).append(cast("Tree", item))
+        (others if places.find(item[merge_key]) is None else present).append(cast("Tree", item))
     return present, others
 
 
@@ -403,8 +385,13 @@ def _interleaved(
         return cast("Tree", item).get(merge_key) if isinstance(item, dict) else None
 
     def index_in(order: list[Any]) -> Callable[[Any], int]:
-        keys = [key_of(item) for item in order]
-        return lambda item: next((at for at, key in enumerate(keys) if _equal(key, key_of(item))), -1)
+        places = Places(map(key_of, order))
+
+        def index(item: Any) -> int:
+            found = places.find(key_of(item))
+            return -1 if found is None else found
+
+        return index
 
     if of_maps:
         _check_keys(merge_key, present, told)
@@ -427,17 +414,7 @@ def _interleaved(
 def _sorted(items: list[Any], index: Callable[[Any], int], *, of_maps: bool) -> list[Any]:
     """Sort by an order that may not know all items: those move to the front past whatever stands before them."""
     kept, deletions = _split_deletions(items) if of_maps else (items, [])
-    places = [index(item) for item in kept]
-    if -1 not in places:
-        order = sorted(range(len(kept)), key=places.__getitem__)
-        return [*(kept[at] for at in order), *deletions]
-    sorted_: list[tuple[int, Any]] = []
-    for place, item in zip(places, kept, strict=True):
-        at = len(sorted_)
-        while at and (place < 0 or sorted_[at - 1][0] < 0 or place < sorted_[at - 1][0]):
-            at -= 1
-        sorted_.insert(at, (place, item))
-    return [*(item for _, item in sorted_), *deletions]
+    return [*in_order(kept, [index(item) for item in kept]), *deletions]
 
 
 def _split_deletions(items: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -466,7 +443,7 @@ def _element_type(*lists: list[Any]) -> str:
         for item in items:
             name = type_name(item)
             if not found and item is None:
-                raise StrategicMergeError(_CRASHED)
+                raise StrategicMergeError(CRASHED)
             if not found and isinstance(item, list):
                 raise StrategicMergeError("lists of lists are not supported", code=422)
             if found and name != found:

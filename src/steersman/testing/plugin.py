@@ -47,10 +47,7 @@ def engine(
 @pytest.fixture
 def namespace(engine: Engine, request: pytest.FixtureRequest) -> Generator[str]:
     """The name of a namespace that is this test's alone."""
-    from steersman.aio import name_suffix  # noqa: PLC0415 - see the module's guarantees
-
-    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
-    name = f"{words[:_NAME_CHARACTERS_MAX].strip('-') or 'test'}-{name_suffix()}"
+    name = namespace_for(request.node.name)
     engine.submit(engine.create_namespace(name)).result()
     yield name
     _leave_behind(engine, engine.delete_namespace(name))
@@ -64,6 +61,14 @@ def crd_group(engine: Engine) -> Generator[str]:
     group = f"t{name_suffix()}.test.steersman.dev"
     yield group
     _leave_behind(engine, engine.delete_crds(group))
+
+
+def namespace_for(test: str) -> str:
+    """A name for the namespace of a test, in which the test can be recognised."""
+    from steersman.aio import name_suffix  # noqa: PLC0415 - see the module's guarantees
+
+    words = re.sub(r"[^a-z0-9]+", "-", test.lower()).strip("-")
+    return f"{words[:_NAME_CHARACTERS_MAX].strip('-') or 'test'}-{name_suffix()}"
 
 
 def _leave_behind(engine: Engine, work: Coroutine[Any, Any, None]) -> None:

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from steersman.transport.http import HttpTransport
 from steersman.transport.inprocess import InProcessTransport
-from steersman.transport.protocol import DEFAULT_TIMEOUT, MAX_BODY, Handler, Response, ServerResponse, Transport
+from steersman.transport.protocol import (
+    DEFAULT_TIMEOUT,
+    MAX_BODY,
+    Handler,
+    Push,
+    Pushing,
+    Response,
+    ServerResponse,
+    Transport,
+)
 from steersman.transport.tls import ServerTls, TlsMaterial
 
 if TYPE_CHECKING:
@@ -31,6 +40,8 @@ __all__ = [
     "InProcessTransport",
     "Listener",
     "Peer",
+    "Push",
+    "Pushing",
     "Response",
     "ServerResponse",
     "ServerTls",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import msgspec
 from multidict import CIMultiDictProxy
@@ -84,6 +84,25 @@ class Transport(Protocol):
     async def close(self) -> None:
         """End all exchanges and free everything; a closed transport sends no more."""
         ...
+
+
+#: Sends a piece of a body at once; False, and nothing is sent, if its client does not keep up.
+Push = Callable[[bytes], bool]
+
+
+@runtime_checkable
+class Pushing(Protocol):
+    """A body that can hand on pieces as they happen, without a turn of the task that iterates over it.
+
+    While its iterator waits for something to happen, it may give pieces to ``push`` in place of yielding them; what is
+    not taken is yielded. Nobody has to call `push_to`: then everything is yielded.
+    """
+
+    def push_to(self, push: Push) -> None:
+        """Name who takes pieces from now on."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
 class ServerResponse(msgspec.Struct, kw_only=True):

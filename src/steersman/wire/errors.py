@@ -152,6 +152,6 @@ def parse_warnings(headers: str | Iterable[str]) -> list[str]:
 
 def print_warning(text: str) -> str:
     """Print a `Warning` header as kube-apiserver does; control characters become spaces."""
-    plain = "".join(char if char.isprintable() else " " for char in text)
+    plain = text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
     escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{escaped}"'

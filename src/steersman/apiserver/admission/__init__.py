@@ -1,6 +1,7 @@
 """Admission: what may change or refuse a write before it is stored, beside the rules of its kind."""
 
-from steersman.apiserver.admission.attributes import Admission, Attributes, Operation, Plugin
+from steersman.apiserver.admission.attributes import Admission, AdmissionFunction, Attributes, Operation, Plugin
 from steersman.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from steersman.apiserver.admission.not_yet import NotYet
 
-__all__ = ["Admission", "Attributes", "NamespaceLifecycle", "Operation", "Plugin"]
+__all__ = ["Admission", "AdmissionFunction", "Attributes", "NamespaceLifecycle", "NotYet", "Operation", "Plugin"]

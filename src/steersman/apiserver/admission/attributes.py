@@ -7,10 +7,11 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, TypeAlias
 
 from steersman.apiserver.context import VerbContext
+from steersman.apiserver.errors import Refused, forbidden
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.request import ServerRequest
 
@@ -56,9 +57,27 @@ class Attributes:
         """The subresource that is written; empty for the object itself."""
         return self.request.info.subresource
 
+    def refused(self, why: str) -> Refused:
+        """The refusal of this write: ``raise attributes.refused("it has no owner")``, a 403 that names the object."""
+        return forbidden(self.definition.named, self.name, why)
+
+    def warn(self, text: str) -> None:
+        """Tell the writer something though the write is allowed: kubectl and `Client` show it."""
+        self.request.warn(text)
+
 
 class Plugin:
-    """One admission plugin; it does what it overrides."""
+    """One admission plugin; it does what it overrides.
+
+    ```python
+    class TeamLabel(Plugin):
+        operations = frozenset({"CREATE"})
+
+        async def validate(self, attributes: Attributes) -> None:
+            if "team" not in attributes.obj["metadata"].get("labels", {}):
+                raise attributes.refused("it has no label team")
+    ```
+    """
 
     #: What it wants to see.
     operations: frozenset[Operation] = frozenset({"CREATE", "UPDATE", "DELETE"})
@@ -70,11 +89,26 @@ class Plugin:
         """Refuse the object as it would be stored; called after it was validated."""
 
 
+#: A plugin that only admits: ``async def stamp(attributes: Attributes) -> None``, called for creations and updates.
+AdmissionFunction: TypeAlias = Callable[[Attributes], Awaitable[None]]
+
+
+class _Function(Plugin):
+    operations: frozenset[Operation] = frozenset({"CREATE", "UPDATE"})
+
+    def __init__(self, function: AdmissionFunction) -> None:
+        self._function = function
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Leave it to the function."""
+        await self._function(attributes)
+
+
 class Admission:
     """The plugins of a server, in order. `plugins` may be changed while it runs."""
 
-    def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
-        self.plugins: list[Plugin] = list(plugins)
+    def __init__(self, plugins: Sequence[Plugin | AdmissionFunction] = ()) -> None:
+        self.plugins: list[Plugin] = [each if isinstance(each, Plugin) else _Function(each) for each in plugins]
 
     async def admit(self, attributes: Attributes) -> None:
         """Let every plugin change the object."""

@@ -1,4 +1,4 @@
-"""Namespaces and what is in them: nothing is made in one that is not there or going away; three never go."""
+"""Namespaces and what is in them: nothing is made in one that is going away, nor changed in one that is gone; three never go."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class NamespaceLifecycle(Plugin):
             if attributes.operation == "DELETE" and attributes.name in IMMORTAL:
                 raise forbidden(_NAMESPACES, attributes.name, "this namespace may not be deleted")
             return
-        # An update finds its object or does not: where that is, a namespace was.
-        if attributes.operation != "CREATE" or not attributes.namespace:
+        # What a namespace has left behind can be deleted, and nothing else.
+        if attributes.operation == "DELETE" or not attributes.namespace:
             return
         record = await attributes.context.read("", "namespaces", "", attributes.namespace)
         if record is None:
             raise not_found(_NAMESPACES, attributes.namespace)
-        if b'"deletionTimestamp"' in record.value:
+        if attributes.operation == "CREATE" and b'"deletionTimestamp"' in record.value:
             self._refuse_in_terminating(attributes, decode_stored(record))
 
     @staticmethod

@@ -19,8 +19,8 @@ from typing import Any, Self, TypeAlias
 import msgspec
 
 from steersman.aio import new_uid, now
-from steersman.apiserver.chain.peer import request_peer
 from steersman.apiserver.errors import Refused, internal
+from steersman.apiserver.peer import request_peer
 from steersman.apiserver.request import Next, ServerRequest, User
 from steersman.objects.status import Status, encode_status
 from steersman.transport import ServerResponse
@@ -52,7 +52,8 @@ class Audit:
         if isinstance(reply.body, bytes):
             self._tell(event, request, user, "ResponseComplete", status)
             return reply
-        self._tell(event, request, user, "ResponseStarted", status)
+        if request.info.verb == "watch":
+            self._tell(event, request, user, "ResponseStarted", status)
         reply.body = self._told_at_end(reply.body, event, request, user, status)
         return reply
 

@@ -24,7 +24,11 @@ DECISION, REASON = "authorization.k8s.io/decision", "authorization.k8s.io/reason
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wants to do: a verb on a resource, or without one on a path."""
+    """What somebody wants to do: a verb on a resource, or without one on a path. What an authorizer decides about.
+
+    The verb is RBAC's (get, list, watch, create, update, patch, delete, deletecollection); on a path it is the method in
+    lower case. An empty ``namespace`` is the whole cluster, an empty ``name`` any name.
+    """
 
     user: User
     verb: str
@@ -47,7 +51,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether it is allowed, and why or why not."""
+    """Whether it is allowed, and why or why not: ``Decision(allowed=False, reason="only kim may")``."""
 
     allowed: bool
     reason: str = ""

@@ -15,8 +15,8 @@ import msgspec
 
 from steersman.apiserver.chain.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
 from steersman.apiserver.chain.authorization import NO_SNIFFING, Access, Authorizer, access_of, refused
-from steersman.apiserver.errors import Refused, bad_request
-from steersman.apiserver.request import Next, ServerRequest, User
+from steersman.apiserver.errors import Refused, bad_request, unauthorized
+from steersman.apiserver.request import UNKNOWN, Next, ServerRequest, User
 from steersman.transport import ServerResponse
 
 _USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"
@@ -39,6 +39,8 @@ class Impersonation:
         if wanted is None:
             return await next_(request)
         sender = request.user
+        if sender is UNKNOWN:
+            raise unauthorized()
         for access in _parts(sender, wanted):
             decision = await self._authorizer(access)
             if not decision.allowed:
@@ -46,7 +48,7 @@ class Impersonation:
         if len(self._known) >= _REMEMBERED_MAX:
             self._known.clear()
         self._known[sender.name] = None
-        request.user = _completed(wanted)
+        request.user = completed(wanted)
         return await next_(request)
 
     def _refused(self, request: ServerRequest, wanted: User, access: Access, reason: str) -> Refused:
@@ -140,8 +142,8 @@ def _parts(sender: User, wanted: User) -> list[Access]:
     return parts
 
 
-def _completed(wanted: User) -> User:
-    """The identity with the groups that everybody of its sort has."""
+def completed(wanted: User) -> User:
+    """An identity with the groups that everybody of its sort has."""
     groups = wanted.groups
     account = _account(wanted.name)
     if not groups and account is not None:

@@ -82,7 +82,7 @@ _decode_binding = msgspec.json.Decoder(_Binding).decode
 
 
 class Rbac:
-    """An authorizer that evaluates what is stored: ``Authorization(Rbac(storage))``."""
+    """An authorizer that evaluates the Roles and bindings in a store; ``ApiServer(authorizer="rbac")`` has one."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

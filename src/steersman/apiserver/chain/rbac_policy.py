@@ -24,6 +24,10 @@ _ROLES: dict[str, list[dict[str, Any]]] = {
         {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
         {"verbs": ["*"], "nonResourceURLs": ["*"]},
     ],
+    "system:auth-delegator": [
+        {"verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"]},
+        {"verbs": ["create"], "apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"]},
+    ],
     "system:basic-user": [
         {
             "verbs": ["create"],
@@ -55,6 +59,8 @@ async def create_policy(server: ApiServer) -> None:
     """Create those that are not there, if the server serves them."""
     for name, rules in _ROLES.items():
         await _create(server, "clusterroles", {"kind": "ClusterRole", "metadata": _metadata(name), "rules": rules})
+        if name not in _BOUND_TO:
+            continue
         subjects = [{"kind": "Group", "apiGroup": _GROUP, "name": group} for group in _BOUND_TO[name]]
         ref = {"apiGroup": _GROUP, "kind": "ClusterRole", "name": name}
         binding = {"kind": "ClusterRoleBinding", "metadata": _metadata(name), "subjects": subjects, "roleRef": ref}

@@ -18,7 +18,8 @@ from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.chain.audit import user_tree
 from steersman.apiserver.chain.authentication import Authentication
 from steersman.apiserver.chain.authorization import Access, Authorizer
-from steersman.apiserver.chain.rbac import MASTERS, Rbac, Rule, listed
+from steersman.apiserver.chain.rbac import Rbac, Rule, listed
+from steersman.apiserver.chain.tokens import AUDIENCE, NotAccepted
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import Refused, bad_request, invalid
 from steersman.apiserver.registry import Definition, builtin_definitions
@@ -35,7 +36,7 @@ _AUTHORIZATION, _AUTHENTICATION = (
     GroupVersion("authorization.k8s.io", "v1"),
     GroupVersion("authentication.k8s.io", "v1"),
 )
-_AUDIENCE = "https://kubernetes.default.svc"
+_NOBODYS = "invalid bearer token"
 
 #: Fills in the status of a review.
 _Answerer: TypeAlias = Callable[[Tree, ServerRequest], Awaitable[None]]
@@ -113,7 +114,7 @@ class Reviews:
         paths: list[Any] = []
         problems: dict[str, None] = {}
         user = request.user
-        if not isinstance(self._authorizer, Rbac) or MASTERS in user.groups:
+        if not isinstance(self._authorizer, Rbac):
             every = ("*",)
             resources.append(Rule(verbs=every, api_groups=every, resources=every))
             paths.append(Rule(verbs=every, non_resource_urls=every))
@@ -134,17 +135,29 @@ class Reviews:
         review["status"] = {"userInfo": user_tree(request.user)}
 
     async def _token(self, review: Tree, request: ServerRequest) -> None:
-        del request
         spec = _spec(review)
         token: str = spec.get("token", "")
         if not token:
             raise bad_request("token is required for TokenReview in authentication")
         user = self._authentication.user_of_token(token)
-        audiences = spec.get("audiences") or [_AUDIENCE]
-        if user is None or _AUDIENCE not in audiences:
-            review["status"] = {"user": {}, "error": "invalid bearer token"}
-            return
-        review["status"] = {"authenticated": True, "user": user_tree(user), "audiences": [_AUDIENCE]}
+        audiences: list[str] = spec.get("audiences") or [AUDIENCE]
+        if user is not None and AUDIENCE in audiences:
+            review["status"] = {"authenticated": True, "user": user_tree(user), "audiences": [AUDIENCE]}
+        else:
+            review["status"] = await _account_status(request, token, audiences)
+
+
+async def _account_status(request: ServerRequest, token: str, audiences: list[str]) -> Tree:
+    """What is said of a token that only a service account can have."""
+    why: tuple[str, ...] = ()
+    if request.accounts is not None:
+        try:
+            claims, found = await request.accounts.review(token, audiences)
+        except NotAccepted as refused:
+            why = refused.args
+        else:
+            return {"authenticated": True, "user": user_tree(claims.user), "audiences": found}
+    return {"user": {}, "error": listed([_NOBODYS, *why])}
 
 
 def _reviewer(answerer: _Answerer) -> Callable[[VerbContext, ServerRequest], Awaitable[ServerResponse]]:

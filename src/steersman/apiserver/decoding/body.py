@@ -21,6 +21,7 @@ import msgspec
 from steersman.apiserver.decoding import custom
 from steersman.apiserver.decoding.careful import CarefulReader, Unreadable, as_pairs, duplicates, parse_pairs, plain
 from steersman.apiserver.decoding.fitting import count_fields, field_count, fits
+from steersman.apiserver.decoding.protobuf import Malformed, read_envelope, read_message
 from steersman.apiserver.decoding.shapes import shape_of
 from steersman.apiserver.decoding.syntax import syntax_problem
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
@@ -37,10 +38,16 @@ BODY_MAX = 3 * 1024 * 1024
 _decode = msgspec.json.Decoder().decode
 _SHOWN = 30
 _ESCAPED_BYTES = re.compile("[\ud800-\udfff]")
-_TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+#: The type into which every body is read first.
+TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _MEDIA_TYPE = re.compile(r"\s*([^\s;,]+/[^\s;,]+)\s*(?:;\s*[^\s;,=]+=(?:[^\s;,\"]+|\"[^\"]*\")\s*)*")
 #: Groups whose internal types are in a package of another name.
 _PACKAGES = {"": "core", "events.k8s.io": "core"}
+#: Kinds that are no objects, and known all the same.
+_OF_ALL_GROUPS = frozenset(
+    GroupVersionKind("", "v1", kind)
+    for kind in ("Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList")
+)
 
 
 class Decoded(NamedTuple):
@@ -67,11 +74,13 @@ def decode_body(
 
     ``field_validation`` is "Strict", "Warn" or "Ignore"; the limit is one of bytes.
     """
-    is_yaml = _is_yaml(content_type)
+    media_type = media_type_of(content_type)
     if len(raw) > limit:
         raise too_large(f"Request entity too large: limit is {limit}")
     kind = definition.gvk.kind
-    text = _yaml_text(raw, kind) if is_yaml else _json_text(raw, kind)
+    if media_type == PROTOBUF:
+        return _protobuf(raw, definition)
+    text = _yaml_text(raw, kind) if media_type == YAML else _json_text(raw, kind)
     given, tree = _type_meta(text, kind)
     if definition.custom:
         return _custom(definition, text, tree, given, field_validation)
@@ -102,14 +111,40 @@ def said_twice(body: bytes) -> list[str]:
         return []
 
 
-def _is_yaml(content_type: str | None) -> bool:
+def media_type_of(content_type: str | None) -> str:
+    """In what form a body is; 415 if it is one that nobody reads."""
     if not content_type:
-        return False
+        return JSON
     match = _MEDIA_TYPE.fullmatch(content_type)
     given = match[1].lower() if match is not None else ""
-    if given not in {JSON, YAML}:
+    if given not in {JSON, YAML, PROTOBUF}:
         raise unsupported_media_type((JSON, YAML, PROTOBUF))
-    return given == YAML
+    return given
+
+
+def _protobuf(raw: bytes, definition: Definition) -> Decoded:
+    if definition.custom:
+        raise unsupported_media_type((JSON, YAML))
+    expected = definition.gvk
+    try:
+        envelope = read_envelope(raw)
+    except Malformed as error:
+        _unrecognized(expected.kind, str(error), raw)
+    group, _, version = envelope.api_version.rpartition("/")
+    if not version or "/" in group:
+        group, version = expected.group, expected.version
+    given = GroupVersionKind(group, version, envelope.kind or expected.kind)
+    shape = shape_of(given)
+    if shape is None:
+        _refuse_kind(expected, given)
+    try:
+        tree = read_message(envelope.message, shape)
+    except Malformed as error:
+        raise bad_request(_handled(given, expected, str(error))) from None
+    if given != expected:
+        _refuse_kind(expected, given)
+    tree["kind"], tree["apiVersion"] = expected.kind, expected.api_version
+    return Decoded(tree, [])
 
 
 def _json_text(raw: bytes, kind: str) -> _Text:
@@ -148,10 +183,9 @@ def _yaml_text(raw: bytes, kind: str) -> _Text:
     return _Text(_decode(as_json), as_json, raw, twice)
 
 
-def _unrecognized(kind: str, why: str, raw: bytes) -> NoReturn:
-    raise bad_request(
-        f"the object provided is unrecognized (must be of type {kind}): {why} ({_summary(raw)})"
-    ) from None
+def _unrecognized(kind: str, why: str, raw: bytes | None) -> NoReturn:
+    shown = "" if raw is None else f" ({_summary(raw)})"
+    raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {why}{shown}") from None
 
 
 def _summary(raw: bytes) -> str:
@@ -164,10 +198,12 @@ def _summary(raw: bytes) -> str:
 def _type_meta(text: _Text, kind: str) -> tuple[GroupVersionKind, Tree]:
     """What a body says that it is, in fields whose case does not matter; empty where it says nothing."""
     tree: Any = {} if text.tree is None else text.tree
+    # What a patch makes was never sent.
+    sent = text.sent if text.json else None
     if not isinstance(tree, dict):
         word = {list: "array", str: "string", bool: "bool"}.get(cast("Any", type(tree)), "number")
-        why = f"json: cannot unmarshal {word} into Go value of type {_TYPE_META}"
-        _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", text.sent)
+        why = f"json: cannot unmarshal {word} into Go value of type {TYPE_META}"
+        _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", sent)
     found = {"apiversion": "", "kind": ""}
     for name, value in cast("Tree", tree).items():
         folded = name.lower()
@@ -178,11 +214,11 @@ def _type_meta(text: _Text, kind: str) -> tuple[GroupVersionKind, Tree]:
             word = words.get(cast("Any", type(value)), "number")
             field = "kind" if folded == "kind" else "apiVersion"
             why = f"json: cannot unmarshal {word} into Go struct field .{field} of type string"
-            _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", text.sent)
+            _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", sent)
         found[folded] = value
     version = found["apiversion"]
     if version.count("/") > 1:
-        _unrecognized(kind, f"unexpected GroupVersion string: {version}", text.sent)
+        _unrecognized(kind, f"unexpected GroupVersion string: {version}", sent)
     group, _, version = version.rpartition("/")
     return GroupVersionKind(group, version, found["kind"]), cast("Tree", tree)
 
@@ -231,21 +267,29 @@ def _custom(
     findings: list[str] = []
     if text.json and not field_count(text.json, count_fields(tree)):
         findings = duplicates(_pairs(text))
+    if given in _OF_ALL_GROUPS:
+        # Its fields are known, if not here.
+        raise _other_version(tree, expected)
     try:
-        findings += custom.read_custom(definition.schema(), tree)
+        # Of another version there is no schema, and so everything in it is unknown.
+        findings += custom.read_custom(definition.schema() if given.version == expected.version else {}, tree)
     except Unreadable as error:
         raise bad_request(_handled(given, expected, str(error))) from None
     warnings = _told(given, text, [*twice, *findings], directive)
     if given.group_version != expected.group_version:
-        raise bad_request(
-            f"the API version in the data ({tree.get('apiVersion') or ''}) does not match the expected API version "
-            f"({expected.api_version})"
-        )
+        raise _other_version(tree, expected)
     if given.kind != expected.kind:
         metadata: Tree = tree.get("metadata") or {}
         name: str = metadata.get("name", "")
         raise invalid(given, name, [problem("kind", "FieldValueInvalid", given.kind, f"must be {expected.kind}")])
     return Decoded(tree, warnings)
+
+
+def _other_version(tree: Tree, expected: GroupVersionKind) -> Exception:
+    return bad_request(
+        f"the API version in the data ({tree.get('apiVersion') or ''}) does not match the expected API version "
+        f"({expected.api_version})"
+    )
 
 
 def _told(given: GroupVersionKind, text: _Text, findings: list[str], directive: str) -> list[str]:
@@ -273,8 +317,14 @@ def _read_other(expected: GroupVersionKind, given: GroupVersionKind, text: _Text
             raise bad_request(_handled(given, expected, str(error))) from None
 
 
+def _is_registered(kind: GroupVersionKind) -> bool:
+    """Whether there is such a kind, or one of which this is the list."""
+    item = GroupVersionKind(kind.group, kind.version, kind.kind.removesuffix("List"))
+    return shape_of(item) is not None or kind in _OF_ALL_GROUPS
+
+
 def _refuse_kind(expected: GroupVersionKind, given: GroupVersionKind) -> NoReturn:
-    if shape_of(given) is None:
+    if not _is_registered(given):
         why = f'no kind "{given.kind}" is registered for version "{given.api_version}" in scheme "pkg/runtime/scheme.go:111"'
     else:
         package = _PACKAGES.get(expected.group) or expected.group.partition(".")[0]

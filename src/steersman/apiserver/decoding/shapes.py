@@ -53,20 +53,20 @@ class Place(NamedTuple):
 
 
 class Shape:
-    """A type. ``go`` is its name in Go, ``name`` that of a struct without its package."""
+    """A type. ``go`` is its name in Go, ``name`` that of a struct without its package, ``definition`` that of its schema."""
 
     def __init__(self, kind: Kind, go: str, *, definition: str = "", node: Tree | None = None) -> None:
         self.kind: Kind = kind
         self.go = go
         self.name = definition.rpartition(".")[2] or go.rpartition(".")[2]
-        self._definition = definition
+        self.definition = definition
         self._node: Tree = node or {}
 
     @cached_property
     def fields(self) -> dict[str, Place]:
         """The fields of a struct."""
-        told = _go_types().types.get(self._definition, {})
-        omitted = _go_types().omitted.get(self._definition, ())
+        told = _go_types().types.get(self.definition, {})
+        omitted = _go_types().omitted.get(self.definition, ())
         properties: dict[str, Tree] = self._node.get("properties") or {}
         found: dict[str, Place] = {}
         for name, node in properties.items():
@@ -109,7 +109,7 @@ def shape_of(kind: GroupVersionKind) -> Shape | None:
     for package, held_in in index.PACKAGES.items():
         if held_in == module:
             try:
-                return _referred(f"{package}.{kind.kind}")
+                return referred(f"{package}.{kind.kind}")
             except LookupError:
                 continue
     return None
@@ -118,11 +118,12 @@ def shape_of(kind: GroupVersionKind) -> Shape | None:
 @cache
 def object_meta() -> Shape:
     """The shape of the metadata of every object."""
-    return _referred(_OBJECT_META)
+    return referred(_OBJECT_META)
 
 
 @cache
-def _referred(definition: str) -> Shape:
+def referred(definition: str) -> Shape:
+    """The shape of a definition, such as ``io.k8s.api.core.v1.Container``; LookupError if there is none."""
     package, _, name = definition.rpartition(".")
     go = f"{package.rpartition('.')[2]}.{name}"
     kind = _REFERENCES.get(definition)
@@ -140,7 +141,7 @@ def _shape(node: Tree, go: str) -> Shape:  # noqa: PLR0911 - one return a type
     parts = cast("list[Tree]", node.get("allOf") or [])
     reference = node.get("$ref") or next((part["$ref"] for part in parts if "$ref" in part), None)
     if isinstance(reference, str):
-        return _referred(reference.rpartition("/")[2])
+        return referred(reference.rpartition("/")[2])
     match node.get("type"):
         case "array":
             inner = _shape(node.get("items") or {}, "")

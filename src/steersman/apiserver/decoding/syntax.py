@@ -1,6 +1,11 @@
-"""What Go's scanner says of a text that is no JSON: the first byte that cannot stand where it does."""
+"""What Go's scanner says of a text that is no JSON: the first byte that cannot stand where it does.
+
+Of a text that is wrong only beyond its first megabyte it is not said so exactly: no mistake costs more than that.
+"""
 
 from __future__ import annotations
+
+import json
 
 _SPACE = b" \t\r\n"
 _DIGITS = b"0123456789"
@@ -9,6 +14,8 @@ _LITERALS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 _SHOWN = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 39: "\\'", 92: "\\\\"}
 _END = "unexpected end of JSON input"
 _QUOTE, _BACKSLASH, _DOT, _MINUS, _ZERO = b'"\\.-0'
+#: How many bytes are read one by one.
+SCANNED_MAX = 1024 * 1024
 #: How deeply Go lets JSON nest.
 DEPTH_MAX = 10_000
 
@@ -19,10 +26,29 @@ class _Wrong(Exception):
 
 def syntax_problem(data: bytes, *, depth: int = DEPTH_MAX) -> str | None:
     """What is wrong with a text; None if it is JSON that nests no deeper than allowed."""
+    part = data[:SCANNED_MAX]
     try:
-        _Scanner(data, depth).scan()
+        _Scanner(part, depth).scan()
     except _Wrong as wrong:
-        return str(wrong)
+        if len(part) == len(data) or str(wrong) != _END:
+            return str(wrong)
+    return _problem_far_away(data) if len(part) < len(data) else None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _problem_far_away(data: bytes) -> str | None:
+    text = data.decode("latin-1")
+    try:
+        json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        if error.pos >= len(text):
+            return _END
+        return f"invalid character {text[error.pos]!r} looking for beginning of value"
+    except (RecursionError, ValueError):
+        return _END
     return None
 
 

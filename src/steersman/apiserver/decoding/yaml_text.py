@@ -2,7 +2,8 @@
 
 Guarantees
 - Plain scalars mean what they mean to the server: ``on`` and ``y`` are booleans, ``010`` is eight, a date is a text.
-- Aliases cannot make more values of a body than its length allows, and nothing but JSON's types comes out.
+- Aliases cannot make more values of a body than its length allows, no text has more than `VALUES_MAX`, and nothing but
+  JSON's types comes out.
 - Of several documents the first counts.
 """
 
@@ -16,6 +17,8 @@ from yaml.scanner import ScannerError
 
 from steersman.patches import MAX_DEPTH
 
+#: How many values a text may have: more than any object that can be stored needs, and as many as are read in a second.
+VALUES_MAX = 150_000
 #: How many values a body may have beyond its bytes, its aliases followed.
 _NODES_SPARE = 10_000
 #: The parser in C is many times faster, where it is there.
@@ -64,7 +67,9 @@ def _composed(text: str) -> Any:  # noqa: C901 - one branch an event
     open_: list[_Collection] = [root]
     anchors: dict[str, Any] = {}
     parse: Any = yaml.parse  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    for event in parse(text, Loader=_LOADER):
+    for number, event in enumerate(parse(text, Loader=_LOADER)):
+        if number > VALUES_MAX:
+            raise UnreadableYaml(f"yaml: document contains more than {VALUES_MAX} values")
         if isinstance(event, yaml.DocumentEndEvent):
             break
         if isinstance(event, yaml.CollectionEndEvent):

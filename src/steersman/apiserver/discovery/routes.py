@@ -28,6 +28,7 @@ from steersman.apiserver.discovery.documents import (
 from steersman.apiserver.discovery.health import PING, Health, HealthCheck
 from steersman.apiserver.discovery.negotiation import AGGREGATED, chosen_form, has_newest, not_modified, takes_json
 from steersman.apiserver.discovery.openapi import OpenApi
+from steersman.apiserver.discovery.openapi_v2 import OpenApiV2
 from steersman.apiserver.errors import method_not_allowed, no_media_type, no_such_resource
 from steersman.apiserver.registry import Registry
 from steersman.apiserver.request import ServerRequest
@@ -53,8 +54,14 @@ def discovery_routes(
         Health("livez", (PING, *alive)),
         Health("readyz", (PING, *alive, *ready)),
     ]
-    own = [path for health in healths for path in health.paths] + ["/openapi/v3", "/openapi/v3/", "/version"]
-    return [Discovery(catalogue), answer_version, OpenApi(catalogue), *healths, paths_route(catalogue, own)]
+    own = [path for health in healths for path in health.paths] + [
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openapi/v3/",
+        "/version",
+    ]
+    documents = [OpenApi(catalogue), OpenApiV2(catalogue)]
+    return [Discovery(catalogue), answer_version, *documents, *healths, paths_route(catalogue, own)]
 
 
 class Discovery:

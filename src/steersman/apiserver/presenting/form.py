@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 
 import msgspec
 
-from steersman.apiserver.documents import join_items, served, whole
+from steersman.apiserver.documents import item_pieces, served, whole
 from steersman.apiserver.registry.builtin.shapes import empty, knows
 from steersman.apiserver.registry.builtin.strategy import definition_of
 from steersman.apiserver.registry.definition import Definition, Tree
@@ -45,6 +45,10 @@ class Form:
         """A list."""
         raise NotImplementedError
 
+    def pieces(self, records: Iterable[Record], meta: ListMeta) -> Iterable[bytes]:
+        """A list, piece by piece; nothing fails any more when the first one is asked for."""
+        return (self.page(records, meta),)
+
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
         """An object that holds a revision and nothing else."""
         raise NotImplementedError
@@ -67,23 +71,39 @@ class WholeForm(Form):
 
     def page(self, records: Iterable[Record], meta: ListMeta) -> bytes:
         """A list; items of built-in kinds do not name their kind."""
+        return b"".join(self.pieces(records, meta))
+
+    def pieces(self, records: Iterable[Record], meta: ListMeta) -> Iterable[bytes]:
+        """A list, piece by piece."""
         definition = self.definition
         if definition.conversion is not None:
             records = [served(definition, record) for record in records]
         head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
             definition.list_kind.encode(),
             definition.gvk.api_version.encode(),
-            _encode(meta),
+            _encode(_told_of_custom(meta) if definition.custom else meta),
         )
         gvk = definition.gvk
         kind = f'{{"kind":"{gvk.kind}","apiVersion":"{gvk.api_version}",' if definition.custom else ""
-        return join_items(head, records, kind=kind)
+        return item_pieces(head, records, kind=kind)
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
         """An object that holds a revision and nothing else."""
         gvk = self.definition.gvk
         blank = blank_object(self.definition)
-        return print_bookmark(gvk.kind, gvk.api_version, revision, ends_initial=ends_initial, blank=blank)
+        # Some kinds write fields of their own among the annotations, even if nobody has filled them in.
+        noted = {"deprecated.daemonset.template.generation": "0"} if gvk.kind == "DaemonSet" else {}
+        return print_bookmark(
+            gvk.kind, gvk.api_version, revision, ends_initial=ends_initial, blank=blank, annotations=noted
+        )
+
+
+def _told_of_custom(meta: ListMeta) -> Tree:
+    """Lists of custom resources always say how they go on."""
+    told: Tree = {"continue": meta.continue_}
+    if meta.remaining_item_count is not None:
+        told["remainingItemCount"] = meta.remaining_item_count
+    return told | {"resourceVersion": meta.resource_version}
 
 
 class BetaForm(Form):
@@ -129,10 +149,17 @@ def blank_object(definition: Definition) -> Tree:
 
 
 def print_bookmark(
-    kind: str, api_version: str, revision: int, *, ends_initial: bool, blank: Tree | None = None
+    kind: str,
+    api_version: str,
+    revision: int,
+    *,
+    ends_initial: bool,
+    blank: Tree | None = None,
+    annotations: Tree | None = None,
 ) -> bytes:
     """The object of a bookmark."""
     metadata: dict[str, object] = {"resourceVersion": str(revision)}
-    if ends_initial:
-        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    told = (annotations or {}) | ({"k8s.io/initial-events-end": "true"} if ends_initial else {})
+    if told:
+        metadata["annotations"] = told
     return _encode({"kind": kind, "apiVersion": api_version, "metadata": metadata} | (blank or {}))

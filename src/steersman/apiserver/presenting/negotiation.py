@@ -21,8 +21,8 @@ _TAKEN = frozenset({JSON, "*/*"})
 _TAKEN_AS_YAML = _TAKEN | {YAML}
 
 
-def form_for(definition: Definition, request: ServerRequest) -> Form:
-    """The form in which a request wants its answer; 406 if there is none."""
+def form_for(definition: Definition, request: ServerRequest, *, tables: bool = True) -> Form:
+    """The form in which a request wants its answer; 406 if there is none. ``tables``: whether there are any."""
     accept = request.wire.header("Accept")
     if accept in _PLAIN:
         return WholeForm(definition)
@@ -38,7 +38,7 @@ def form_for(definition: Definition, request: ServerRequest) -> Form:
         if not kind:
             request.wants_yaml = clause.name == YAML
             return WholeForm(definition)
-        if kind in _FORMS and (group, version) in _VERSIONS:
+        if kind in _FORMS and (group, version) in _VERSIONS and (tables or kind != "Table"):
             form = _form(definition, kind, request)
             request.wants_yaml = clause.name == YAML
             return form if version == "v1" else BetaForm(form)

@@ -44,12 +44,16 @@ class PartialForm(Form):
 
     def one(self, record: Record, *, revision: int = 0) -> bytes:
         """The metadata of an object."""
+        self.check_one()
+        return partial(self.definition, record, revision=revision)
+
+    def check_one(self) -> None:
+        """406 if this is a form of lists alone."""
         if self._lists:
             what = f"(*{_internal(self.definition)}.{self.definition.gvk.kind})"
             raise not_this_form(
                 f"you requested PartialObjectMetadataList, but the requested object is not a list {what}"
             )
-        return partial(self.definition, record, revision=revision)
 
     def page(self, records: Iterable[Record], meta: ListMeta) -> bytes:
         """The metadata of a list of objects."""

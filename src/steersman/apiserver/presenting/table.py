@@ -33,6 +33,9 @@ _CREATED = (
 )
 
 
+_FIRST = "0001-01-01T00:00:00Z"
+
+
 def name_cell(obj: Tree) -> Any:
     """The cell of the column Name."""
     return obj["metadata"]["name"]
@@ -91,7 +94,11 @@ class TableForm(Form):
             continue_=meta.continue_,
             remaining_item_count=meta.remaining_item_count,
         )
-        return self._printed(table)
+        printed = self._printed(table)
+        if not table.rows and columns_of(self.definition)[-1].name == CREATED_COLUMN.name:
+            # Kube-apiserver says so of kinds without columns of their own.
+            printed = printed.replace(b'"rows":[]', b'"rows":null', 1)
+        return printed
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
         """A table of one row that says nothing, and holds a revision."""
@@ -100,7 +107,16 @@ class TableForm(Form):
             b',"annotations":{"k8s.io/initial-events-end":"true"}' if ends_initial else b"",
         )
         blank: Tree = {"metadata": {"name": ""}} | blank_object(self.definition)
-        cells = tuple(_cell(column, blank) for column in columns_of(self.definition))
+        columns = columns_of(self.definition)
+        # Where a moment is told, there is always one: the first of all.
+        cells = tuple(
+            _FIRST
+            if column.name == CREATED_COLUMN.name
+            else None
+            if column is CUSTOM_AGE_COLUMN
+            else _cell(column, blank)
+            for column in columns
+        )
         held = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":%b}' % metadata
         row = TableRow(cells=cells, object=None if self._include == "None" else held)
         return self._printed(Table(columns=self._columns(), rows=(row,), resource_version=str(revision)))

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from steersman.apiserver.request import ServerRequest
     from steersman.transport import ServerResponse
 
+    #: Answers a request about a resource.
+    Answerer: TypeAlias = Callable[[VerbContext, ServerRequest], Awaitable[ServerResponse]]
+else:
+    # Annotations of structs are resolved, by ``help`` too, and those of a verb's context lead back here.
+    Answerer = Callable[..., Awaitable[Any]]
+
 Tree: TypeAlias = dict[str, Any]
+
+#: Where, among the problems of an update, stand those of its metadata: of what may not change, and of them as a whole.
+CHANGED, WHOLE = FieldProblem("metadata", "changed"), FieldProblem("metadata", "whole")
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -74,8 +83,14 @@ class Strategy:
     deletion_warning = ""
     #: Whether an update is judged by all rules of a new object too, which repeats what is wrong with its metadata.
     validates_whole_updates = False
+    #: Whether the kind's own rules look at what changed of metadata too, also with a status, and whether they know finalizers.
+    judges_metadata = True
+    judges_metadata_of_status = True
+    knows_finalizers = True
     #: The seconds that a deletion waits unless it says otherwise; None: it happens at once. See `grace`.
     grace_period: int | None = None
+    #: Whether the first deletion only says that the object is to go, and the next one ends it (Namespaces).
+    marks_first = False
     #: What a deletion without a policy does with dependents; "unsupported" ignores policies altogether (Events).
     default_propagation: Literal["background", "orphan", "unsupported"] = "background"
 
@@ -97,7 +112,7 @@ class Strategy:
         return []
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """What is wrong with a changed object, its metadata aside."""
+        """What is wrong with a changed object; `CHANGED` and `WHOLE` say where its metadata are judged, if not first."""
         del old
         return self.validate_create(obj)
 
@@ -166,7 +181,7 @@ class Subresource(msgspec.Struct, frozen=True, kw_only=True):
     #: What it answers to: "create", "get", "update", "patch".
     verbs: tuple[str, ...]
     #: Answers a request whose verb is one of them; it raises `Refused` for what it does not take.
-    answer: Callable[[VerbContext, ServerRequest], Awaitable[ServerResponse]]
+    answer: Answerer
 
 
 class Conversion(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,7 +209,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     scale: ScalePaths | None = None
     subresources: Mapping[str, Subresource] = {}
     #: Answers a POST in place of the store, for kinds that are questions, such as SubjectAccessReview.
-    review: Callable[[VerbContext, ServerRequest], Awaitable[ServerResponse]] | None = None
+    review: Answerer | None = None
     columns: tuple[Column, ...] = ()
     #: What the row of an object says beside its cells: conditions with type, status, reason and message.
     row_conditions: Callable[[Tree], list[Tree]] | None = None
@@ -202,6 +217,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     hidden_annotations: frozenset[str] = frozenset()
     #: What a field selector can ask for beside name and namespace.
     selectable: Mapping[str, Callable[[Tree], str]] = {}
+    #: The field by which kube-apiserver finds objects without looking at the others, which shows at the end of a page.
+    indexed_field: str = ""
     #: A custom resource: no strategic merge patch, an update needs a resourceVersion, items of lists name their kind.
     custom: bool = False
     #: Seconds that an object lives; None: until it is deleted.
@@ -212,6 +229,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     conversion: Conversion | None = None
     #: Whether a deletion answers with the object instead of a Status.
     returns_deleted: bool = False
+    #: What everybody is told who asks for it, if it should no longer be used.
+    deprecation: str = ""
 
     @property
     def named(self) -> Named:

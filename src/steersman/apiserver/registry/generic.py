@@ -9,9 +9,10 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import Any, Final
+from functools import cache, cached_property, partial
+from typing import Any, Final, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman import kinds
@@ -21,6 +22,7 @@ from steersman.apiserver.registry.builtin.event import CONVERSION
 from steersman.apiserver.registry.builtin.pod_cells import row_conditions
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.columns import json_path_cell, json_path_text
+from steersman.apiserver.registry.custom_rules import object_problems, status_problems
 from steersman.apiserver.registry.definition import ALL_VERBS, Column, Definition, ScalePaths, Strategy, Tree
 from steersman.apiserver.registry.lives import (
     BINDING,
@@ -31,13 +33,19 @@ from steersman.apiserver.registry.lives import (
     PodLife,
     answer_binding,
 )
+from steersman.apiserver.registry.metadata import finalizer_warnings
 from steersman.apiserver.registry.names import dns_1035_label, dns_label, path_segment
 from steersman.objects import GroupVersion, GroupVersionKind, Object
 from steersman.objects.options import ResourceOptions
-from steersman.schemas import crd_for, schema_for
+from steersman.schemas import FieldProblem, admitted, crd_for, schema_for
 
 _Name = tuple[str, str]
 
+#: What is told to everybody who asks for kinds on their way out.
+_DEPRECATED: Final[Mapping[_Name, str]] = {
+    ("", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",
+    ("", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
 #: Kinds that answer a deletion with the object.
 _RETURN_DELETED: Final[frozenset[_Name]] = frozenset(
     {
@@ -131,7 +139,10 @@ _LIVES: Final[Mapping[GroupVersionKind, type[BuiltinStrategy]]] = {NAMESPACE: Na
 #: Kinds whose updates are validated as a whole once more, which says some things once more.
 _WHOLE_UPDATES: Final[frozenset[_Name]] = frozenset(
     {
-        *(("", name) for name in ("configmaps", "secrets", "serviceaccounts", "pods", "services", "endpoints")),
+        *(
+            ("", name)
+            for name in ("configmaps", "secrets", "serviceaccounts", "pods", "endpoints", "persistentvolumeclaims")
+        ),
         *(
             ("rbac.authorization.k8s.io", name)
             for name in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
@@ -176,10 +187,39 @@ class GenericStrategy(Strategy):
 
 
 class CustomStrategy(Strategy):
-    """The rules of every custom resource."""
+    """The rules of a custom resource: those of its schema. CEL rules are not evaluated, and every writer is told so."""
 
     unconditional_update = False
     counts_generations = True
+
+    def __init__(self, kind: str, schema: Callable[[], Tree], scale: ScalePaths | None) -> None:
+        self._kind = kind
+        self._schema = schema
+        self._scale = scale
+
+    def default(self, obj: Tree) -> None:
+        """Drop what the schema does not know, and fill in its defaults."""
+        made: Tree = admitted(self._schema(), obj, root=True)
+        obj.clear()
+        obj.update(made)
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """What the schema refuses."""
+        return object_problems(self._schema(), obj, self._scale)
+
+    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """What the schema refuses."""
+        del old
+        return status_problems(self._schema(), obj, self._scale)
+
+    def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
+        """That there are rules which nobody judges, and finalizers that others may have too."""
+        told = [f"the CEL rules of {self._kind} are not evaluated by this server"] if self._has_rules else []
+        return told + finalizer_warnings(obj["metadata"], {} if old is None else old["metadata"])
+
+    @cached_property
+    def _has_rules(self) -> bool:
+        return '"x-kubernetes-validations"' in msgspec.json.encode(self._schema()).decode()
 
 
 def generic_definitions(group_version: GroupVersion) -> list[Definition]:
@@ -211,6 +251,7 @@ def _generic(group_version: GroupVersion, entry: dict[str, Any], below: set[str]
         has_status="status" in below,
         scale=ScalePaths() if "scale" in below else None,
         returns_deleted=(group, resource) in _RETURN_DELETED,
+        deprecation=_DEPRECATED.get((group, resource), ""),
         stored_as=("", "events") if resource == "events" else None,
         ttl=3600.0 if resource == "events" else None,
     )
@@ -245,6 +286,7 @@ def _with_own_rules(definition: Definition) -> Definition:
         subresources=SUBRESOURCES.get(gvk, {}),
         review=answer_binding if gvk == BINDING else definition.review,
         row_conditions=row_conditions if gvk == POD else None,
+        indexed_field="spec.nodeName" if gvk == POD else "",
         hidden_annotations=HIDDEN_ANNOTATIONS.get(gvk, frozenset()),
         conversion=CONVERSION if gvk == EVENT_OF_ITS_GROUP else None,
     )
@@ -270,13 +312,18 @@ def custom_definition(cls: type[Object]) -> Definition:
     """The definition of a `Resource` class, as its CRD would be served."""
     options: ResourceOptions | None = getattr(cls, "__resource__", None)
     if options is None:
+        name = cls.__qualname__ if isinstance(cast("object", cls), type) else repr(cls)
         raise TypeError(
-            f"{cls.__qualname__} declares no kind, so it cannot be served; give it group= and version= as class options"
+            f"{name} declares no kind, so it cannot be served; name a class derived from Resource[...] with group= and "
+            "version= as class options"
         )
     # What a server would refuse of the class is refused here, in its words.
     version: Tree = crd_for(cls)["spec"]["versions"][0]
     subresources: Tree = version.get("subresources", {})
-    scale: Tree | None = subresources.get("scale")
+    paths: Tree | None = subresources.get("scale")
+    scale = None if paths is None else _scale_paths(paths)
+    # Made once: it is looked at for every write.
+    schema = cache(partial(schema_for, cls))
     return Definition(
         gvk=GroupVersionKind(options.group, options.version, options.kind),
         resource=options.plural,
@@ -285,15 +332,22 @@ def custom_definition(cls: type[Object]) -> Definition:
         categories=options.categories,
         namespaced=options.scope == "Namespaced",
         verbs=ALL_VERBS,
-        schema=partial(schema_for, cls),
-        strategy=CustomStrategy(),
+        schema=schema,
+        strategy=CustomStrategy(options.kind, schema, scale),
         has_status="status" in subresources,
-        scale=None if scale is None else _scale_paths(scale),
+        scale=scale,
         columns=_custom_columns(options),
         selectable={path[1:]: partial(json_path_text, path) for path in options.selectable_fields},
         custom=True,
         returns_deleted=False,
+        deprecation=_custom_deprecation(options),
     )
+
+
+def _custom_deprecation(options: ResourceOptions) -> str:
+    if isinstance(options.deprecated, str):
+        return options.deprecated
+    return f"{options.api_version} {options.kind} is deprecated" if options.deprecated else ""
 
 
 def _scale_paths(scale: Tree) -> ScalePaths:

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 POD = GroupVersionKind("", "v1", "Pod")
+SERVICE_ACCOUNT = GroupVersionKind("", "v1", "ServiceAccount")
 
 
 class NamespaceLife(NamespaceStrategy):
     """A Namespace, and how it ends."""
+
+    marks_first = True
 
     def mark_deletion(self, obj: Tree) -> None:
         """Say that it terminates; nobody is given time for it."""
@@ -56,8 +59,15 @@ async def _evict(context: VerbContext, request: ServerRequest) -> ServerResponse
     return await evict(context, request)
 
 
+async def _request_token(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    from steersman.apiserver.verbs.token_request import request_token  # noqa: PLC0415 - as above
+
+    return await request_token(context, request)
+
+
 BINDING = GroupVersionKind("", "v1", "Binding")
 EVICTION = GroupVersionKind("policy", "v1", "Eviction")
+TOKEN_REQUEST = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 #: Subresources of kinds of their own.
 SUBRESOURCES: Mapping[GroupVersionKind, Mapping[str, Subresource]] = {
     NAMESPACE: {"finalize": Subresource(gvk=NAMESPACE, verbs=("update",), answer=_finalize)},
@@ -65,6 +75,7 @@ SUBRESOURCES: Mapping[GroupVersionKind, Mapping[str, Subresource]] = {
         "binding": Subresource(gvk=BINDING, verbs=("create",), answer=answer_binding),
         "eviction": Subresource(gvk=EVICTION, verbs=("create",), answer=_evict),
     },
+    SERVICE_ACCOUNT: {"token": Subresource(gvk=TOKEN_REQUEST, verbs=("create",), answer=_request_token)},
 }
 
 

@@ -7,15 +7,14 @@ Guarantees
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from steersman.aio import new_uid, now
-from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.apiserver.registry.names import dns_label, dns_subdomain, path_segment
+from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, Tree
+from steersman.apiserver.registry.names import dns_label, label_value, path_segment, qualified_name
 from steersman.objects import format_time
 from steersman.schemas import FieldProblem
 from steersman.schemas.field_problems import problem
@@ -24,18 +23,6 @@ ANNOTATIONS_MAX = 256 * 1024
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN, FOREGROUND})
-_KEY = re.compile("([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_VALUE = re.compile("(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_KEY_WORDS = (
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
-    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
-_VALUE_WORDS = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
 #: What a creator cannot set.
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 _KNOWN = [
@@ -130,47 +117,62 @@ def dedupe_owners(metadata: Tree) -> list[str]:
     owners: list[Any] = metadata.get("ownerReferences", [])
     if len(owners) < 2:
         return []
-    kept: list[Any] = []
+    kept: dict[bytes, Any] = {}
     duplicates: list[str] = []
     for owner in owners:
-        if owner in kept:
+        text = msgspec.json.encode(owner, order="sorted")
+        if text in kept:
             duplicates.append(owner["uid"])
         else:
-            kept.append(owner)
-    metadata["ownerReferences"] = kept
+            kept[text] = owner
+    metadata["ownerReferences"] = list(kept.values())
     return duplicates
 
 
 # what is refused
 
 
-def validate_new(definition: Definition, metadata: Tree) -> list[FieldProblem]:
-    """What is wrong with the metadata of a new object."""
-    names: Callable[..., list[str]] = definition.strategy.validate_name
-    found: list[FieldProblem] = _names(metadata, names)
+def validate_new(definition: Definition, metadata: Tree, own: list[FieldProblem]) -> list[FieldProblem]:
+    """What is wrong with the metadata of a new object, and with the rest: ``own``."""
+    strategy = definition.strategy
+    found: list[FieldProblem] = _names(metadata, strategy.validate_name)
     found += _common(definition, metadata)
-    if not definition.custom:
+    if _knows_finalizers(definition):
         found += _standard_finalizers(metadata)
-    return found
+    if not strategy.judges_metadata:
+        # Then they are looked at when everything else is good.
+        return own or found
+    if WHOLE not in own:
+        return found + own
+    at = own.index(WHOLE)
+    return [*own[:at], *found, *own[at + 1 :]]
 
 
-def validate_changed(definition: Definition, metadata: Tree, old: Tree) -> list[FieldProblem]:
-    """What is wrong with changed metadata. As in the engine, where several rules look at them, some is said twice."""
-    found = _names(metadata, path_segment)
-    found += _common(definition, metadata)
+def validate_changed(definition: Definition, metadata: Tree, old: Tree, own: list[FieldProblem]) -> list[FieldProblem]:
+    """What is wrong with changed metadata, and with the rest: ``own``.
+
+    As in the engine, where several rules look at metadata, some is said again and again.
+    """
+    strategy = definition.strategy
+    found = _names(metadata, path_segment) + _common(definition, metadata)
     changes = _update(metadata, old)
-    if found or changes:
-        again = _labels_and_annotations(metadata) + _owners(metadata.get("ownerReferences", ()))
-        found += [*changes, *again, *changes, *again]
-        if definition.strategy.validates_whole_updates:
-            found += (
-                _names(metadata, definition.strategy.validate_name)
-                + again
-                + _finalizers(metadata.get("finalizers", []))
-            )
-    if not definition.custom:
-        found += _standard_finalizers(metadata)
+    odd = _standard_finalizers(metadata) if _knows_finalizers(definition) else []
+    if not (found or changes or odd):
+        return [one for one in own if one is not CHANGED and one is not WHOLE]
+    again = changes + _labels_and_annotations(metadata) + _owners(metadata.get("ownerReferences", ()))
+    found += again
+    for one in own:
+        if one is CHANGED:
+            found += again + odd
+        elif one is WHOLE:
+            found += _names(metadata, strategy.validate_name) + _common(definition, metadata) + odd
+        else:
+            found.append(one)
     return found
+
+
+def _knows_finalizers(definition: Definition) -> bool:
+    return definition.strategy.knows_finalizers and not definition.custom
 
 
 def _names(metadata: Tree, judge: Callable[..., list[str]]) -> list[FieldProblem]:
@@ -273,6 +275,16 @@ def _finalizers(finalizers: list[str]) -> list[FieldProblem]:
     return found
 
 
+def finalizer_warnings(metadata: Tree, old: Tree) -> list[str]:
+    """New finalizers that could be anybody's."""
+    return [
+        f'metadata.finalizers: "{finalizer}": prefer a domain-qualified finalizer name to avoid accidental conflicts with '
+        "other finalizer writers"
+        for finalizer in metadata.get("finalizers", ())
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and finalizer not in old.get("finalizers", ())
+    ]
+
+
 def _standard_finalizers(metadata: Tree) -> list[FieldProblem]:
     """What built-in kinds demand beyond: a finalizer has a domain, or is one of Kubernetes' own."""
     return [
@@ -308,40 +320,6 @@ def _update(metadata: Tree, old: Tree) -> list[FieldProblem]:
 
 def _shown(name: str, value: Any) -> Any:
     return "" if value is None and name in {"name", "namespace", "uid"} else value
-
-
-def qualified_name(text: str) -> list[str]:
-    """What is wrong with a key of a label, or what is named like one."""
-    if _KEY.fullmatch(text) and len(text) <= 63:
-        return []
-    prefix, slash, name = text.partition("/")
-    found: list[str] = []
-    if not slash:
-        name = text
-    elif "/" in name:
-        return [
-            f"a valid label key {_KEY_WORDS} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ]
-    elif not prefix:
-        found.append("prefix part must be non-empty")
-    else:
-        # Here it is bytes that are counted.
-        found += [f"prefix part {words.replace('253 characters', '253 bytes')}" for words in dns_subdomain(prefix)]
-    if not name:
-        found.append("name part must be non-empty")
-    elif len(name.encode()) > 63:
-        found.append("name part must be no more than 63 bytes")
-    if not _KEY.fullmatch(name):
-        found.append(f"name part {_KEY_WORDS}")
-    return found
-
-
-def label_value(text: str) -> list[str]:
-    """What is wrong with the value of a label."""
-    found = ["must be no more than 63 bytes"] if len(text.encode()) > 63 else []
-    if not _VALUE.fullmatch(text):
-        found.append(_VALUE_WORDS)
-    return found
 
 
 def _invalid(path: str, value: str, words: list[str]) -> list[FieldProblem]:

@@ -14,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -44,10 +45,16 @@ class Authority:
         file = folder / "authority.pem"
         if file.exists():
             text = file.read_bytes()
-            key = serialization.load_pem_private_key(text, None)
+            try:
+                key, self._certificate = (
+                    serialization.load_pem_private_key(text, None),
+                    x509.load_pem_x509_certificate(text),
+                )
+            except (ValueError, TypeError, UnsupportedAlgorithm):
+                key = None
             if not isinstance(key, ec.EllipticCurvePrivateKey):
-                raise ValueError(f"the key in {file} is none of ours; remove the file, and a new one is made")
-            self._key, self._certificate = key, x509.load_pem_x509_certificate(text)
+                raise ValueError(f"{file} is no authority of ours; remove the file, and a new one is made")
+            self._key = key
         else:
             self._key = ec.generate_private_key(ec.SECP256R1())
             self._certificate = _self_signed(self._key)

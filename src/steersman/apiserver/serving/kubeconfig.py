@@ -1,6 +1,7 @@
 """The kubeconfig of a served API server.
 
-Guarantees: it is complete by itself, only its owner can read it, and it is replaced in one step.
+Guarantees: it is complete by itself, only its owner can read it, and it is replaced in one step. A file that holds
+anything else is never replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from steersman.apiserver.serving.private_files import write_private
 
 
 def write_kubeconfig(path: Path, *, url: str, authority: bytes, user: Credentials, name: str = "steersman") -> None:
-    """Write the kubeconfig of one user of the server at ``url``; ``authority`` is a certificate as PEM."""
+    """Write the kubeconfig of one user of the server at ``url``; ``authority`` is a certificate as PEM.
+
+    `ValueError` if the file is there and not such a one: it may be the way to all clusters that somebody has.
+    """
+    if path.exists() and not _is_ours(path, name):
+        raise ValueError(
+            f"{path} is there already and not a kubeconfig of this server; remove it, or name another file"
+        )
     cluster = {"server": url, "certificate-authority-data": _encoded(authority)}
     credentials = {"client-certificate-data": _encoded(user.certificate), "client-key-data": _encoded(user.key)}
     document: dict[str, Any] = {
@@ -28,6 +36,14 @@ def write_kubeconfig(path: Path, *, url: str, authority: bytes, user: Credential
         "current-context": name,
     }
     write_private(path, yaml.safe_dump(document, sort_keys=False).encode())
+
+
+def _is_ours(path: Path, name: str) -> bool:
+    try:
+        document: Any = yaml.safe_load(path.read_bytes())
+        return [each["name"] for each in (*document["clusters"], *document["contexts"])] == [name, name]
+    except (yaml.YAMLError, KeyError, TypeError, UnicodeDecodeError):
+        return False
 
 
 def _encoded(text: bytes) -> str:

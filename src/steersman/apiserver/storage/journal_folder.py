@@ -73,8 +73,10 @@ class JournalFolder:
             raise FolderInUse(
                 f"{self._path} is in use by process {owner}: stop it, or store in another folder"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        # Who has it is only told to others; on a full disk it is not.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         self._lock = descriptor
 
     def leave(self) -> None:

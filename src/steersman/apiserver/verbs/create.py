@@ -8,6 +8,8 @@ Guarantees
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from steersman.aio import name_suffix
@@ -15,6 +17,7 @@ from steersman.apiserver.admission.attributes import Attributes
 from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
+from steersman.apiserver.decoding.body import media_type_of
 from steersman.apiserver.documents import encode_served
 from steersman.apiserver.errors import Refused, already_exists, invalid, name_taken, too_large, unnamed
 from steersman.apiserver.presenting import form_for
@@ -36,7 +39,7 @@ _ATTEMPTS = 8
 _GENERATED_MAX = 58
 
 DUPLICATE_OWNERS = (
-    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
+    ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject "
     "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
 )
 
@@ -45,6 +48,7 @@ async def create(context: VerbContext, request: ServerRequest) -> ServerResponse
     """Answer a POST to a collection."""
     definition = context.definition
     form = form_for(definition, request)
+    media_type_of(request.wire.header("Content-Type"))
     body = read_body(request, context.limits.body)
     options = write_options(request, "CreateOptions")
     obj = read_object(definition, request, body, options.field_validation)
@@ -55,8 +59,18 @@ async def create(context: VerbContext, request: ServerRequest) -> ServerResponse
     return answer(request, form.one(record), status=201)
 
 
-async def create_object(context: VerbContext, request: ServerRequest, obj: Tree, options: WriteOptions) -> Record:
-    """Store a new object whose body was read and whose defaults are in; the tree is used up."""
+async def create_object(
+    context: VerbContext,
+    request: ServerRequest,
+    obj: Tree,
+    options: WriteOptions,
+    *,
+    admitted: Callable[[Tree], None] | None = None,
+) -> Record:
+    """Store a new object whose body was read and whose defaults are in; the tree is used up.
+
+    ``admitted`` is called with its metadata when nothing but its own rules can still refuse it.
+    """
     metadata: Tree = obj["metadata"]
     warn_of_duplicate_owners(request, metadata)
     attributes = Attributes(
@@ -70,7 +84,9 @@ async def create_object(context: VerbContext, request: ServerRequest, obj: Tree,
         dry_run=options.dry_run,
     )
     await context.admission.admit(attributes)
-    dedupe_owners(metadata)
+    if admitted is not None:
+        admitted(metadata)
+    warn_of_duplicate_owners(request, metadata, admitted=True)
     if "name" in metadata or "generateName" not in metadata:
         return await _store(attributes, obj, options)
     taken: Refused | None = None
@@ -88,11 +104,12 @@ async def create_object(context: VerbContext, request: ServerRequest, obj: Tree,
     raise taken
 
 
-def warn_of_duplicate_owners(request: ServerRequest, metadata: Tree) -> None:
-    """Drop what is there twice, and say so."""
+def warn_of_duplicate_owners(request: ServerRequest, metadata: Tree, *, admitted: bool = False) -> None:
+    """Drop what is there twice, and say so, and whether that was found after admission."""
     duplicates = dedupe_owners(metadata)
     if duplicates:
-        request.warn(DUPLICATE_OWNERS.format(uids=", ".join(duplicates)))
+        when = " after mutating admission happens" if admitted else ""
+        request.warn(DUPLICATE_OWNERS.format(when=when, uids=", ".join(duplicates)))
 
 
 async def _store(attributes: Attributes, obj: Tree, options: WriteOptions) -> Record:
@@ -109,7 +126,7 @@ async def _store(attributes: Attributes, obj: Tree, options: WriteOptions) -> Re
     for text in strategy.prepare_warnings(obj):
         request.warn(text)
     strategy.prepare_create(obj)
-    problems = validate_new(definition, metadata) + strategy.validate_create(obj)
+    problems = validate_new(definition, metadata, strategy.validate_create(obj))
     if problems:
         raise invalid(definition.refused_kind, metadata.get("name", ""), problems)
     for text in strategy.warnings(obj, None):
@@ -127,12 +144,8 @@ async def _store(attributes: Attributes, obj: Tree, options: WriteOptions) -> Re
 
 async def _put(context: VerbContext, obj: Tree, options: WriteOptions) -> Record:
     definition, metadata = context.definition, obj["metadata"]
-    try:
-        if read_version(metadata.get("resourceVersion", "")):
-            raise unnamed("resourceVersion should not be set on objects to be created")
-    except ValueError as error:
-        raise unnamed(str(error)) from None
     name: str = metadata["name"]
+    version: str = metadata.pop("resourceVersion", "")
     key = definition.storage_key(metadata.get("namespace", ""), name)
     generated = "generateName" in metadata
     value = encode_served(definition, obj)
@@ -142,11 +155,22 @@ async def _put(context: VerbContext, obj: Tree, options: WriteOptions) -> Record
         there, _ = await context.storage.get(key)
         if there is not None:
             raise _taken(context, name, there, generated=generated)
-        return Record(key, value, 0, 0)
+        # Nobody stores it, so nobody minds what it says of its version.
+        return Record(key, value, 0, int(version) if _is_version(version) else 0)
+    if _is_version(version):
+        raise unnamed("resourceVersion should not be set on objects to be created")
     try:
         return await context.storage.put(key, value, expect=0, ttl=definition.ttl)
     except Mismatch as mismatch:
         raise _taken(context, name, mismatch.current, generated=generated) from None
+
+
+def _is_version(text: str) -> bool:
+    """Whether a text is the version of an object; what cannot be one is passed over, as in kube-apiserver."""
+    try:
+        return read_version(text) > 0
+    except ValueError:
+        return False
 
 
 def too_large_to_store() -> Refused:

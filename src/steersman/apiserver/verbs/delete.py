@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from steersman.apiserver.admission.attributes import Attributes
 from steersman.apiserver.answers import answer, answer_status
-from steersman.apiserver.bodies import read_body, require_json
+from steersman.apiserver.bodies import read_body, read_delete_options
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import decode_stored, encode_stored
 from steersman.apiserver.errors import not_found
@@ -19,7 +19,7 @@ from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
-from steersman.apiserver.verbs.deletion import check_preconditions, decide
+from steersman.apiserver.verbs.deletion import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options
 from steersman.apiserver.verbs.update import unchanged
 from steersman.objects.status import Status, StatusDetails
@@ -53,7 +53,7 @@ def read_options(context: VerbContext, request: ServerRequest) -> DeleteOptions:
     """The options of a deletion, from body or query."""
     body = read_body(request, context.limits.body)
     if body:
-        require_json(request)
+        body = read_delete_options(request, body)
     options = delete_options(request, body)
     warning = context.definition.strategy.deletion_warning
     if warning and options.propagation_policy is None and options.orphan_dependents is None:
@@ -113,6 +113,8 @@ async def _try(context: VerbContext, request: ServerRequest, record: Record, opt
         return Outcome(record, uid, is_gone=False, is_marked=True)
     if options.is_dry_run:
         return Outcome(record, uid, is_gone=True, is_marked=False)
+    if not decision.stores and metadata.get("finalizers"):
+        refuse_lost_version(definition, record, options)
     revision = await context.storage.delete(record.key, expect=record.modified)
     await strategy.released(old, context)
     return Outcome(record._replace(modified=revision), uid, is_gone=True, is_marked=False)

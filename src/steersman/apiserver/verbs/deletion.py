@@ -68,9 +68,31 @@ def _check_namespace(definition: Definition, obj: Tree, record: Record, wanted: 
         raise conflict(definition.named, name, why)
 
 
+def refuse_lost_version(definition: Definition, record: Record, options: DeleteOptions) -> None:
+    """409 for whoever names a resourceVersion and a policy that takes away the last finalizer: so kube-apiserver has it.
+
+    It forgets the version on the way, and then finds that the object has another.
+    """
+    if options.preconditions is None or options.preconditions.resource_version is None:
+        return
+    parts = record.key.removeprefix(definition.prefix).split("/")
+    namespace = parts[0] if definition.namespaced else ""
+    why = (
+        "Precondition failed: ResourceVersion in precondition: , ResourceVersion in object meta: " f"{record.modified}"
+    )
+    key = engine_key(definition, namespace, parts[-1])
+    raise conflict(
+        definition.named,
+        parts[-1],
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}",
+    )
+
+
 def decide(strategy: Strategy, obj: Tree, options: DeleteOptions) -> Decision:
     """Decide, and change the object to what it becomes."""
     metadata: Tree = obj["metadata"]
+    if "deletionTimestamp" in metadata and strategy.blocks_deletion(obj):
+        return Decision("pending", stores=False)
     graceful = _graceful(strategy, obj, options.grace_period_seconds)
     if graceful == "pending":
         return Decision("pending", stores=False)
@@ -79,7 +101,8 @@ def decide(strategy: Strategy, obj: Tree, options: DeleteOptions) -> Decision:
         metadata["finalizers"] = finalizers
     elif "finalizers" in metadata:
         del metadata["finalizers"]
-    stays = bool(finalizers) or strategy.blocks_deletion(obj)
+    is_first = strategy.marks_first and "deletionTimestamp" not in metadata
+    stays = bool(finalizers) or is_first or strategy.blocks_deletion(obj)
     if graceful == "yes":
         waits = stays or metadata["deletionGracePeriodSeconds"] > 0
         return Decision("mark" if waits else "end", stores=True)
@@ -133,14 +156,14 @@ def _mark(strategy: Strategy, obj: Tree) -> None:
         return
     if parse_time(metadata["deletionTimestamp"]) > now():
         metadata["deletionTimestamp"] = format_time(now())
-        metadata["deletionGracePeriodSeconds"] = 0
+    metadata["deletionGracePeriodSeconds"] = 0
 
 
 def _finalizers(strategy: Strategy, present: list[str], options: DeleteOptions) -> list[str]:
-    if strategy.default_propagation == "unsupported":
-        return present
     policy = options.propagation_policy
-    if options.orphan_dependents is not None:
+    if strategy.default_propagation == "unsupported":
+        orphans = foreground = False
+    elif options.orphan_dependents is not None:
         orphans, foreground = options.orphan_dependents, False
     elif policy is not None:
         orphans, foreground = policy == "Orphan", policy == "Foreground"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from steersman.apiserver.answers import page_not_found
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.errors import method_not_allowed, no_such_resource
+from steersman.apiserver.errors import bad_request, method_not_allowed, no_such_resource, not_found
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.create import create
 from steersman.apiserver.verbs.delete import delete
@@ -37,6 +38,13 @@ _OF_STATUS: dict[str, Verb] = {"get": get, "update": update, "patch": patch}
 
 async def perform(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a request for a served resource."""
+    definition = context.definition
+    if definition.deprecation:
+        request.warn(definition.deprecation)
+    return await (_perform_custom if definition.custom else _perform_builtin)(context, request)
+
+
+async def _perform_builtin(context: VerbContext, request: ServerRequest) -> ServerResponse:
     definition, info = context.definition, request.info
     if info.subresource:
         return await _subresource(context, request)
@@ -58,9 +66,32 @@ async def perform(context: VerbContext, request: ServerRequest) -> ServerRespons
     return await verb(context, request)
 
 
+async def _perform_custom(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Custom resources have one place for all requests, which looks at paths and names otherwise than theirs do."""
+    definition, info = context.definition, request.info
+    anywhere = definition.namespaced and info.verb in _ANYWHERE
+    if definition.namespaced != bool(info.namespace) and not anywhere:
+        return page_not_found()
+    if info.subresource:
+        known = (definition.has_status and info.subresource == "status") or (
+            definition.scale and info.subresource == "scale"
+        )
+        if not known:
+            raise not_found(definition.named, info.name)
+        return await _subresource(context, request)
+    verb = _VERBS.get(info.verb)
+    if verb is None or request.wire.method == "HEAD":
+        raise method_not_allowed()
+    if not info.name and info.verb not in _OF_COLLECTIONS:
+        raise bad_request("name must be provided")
+    return await verb(context, request)
+
+
 async def _subresource(context: VerbContext, request: ServerRequest) -> ServerResponse:
     definition, info = context.definition, request.info
     if definition.namespaced != bool(info.namespace) and definition.resource != "namespaces":
+        raise no_such_resource()
+    if info.subpath and not definition.custom:
         raise no_such_resource()
     own = definition.subresources.get(info.subresource)
     if own is not None:

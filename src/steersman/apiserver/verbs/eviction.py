@@ -4,6 +4,7 @@ Guarantees
 - A budget that has no disruption left keeps the Pod: 429, and when to ask again.
 - A disruption is taken from the budget before the Pod is deleted, by a write that fails if somebody else was faster.
 - Pods that have ended, or never began, need no budget.
+- The Pod's status says that it is evicted, before it is deleted.
 """
 
 from __future__ import annotations
@@ -35,6 +36,12 @@ from steersman.transport import ServerResponse
 _DEFINITION: Final = Definition(gvk=EVICTION, resource="evictions", schema=partial(kinds.schema_of, EVICTION))
 _BUDGETS: Final = "policy/poddisruptionbudgets/"
 _DONE: Final = frozenset({"Succeeded", "Failed", "Pending"})
+_CONDITION: Final = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
 _SEVERAL: Final = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
 
@@ -59,6 +66,8 @@ async def evict(context: VerbContext, request: ServerRequest) -> ServerResponse:
     pod = decode_stored(record)
     if _needs_budget(pod):
         await _take_disruption(context, pod, dry_run=deletion.is_dry_run)
+    if not deletion.is_dry_run:
+        await _tell_pod(context, record)
     await delete_object(context, request, info.namespace, info.name, deletion)
     return answer_status(request, Status(status="Success", code=201), code=201)
 
@@ -87,6 +96,28 @@ async def _take_disruption(context: VerbContext, pod: Tree, *, dry_run: bool) ->
         try:
             await context.storage.put(budget.record.key, encode_stored(budget.tree), expect=budget.record.modified)
         except Mismatch:
+            continue
+        return
+
+
+async def _tell_pod(context: VerbContext, record: Record | None) -> None:
+    """Note in the status of a Pod that it is evicted, so that whoever made it knows."""
+    while record is not None:
+        pod = decode_stored(record)
+        status: Tree = pod.setdefault("status", {})
+        conditions = items(status, "conditions")
+        told = next((each for each in conditions if each.get("type") == _CONDITION["type"]), None)
+        if told is not None and told | _CONDITION == told:
+            return
+        since = {"lastProbeTime": None, "lastTransitionTime": format_time(now())}
+        if told is not None and told.get("status") == _CONDITION["status"]:
+            since = {name: told.get(name) for name in since}
+        made = {"type": "", "status": "", **since, **_CONDITION}
+        status["conditions"] = [made if each is told else each for each in conditions] if told else [*conditions, made]
+        try:
+            await context.storage.put(record.key, encode_stored(pod), expect=record.modified)
+        except Mismatch as mismatch:
+            record = mismatch.current
             continue
         return
 

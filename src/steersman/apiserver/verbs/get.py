@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from steersman.apiserver.answers import answer
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.errors import not_found, too_large_resource_version
+from steersman.apiserver.errors import bad_request, not_found, too_large_resource_version
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record
-from steersman.apiserver.verbs.options import version_of_get
+from steersman.apiserver.verbs.options import read_version, version_of_get, wrong_version
 from steersman.transport import ServerResponse
 
 
@@ -22,13 +22,23 @@ async def read(context: VerbContext, request: ServerRequest) -> Record:
     """The object that a GET is about; 404 if it is not there."""
     for name, value in request.wire.query:
         if name == "resourceVersion":
-            await await_revision(context, version_of_get(value))
+            await await_revision(context, _version(context, value))
             break
     info = request.info
     record, _ = await context.storage.get(context.definition.storage_key(info.namespace, info.name))
     if record is None:
         raise not_found(context.definition.named, info.name)
     return record
+
+
+def _version(context: VerbContext, text: str) -> int:
+    if context.definition.ttl is None:
+        return version_of_get(text)
+    try:
+        return read_version(text)
+    except ValueError as error:
+        # Events are read from the store itself, which calls it the client's mistake.
+        raise bad_request(f"invalid resource version: {wrong_version(text, error)}") from None
 
 
 async def await_revision(context: VerbContext, wanted: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.apiserver.answers import answer
+from steersman.apiserver.answers import answer, answer_pieces
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import bad_request, expired, too_large_resource_version
 from steersman.apiserver.go_words import json_words
@@ -24,7 +24,7 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Compacted, FutureRevision, Page, Record
 from steersman.apiserver.verbs.get import await_revision
 from steersman.apiserver.verbs.options import not_a_number, read_version, refuse_options, wrong_version
-from steersman.apiserver.watching.selection import Selection
+from steersman.apiserver.watching.selection import Selection, check_syntax
 from steersman.schemas import FieldProblem
 from steersman.schemas.field_problems import problem
 from steersman.transport import ServerResponse
@@ -41,12 +41,16 @@ _NOT_BASE64 = re.compile("[^A-Za-z0-9_-]")
 _URL_SAFE = str.maketrans("-_+/", "+/!!")
 #: How many objects are looked at together when a selector may leave out any of them.
 _LOOKED_AT = 1000
+#: A list of more objects is sent while it is printed, and nobody else waits until it is.
+_AT_ONCE = 500
 
 
 async def list_(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a GET of a collection."""
     form = form_for(context.definition, request)
     records, meta = await Listing(context, request, list_options(request)).read()
+    if len(records) > _AT_ONCE:
+        return answer_pieces(request, form.pieces(records, meta))
     return answer(request, form.page(records, meta))
 
 
@@ -56,6 +60,7 @@ def list_options(request: ServerRequest) -> ListOptions:
         options = ListOptions.from_query(request.wire.query)
     except InvalidOption as option:
         raise not_a_number(option) from None
+    check_syntax(options.label_selector, options.field_selector)
     problems: list[FieldProblem] = []
     match = options.resource_version_match
     if match:
@@ -198,6 +203,9 @@ class Listing:
     # tokens
 
     def _token(self, start: str, revision: int, *, slash: str = "/") -> str:
+        if self._context.definition.ttl is not None:
+            # Events are not kept in memory by kube-apiserver, and what reads them writes it another way.
+            slash = ""
         relative = slash + start.removeprefix(self._selection.prefix)
         token: dict[str, Any] = {"v": "meta.k8s.io/v1", "rv": revision, "start": relative}
         return urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")

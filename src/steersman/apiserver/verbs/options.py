@@ -6,6 +6,8 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from steersman.apiserver.decoding.body import TYPE_META
+from steersman.apiserver.decoding.syntax import syntax_problem
 from steersman.apiserver.errors import Refused, bad_request, invalid, unnamed
 from steersman.apiserver.go_words import json_words, kind_of
 from steersman.apiserver.request import ServerRequest
@@ -175,16 +177,20 @@ def delete_options(request: ServerRequest, body: bytes) -> DeleteOptions:
 
 
 def _delete_body(body: bytes) -> DeleteOptions:
+    if body.strip() == b"null":
+        return _NO_DELETE_OPTIONS
+    # As in Go, what is no UTF-8 is read as replacement characters.
+    body = body.decode("utf-8", "replace").encode()
     try:
         options = _decode_delete(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        if isinstance(error, msgspec.ValidationError):
+    except (msgspec.DecodeError, RecursionError) as error:
+        if isinstance(error, msgspec.ValidationError) and syntax_problem(body) is None:
             raise bad_request(_wrong_type(body) or f"json: {error}") from None
         raise bad_request(
             f"couldn't get version/kind; json parse error: {json_words(body, error, 'DeleteOptions')}"
         ) from None
     if options.kind not in {"", "DeleteOptions"}:
-        version = options.api_version or "v1"
+        version = options.api_version or f"{_META}/v1"
         raise bad_request(
             f'no kind "{options.kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
         )
@@ -202,9 +208,13 @@ _GO_TYPES = {
 
 def _wrong_type(body: bytes) -> str | None:
     """What Go says of the first member of DeleteOptions that has another type than its own."""
-    tree: Any = msgspec.json.decode(body)
-    if not isinstance(tree, dict):
+    try:
+        tree: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
         return None
+    if not isinstance(tree, dict):
+        problem_found = f"json: cannot unmarshal {kind_of(tree)} into Go value of type {TYPE_META}"
+        return f"couldn't get version/kind; json parse error: {problem_found}"
     for name, (go_type, type_) in _GO_TYPES.items():
         value: Any = cast("dict[str, Any]", tree).get(name)
         if value is not None and (not isinstance(value, type_) or (type_ is int and isinstance(value, bool))):

@@ -21,7 +21,7 @@ from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding import said_twice
 from steersman.apiserver.decoding.unstructured import unstructured_words
 from steersman.apiserver.errors import Refused, bad_request, invalid, too_large, unnamed, unsupported_media_type
-from steersman.apiserver.go_words import json_words
+from steersman.apiserver.go_words import json_words, kind_of
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.request import ServerRequest
@@ -71,7 +71,7 @@ def patch_type(definition: Definition, request: ServerRequest) -> str:
         known.append(STRATEGIC_MERGE_PATCH)
     if given in known:
         return given
-    if given in {STRATEGIC_MERGE_PATCH, APPLY_PATCH}:
+    if definition.custom or given in {STRATEGIC_MERGE_PATCH, APPLY_PATCH}:
         raise unsupported_media_type(known)
     status = Status(
         status="Failure",
@@ -83,15 +83,29 @@ def patch_type(definition: Definition, request: ServerRequest) -> str:
     raise Refused(status)
 
 
-def read_patch(definition: Definition, form: str, body: bytes, *, schema: Tree | None = None) -> Patch:
-    """The function that a patch is; 400 if its text is no such patch. ``schema`` is that of a subresource."""
-    told = "" if form == STRATEGIC_MERGE_PATCH else "error decoding patch: "
-    tree = _parse(body, told)
+def read_patch(
+    definition: Definition, form: str, body: bytes, *, schema: Tree | None = None, lenient: bool = False
+) -> Patch:
+    """The function that a patch is; 400 if its text is no such patch. ``schema`` is that of a subresource.
+
+    ``lenient``: kube-apiserver looks at the text once less if unknown fields do not matter, so its words are others.
+    """
+    told = "" if lenient or form == STRATEGIC_MERGE_PATCH else "error decoding patch: "
+    try:
+        tree = _parse(body, told)
+    except Refused:
+        if lenient and form == MERGE_PATCH:
+            raise bad_request("Invalid JSON Patch") from None
+        raise
     if form == JSON_PATCH:
-        return _json_patch(tree)
-    if tree is None:
+        return _json_patch(tree, lenient=lenient)
+    if tree is None and form == MERGE_PATCH:
         raise bad_request("Invalid JSON Patch")
+    if tree is None:
+        return lambda current: current
     if not isinstance(tree, dict):
+        if lenient and form == MERGE_PATCH:
+            return lambda _: tree
         kind = {list: "array", str: "string", bool: "bool"}.get(cast("Any", type(tree)), "number")
         raise bad_request(f"{told}json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")
     if form == MERGE_PATCH:
@@ -108,19 +122,22 @@ def _parse(body: bytes, told: str) -> Any:
     return tree
 
 
-def _json_patch(tree: Any) -> Patch:
+def _json_patch(tree: Any, *, lenient: bool) -> Patch:
+    words = "json: cannot unmarshal {} into Go value of type "
+    of_all = words + "jsonpatch.Patch" if lenient else f"error decoding patch: {words}[]handlers.jsonPatchOp"
+    of_one = words + "jsonpatch.Operation" if lenient else f"error decoding patch: {words}handlers.jsonPatchOp"
     if tree is None:
         tree = []
     if not isinstance(tree, list):
-        kind = {dict: "object", str: "string", bool: "bool"}.get(cast("Any", type(tree)), "number")
-        raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {kind} into Go value of type []handlers.jsonPatchOp"
-        )
+        raise bad_request(of_all.format(kind_of(tree)))
     operations = cast("list[Any]", tree)
     if len(operations) > MAX_OPERATIONS:
         raise too_large(
             f"Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         )
+    for each in operations:
+        if each is not None and not isinstance(each, dict):
+            raise bad_request(of_one.format(kind_of(each)))
     try:
         parsed = JsonPatch.parse([_as_go_reads(each) for each in operations])
     except PatchError:
@@ -133,7 +150,8 @@ def _as_go_reads(operation: Any) -> Any:
     if not isinstance(operation, dict):
         return operation
     read = dict(cast("Tree", operation))
-    if read.get("op") in {"add", "replace", "test"}:
+    operation_name = read.get("op")
+    if isinstance(operation_name, str) and operation_name in {"add", "replace", "test"}:
         read.setdefault("value", None)
     for name in ("path", "from"):
         path = read.get(name)
@@ -180,7 +198,13 @@ def _patched(
     definition: Definition, request: ServerRequest, told_as: tuple[str, bytes], current: Tree, options: WriteOptions
 ) -> Tree:
     form, body = told_as
-    tree = apply_patch(read_patch(definition, form, body), current)
+    lenient = options.field_validation == "Ignore"
+    tree = apply_patch(read_patch(definition, form, body, lenient=lenient), current)
+    if form == STRATEGIC_MERGE_PATCH and isinstance(tree, dict):
+        # What it makes is read into the type that is served, whatever it calls itself.
+        made = cast("Tree", tree)
+        for key, value in (("kind", definition.gvk.kind), ("apiVersion", definition.gvk.api_version)):
+            made[key] = value if isinstance(made.get(key, ""), str) else made[key]
     try:
         twice = [] if form == JSON_PATCH else said_twice(body)
         obj = read_patched(definition, request, tree, options.field_validation, twice=twice)

@@ -14,7 +14,7 @@ from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import decode_served, encode_stored
 from steersman.apiserver.errors import Refused, bad_request, invalid, method_not_allowed, modified, unnamed
 from steersman.apiserver.presenting import form_for
-from steersman.apiserver.presenting.table import AGE_COLUMN, NAME_COLUMN
+from steersman.apiserver.presenting.table import AGE_COLUMN, CUSTOM_AGE_COLUMN, NAME_COLUMN
 from steersman.apiserver.registry.definition import Column, Definition, ScalePaths, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest
@@ -64,6 +64,18 @@ _SERVED_SCALE = Definition(
 )
 
 
+#: The same of a custom resource, in other words.
+_SERVED_CUSTOM_SCALE = replace(
+    _SERVED_SCALE,
+    columns=(
+        NAME_COLUMN,
+        replace(_SERVED_SCALE.columns[1], description="Number of desired replicas"),
+        replace(_SERVED_SCALE.columns[2], description="Number of actual replicas"),
+        CUSTOM_AGE_COLUMN,
+    ),
+)
+
+
 async def scale(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a GET, PUT or PATCH of a scale."""
     definition = context.definition
@@ -77,7 +89,7 @@ async def scale(context: VerbContext, request: ServerRequest) -> ServerResponse:
         case _:
             raise method_not_allowed()
     shown = scale_of(definition, decode_served(definition, record))
-    form = form_for(_SERVED_SCALE, request)
+    form = form_for(_SERVED_CUSTOM_SCALE if definition.custom else _SERVED_SCALE, request)
     return answer(request, form.one(record._replace(value=encode_stored(shown))))
 
 
@@ -146,13 +158,13 @@ async def _patch(context: VerbContext, request: ServerRequest) -> Any:
             raise bad_request("the patch makes something else than a Scale")
         wanted = cast("Tree", tree)
         wanted["metadata"] = tidy(wanted.get("metadata") or {})
+        scaling = _Scaling(definition, request, _checked(definition, request, wanted))
         try:
-            scaling = _Scaling(definition, request, _checked(definition, request, wanted))
+            return scaling(current)
         except Refused as refused:
             if refused.status.code != 400 or "unmarshal" not in refused.status.message:
                 raise
             raise unreadable_patch(msgspec.json.encode(tree).decode(), refused) from None
-        return scaling(current)
 
     return await Change(context, request, options, patched).make()
 
@@ -170,15 +182,15 @@ class _Scaling:
         self._definition = definition
         self._name = request.info.name
         self._wanted = wanted
-        self._replicas = _replicas(wanted, self._name)
 
     def __call__(self, current: Tree) -> Tree:
+        replicas = _replicas(self._definition, self._wanted, self._name)
         self._check_version(current)
         place = current
         path = (self._definition.scale or ScalePaths()).spec_replicas
         for name in path[:-1]:
             place = place.setdefault(name, {})
-        place[path[-1]] = self._replicas
+        place[path[-1]] = replicas
         return current
 
     def _check_version(self, current: Tree) -> None:
@@ -190,14 +202,15 @@ class _Scaling:
             raise modified(self._definition.named, self._name)
 
 
-def _replicas(wanted: Tree, name: str) -> int:
+def _replicas(definition: Definition, wanted: Tree, name: str) -> int:
     spec: Any = wanted.get("spec") or {}
     replicas: Any = cast("Tree", spec).get("replicas", 0) if isinstance(spec, dict) else None
     if replicas is None:
         replicas = 0
     if not isinstance(replicas, int) or isinstance(replicas, bool) or abs(replicas) > _INT32_MAX:
         raise _unreadable(replicas)
-    if replicas < 0:
+    # A custom resource is judged by its own rules alone.
+    if replicas < 0 and not definition.custom:
         words = "must be greater than or equal to 0"
         raise invalid(SCALE, name, [problem("spec.replicas", "FieldValueInvalid", replicas, words)])
     return replicas

@@ -21,8 +21,8 @@ from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import decode_served, encode_served
 from steersman.apiserver.errors import conflict, invalid, modified, not_found, unnamed
 from steersman.apiserver.presenting import form_for
-from steersman.apiserver.registry.definition import Definition, Strategy, Tree
-from steersman.apiserver.registry.metadata import dedupe_owners, validate_changed
+from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, Strategy, Tree
+from steersman.apiserver.registry.metadata import validate_changed
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.create import create_object, too_large_to_store, warn_of_duplicate_owners
@@ -115,7 +115,14 @@ class Change:
         if self._uid:
             why = f"Precondition failed: UID in precondition: {self._uid}, UID in object meta: "
             raise self._uid_conflict(why)
-        record = await create_object(context, self._request, obj, self._options)
+
+        def admitted(metadata: Tree) -> None:
+            _version_in(metadata)
+            if not self._options.dry_run:
+                del metadata["resourceVersion"]
+
+        before = admitted if "resourceVersion" in obj["metadata"] else None
+        record = await create_object(context, self._request, obj, self._options, admitted=before)
         self.created = True
         return record
 
@@ -139,7 +146,7 @@ class Change:
             dry_run=self._options.dry_run,
         )
         await context.admission.admit(attributes)
-        dedupe_owners(obj["metadata"])
+        warn_of_duplicate_owners(request, obj["metadata"], admitted=True)
         self._check_version(obj["metadata"], record)
         self._prepare(obj, old)
         self._validate(obj, old)
@@ -154,10 +161,7 @@ class Change:
 
     def _check_version(self, metadata: Tree, record: Record) -> None:
         definition, name = self._context.definition, self._request.info.name
-        try:
-            version = read_version(metadata.get("resourceVersion", ""))
-        except ValueError as error:
-            raise unnamed(str(error)) from None
+        version = _version_in(metadata)
         if not version and not definition.strategy.unconditional_update:
             path, words = "metadata.resourceVersion", "must be specified for an update"
             kind = GroupKind(definition.gvk.group, definition.resource)
@@ -196,11 +200,17 @@ class Change:
 
     def _validate(self, obj: Tree, old: Tree) -> None:
         definition, strategy = self._context.definition, self._context.definition.strategy
-        problems = validate_changed(definition, obj["metadata"], old["metadata"])
-        problems += strategy.validate_status(obj, old) if self._part == "status" else strategy.validate_update(obj, old)
+        if self._part == "status":
+            own = strategy.validate_status(obj, old)
+            own = [CHANGED, *own] if strategy.judges_metadata_of_status else own
+        else:
+            own = strategy.validate_update(obj, old)
+            if CHANGED not in own and strategy.judges_metadata:
+                own = [CHANGED, WHOLE, *own] if strategy.validates_whole_updates else [CHANGED, *own]
+        problems = validate_changed(definition, obj["metadata"], old["metadata"], own)
         if problems:
             raise invalid(definition.refused_kind, obj["metadata"].get("name", ""), problems)
-        for text in strategy.warnings(obj, old):
+        for text in strategy.warnings(obj, old) if self._part != "status" else ():
             self._request.warn(text)
 
     async def _put(self, record: Record, obj: Tree, *, always: bool) -> Record:
@@ -234,6 +244,13 @@ class Change:
             info.name,
             f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}",
         )
+
+
+def _version_in(metadata: Tree) -> int:
+    try:
+        return read_version(metadata.get("resourceVersion", ""))
+    except ValueError as error:
+        raise unnamed(str(error)) from None
 
 
 def _put_back(obj: Tree, old: Tree, name: str) -> None:

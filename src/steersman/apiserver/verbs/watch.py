@@ -17,16 +17,17 @@ from steersman.aio import randomness
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import Refused, expired, too_large_resource_version
 from steersman.apiserver.presenting import Form, form_for
+from steersman.apiserver.presenting.partial_metadata import PartialForm
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Page
 from steersman.apiserver.verbs.options import not_a_number, refuse_options, version_of_get
 from steersman.apiserver.watching.event import Event
-from steersman.apiserver.watching.selection import Selection
+from steersman.apiserver.watching.selection import Selection, check_syntax
 from steersman.apiserver.watching.window import TooOld, Window
 from steersman.objects.status import encode_status
 from steersman.schemas import FieldProblem
 from steersman.schemas.field_problems import problem
-from steersman.transport import ServerResponse
+from steersman.transport import Push, ServerResponse
 from steersman.wire import JSON, FrameType, InvalidOption, WatchOptions, encode_frame
 
 _HEADERS = (("Cache-Control", "no-cache, private"), ("Content-Type", JSON))
@@ -39,6 +40,9 @@ _MATCH = "resourceVersionMatch"
 async def watch(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a GET of a collection that asks for a watch."""
     form = form_for(context.definition, request)
+    if isinstance(form, PartialForm):
+        # Events hold single objects: better refused now than in the middle of a stream.
+        form.check_one()
     options = _options(request)
     info = request.info
     selection = Selection(
@@ -57,7 +61,7 @@ async def watch(context: VerbContext, request: ServerRequest) -> ServerResponse:
         # What is wrong with the history, not with the request, is told within the stream.
         frame = encode_frame("ERROR", encode_status(refused.status))
         return ServerResponse(status=200, headers=_HEADERS, body=_one(frame))
-    return ServerResponse(status=200, headers=_HEADERS, body=stream.frames())
+    return ServerResponse(status=200, headers=_HEADERS, body=stream)
 
 
 async def _one(frame: bytes) -> AsyncIterator[bytes]:
@@ -69,6 +73,7 @@ def _options(request: ServerRequest) -> WatchOptions:
         options = WatchOptions.from_query(request.wire.query)
     except InvalidOption as option:
         raise not_a_number(option) from None
+    check_syntax(options.label_selector, options.field_selector)
     match, initial = options.resource_version_match, options.send_initial_events
     continues = any(name == "continue" and value for name, value in request.wire.query)
     if initial is None and not match and options.resource_version in {"", "0"}:
@@ -100,7 +105,7 @@ def _options(request: ServerRequest) -> WatchOptions:
 
 
 class _Stream:
-    """One watch under way."""
+    """One watch under way: a body that can be pushed."""
 
     def __init__(self, context: VerbContext, selection: Selection, form: Form, options: WatchOptions) -> None:
         self._context = context
@@ -113,6 +118,9 @@ class _Stream:
         self._position = 0
         #: Changes up to here are known to the client.
         self._known = 0
+        self._push: Push | None = None
+        #: What was printed but not taken.
+        self._left = b""
         seconds = options.timeout_seconds or context.limits.watch * (1 + randomness().random())
         self._deadline = asyncio.get_running_loop().time() + seconds
 
@@ -130,10 +138,14 @@ class _Stream:
         try:
             self._position = self._window.position_after(revision)
         except TooOld as old:
-            raise expired(f"too old resource version: {revision} ({old.oldest})") from None
+            raise self._too_old(revision, old) from None
         self._known = revision
 
-    async def frames(self) -> AsyncIterator[bytes]:
+    def push_to(self, push: Push) -> None:
+        """Name who takes events as they happen: a thousand watchers need no thousand turns of tasks."""
+        self._push = push
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
         """The stream, in pieces of any number of frames."""
         if self._initial is not None:
             for piece in self._initial_pieces(self._initial):
@@ -145,11 +157,10 @@ class _Stream:
             try:
                 events = self._window.after(self._position)
             except TooOld as old:
-                status = expired(f"too old resource version: {self._known} ({old.oldest})").status
-                yield encode_frame("ERROR", encode_status(status))
+                yield encode_frame("ERROR", encode_status(self._too_old(self._known, old).status))
                 return
             self._position += len(events)
-            piece = self._print(events)
+            piece, self._left = self._left + self._print(events), b""
             if piece:
                 yield piece
             if loop.time() >= self._deadline:
@@ -159,7 +170,31 @@ class _Stream:
                 if not self._window.has(self._position):
                     yield self._bookmark(max(self._known, self._context.feed.reached), ends_initial=False)
             until = min(self._deadline, next_bookmark) if self._bookmarks else self._deadline
-            await self._window.wait(self._position, until)
+            await self._window.wait(self._position, until, self._take)
+
+    def _take(self) -> bool:
+        """Push what has happened; whether that is all there was to do."""
+        push, window = self._push, self._window
+        if push is None or window.closed:
+            return False
+        before = self._known, self._form
+        try:
+            events = window.after(self._position)
+            piece = self._print(events)
+        except Exception:  # noqa: BLE001 - no other watcher's affair: the task of this one looks, and meets it again
+            self._known, self._form = before
+            return False
+        self._position += len(events)
+        if piece and not push(piece):
+            self._left = piece
+            return False
+        return True
+
+    def _too_old(self, revision: int, old: TooOld) -> Refused:
+        if self._context.definition.ttl is not None:
+            # Events are not kept in memory by kube-apiserver: it is its store that has forgotten.
+            return expired("The resourceVersion for the provided watch is too old.")
+        return expired(f"too old resource version: {revision} ({old.oldest})")
 
     def _next_bookmark(self) -> float:
         """When the next bookmark is due: after a while, and shortly before the end."""

@@ -31,7 +31,7 @@ class Feed:
         self._windows: dict[str, Window] = {}
         self._base = 0
         self._closed = False
-        self._fresh: list[asyncio.Future[None]] = []
+        self._fresh: dict[asyncio.Future[None], None] = {}
         #: All changes up to this revision are in the windows.
         self.reached = 0
 
@@ -77,12 +77,14 @@ class Feed:
         deadline = loop.time() + seconds
         while self.reached < revision:
             turn: asyncio.Future[None] = loop.create_future()
-            self._fresh.append(turn)
+            self._fresh[turn] = None
             try:
                 async with asyncio.timeout_at(deadline):
                     await turn
             except TimeoutError:
                 return False
+            finally:
+                self._fresh.pop(turn, None)
         return True
 
     def _take(self, change: Change) -> None:
@@ -94,7 +96,7 @@ class Feed:
 
     def _wake_fresh(self) -> None:
         if self._fresh:
-            waiting, self._fresh = self._fresh, []
+            waiting, self._fresh = self._fresh, {}
             for turn in waiting:
                 if not turn.done():
                     turn.set_result(None)

@@ -47,6 +47,12 @@ class Selection:
         """Whether more than keys must be looked at."""
         return self._labels is not None or self._fields is not None or bool(self.name)
 
+    def is_indexed(self, record: Record) -> bool:
+        """Whether an object is among those that an index finds; without an index all are."""
+        index = self._definition.indexed_field
+        wanted = self._fields.required_value(index) if index and self._fields is not None else None
+        return wanted is None or field_of(self._definition, record, index) == wanted
+
     def takes_all(self, key: str) -> bool:
         """Whether a key is within the namespace and has the name that are selected."""
         return key.startswith(self.prefix) and (not self.name or key.endswith(f"/{self.name}"))
@@ -97,22 +103,35 @@ def _read_labels(text: str) -> Selector | None:
     return selector or None
 
 
+def check_syntax(labels: str, fields: str) -> None:
+    """400 for selectors that cannot be read, whatever else is wrong with a request."""
+    _read_labels(labels)
+    if fields and not fields.startswith(("=", "!=")):
+        _parse_fields(fields)
+
+
+def _parse_fields(text: str) -> FieldSelector:
+    try:
+        return FieldSelector.parse(text)
+    except SelectorError:
+        raise bad_request(field_problem(text)) from None
+
+
 def _read_fields(definition: Definition, text: str) -> FieldSelector | None:
     if not text:
         return None
-    try:
-        selector = FieldSelector.parse(text)
-    except SelectorError:
-        if text.startswith(("=", "!=")):
-            raise bad_request('"" is not a known field selector: only "metadata.name", "metadata.namespace"') from None
-        raise bad_request(field_problem(text)) from None
+    if text.startswith(("=", "!=")):
+        raise _unknown_field(definition, "")
+    selector = _parse_fields(text)
     for requirement in selector.requirements:
-        name = requirement.field
-        if name in _ALWAYS or name in definition.selectable:
-            continue
-        if definition.gvk.group == "batch" and definition.selectable:
-            raise bad_request(f'field label "{name}" not supported for {definition.gvk.kind}')
-        if definition.custom or definition.selectable:
-            raise bad_request(f"field label not supported: {name}")
-        raise bad_request(f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"')
+        if requirement.field not in _ALWAYS and requirement.field not in definition.selectable:
+            raise _unknown_field(definition, requirement.field)
     return selector or None
+
+
+def _unknown_field(definition: Definition, name: str) -> Exception:
+    if definition.gvk.group == "batch" and definition.selectable:
+        return bad_request(f'field label "{name}" not supported for {definition.gvk.kind}')
+    if definition.custom or definition.selectable:
+        return bad_request(f"field label not supported: {name}")
+    return bad_request(f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from steersman.apiserver.registry.metadata import label_value, qualified_name
+from steersman.apiserver.registry.names import label_value, qualified_name
 from steersman.objects import SelectorError
 from steersman.schemas.field_problems import problem
 

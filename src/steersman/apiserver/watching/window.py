@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
+from collections.abc import Callable
 
 from steersman.apiserver.storage import Record
 from steersman.apiserver.watching.event import Event, labels_of
@@ -36,7 +37,8 @@ class Window:
         self._events: list[Event] = []
         #: How many events came before those that are kept.
         self._first = 0
-        self._waiting: list[asyncio.Future[None]] = []
+        #: Who waits, each with a function that takes what has happened and tells whether it waits on.
+        self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
         self._labels: dict[str, tuple[int, dict[str, str]]] = {}
         #: The server ends: watchers do too.
         self.closed = False
@@ -57,9 +59,13 @@ class Window:
     def wake(self) -> None:
         """Let everyone look who waits."""
         if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            for turn in waiting:
-                if not turn.done():
+            waiting, self._waiting = self._waiting, {}
+            for turn, take in waiting.items():
+                if turn.done():
+                    continue
+                if take():
+                    self._waiting[turn] = take
+                else:
                     turn.set_result(None)
 
     def forget(self, oldest: int) -> None:
@@ -86,18 +92,23 @@ class Window:
         """Whether there is a change at a position already."""
         return position < self._first + len(self._events)
 
-    async def wait(self, position: int, until: float) -> None:
-        """Wait for something at a position, until a time of the loop."""
+    async def wait(self, position: int, until: float, take: Callable[[], bool]) -> None:
+        """Wait for something at a position, until a time of the loop.
+
+        What happens meanwhile is offered to ``take``, which must not fail; the wait is over when that returns false.
+        """
         if self.closed or self.has(position):
             return
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(turn)
+        self._waiting[turn] = take
         timer = loop.call_at(until, _end, turn)
         try:
             await turn
         finally:
             timer.cancel()
+            # Who leaves early must not be kept until something happens.
+            self._waiting.pop(turn, None)
 
     @property
     def waiting(self) -> int:

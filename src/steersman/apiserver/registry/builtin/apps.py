@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steersman.apiserver.registry.builtin.formats import dns_label
 from steersman.apiserver.registry.builtin.internal_form import printed
 from steersman.apiserver.registry.builtin.labels import (
     annotations,
@@ -38,6 +37,7 @@ from steersman.apiserver.registry.builtin.workload import (
     selector_problems,
     template_problems,
 )
+from steersman.apiserver.registry.names import dns_label
 from steersman.objects import GroupVersionKind
 from steersman.schemas import FieldProblem
 

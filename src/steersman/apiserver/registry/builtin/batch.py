@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from steersman.apiserver.registry.builtin.cron_schedule import schedule_problem, zone_problem
-from steersman.apiserver.registry.builtin.formats import MAX_INT32, dns_label, dns_subdomain, http_path
+from steersman.apiserver.registry.builtin.formats import MAX_INT32, http_path
 from steersman.apiserver.registry.builtin.internal_form import printed
 from steersman.apiserver.registry.builtin.job_policies import failure_policy, replacement_policy, success_policy
 from steersman.apiserver.registry.builtin.job_status import job_status
@@ -27,6 +27,8 @@ from steersman.apiserver.registry.builtin.wording import (
     unchanged,
     unsupported,
 )
+from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.names import dns_label, dns_subdomain
 from steersman.objects import Selector
 from steersman.schemas import FieldProblem
 
@@ -120,7 +122,7 @@ class JobStrategy(BuiltinStrategy):
         """The template stays, and most of what decides when the Job is done."""
         spec, before = subtree(obj, "spec"), subtree(old, "spec")
         had = inner(subtree(before, "template", "metadata"), "labels")
-        problems = self._job(obj, prefixed=_NAMES[1] in had and _UIDS[1] in had)
+        problems = [WHOLE, *self._job(obj, prefixed=_NAMES[1] in had and _UIDS[1] in had), CHANGED]
         problems += job_with_selector(spec) + _completions(spec, before)
         problems += unchanged("spec.selector", spec.get("selector"), before.get("selector"))
         problems += _same_template(spec, before, old)
@@ -322,6 +324,7 @@ class CronJobStrategy(BuiltinStrategy):
     """How CronJobs behave."""
 
     counts_generations = True
+    judges_metadata_of_status = False
 
     def fill(self, obj: Tree) -> None:
         """Fill in the policy, the limits and the template."""

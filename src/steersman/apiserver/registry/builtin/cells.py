@@ -13,8 +13,8 @@ from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metad
 from steersman.objects import Quantity, parse_time
 
 NOTHING = "<none>"
-_UNKNOWN = "<unknown>"
-_UNSET = "<unset>"
+UNKNOWN = "<unknown>"
+UNSET = "<unset>"
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 
 
@@ -45,7 +45,7 @@ def _two(large: int, unit: str, small: int, smaller_unit: str) -> str:
 
 def since(moment: str | None) -> str:
     """How long ago a moment was."""
-    return human(now() - parse_time(moment)) if moment else _UNKNOWN
+    return human(now() - parse_time(moment)) if moment else UNKNOWN
 
 
 def age(obj: Tree) -> str:
@@ -140,11 +140,16 @@ def event(obj: Tree) -> list[Any]:
     ]
 
 
+def access_modes(holder: Tree) -> str:
+    """The ways in which a volume can be mounted."""
+    held = items(holder, "accessModes")
+    return ",".join(short for mode, short in _MODES.items() if mode in held)
+
+
 def persistent_volume_claim(obj: Tree) -> list[Any]:
     """PersistentVolumeClaim."""
     spec, status, meta = subtree(obj, "spec"), subtree(obj, "status"), metadata(obj)
     bound = bool(spec.get("volumeName"))
-    held = items(status, "accessModes")
     class_ = inner(meta, "annotations").get(
         "volume.beta.kubernetes.io/storage-class", spec.get("storageClassName") or ""
     )
@@ -153,11 +158,11 @@ def persistent_volume_claim(obj: Tree) -> list[Any]:
         "Terminating" if "deletionTimestamp" in meta else status.get("phase", ""),
         spec.get("volumeName", ""),
         Quantity(inner(status, "capacity").get("storage", "0")).printed() if bound else "",
-        ",".join(short for mode, short in _MODES.items() if mode in held) if bound else "",
+        access_modes(status) if bound else "",
         class_,
-        spec.get("volumeAttributesClassName") or _UNSET,
+        spec.get("volumeAttributesClassName") or UNSET,
         age(obj),
-        spec.get("volumeMode") or _UNSET,
+        spec.get("volumeMode") or UNSET,
     ]
 
 
@@ -194,7 +199,7 @@ def _outside(obj: Tree, spec: Tree) -> str:
         case "ExternalName":
             return spec.get("externalName", "")
         case _:
-            return _UNKNOWN
+            return UNKNOWN
 
 
 def deployment(obj: Tree) -> list[Any]:
@@ -291,7 +296,7 @@ def cron_job(obj: Tree) -> list[Any]:
         name(obj),
         spec.get("schedule", ""),
         spec.get("timeZone") or NOTHING,
-        str(spec.get("suspend", _UNSET)),
+        str(spec.get("suspend", UNSET)),
         len(items(status, "active")),
         since(last) if last else NOTHING,
         age(obj),

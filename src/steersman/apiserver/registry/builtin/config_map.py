@@ -8,6 +8,7 @@ from steersman.apiserver.registry.builtin.formats import config_key
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner
 from steersman.apiserver.registry.builtin.wording import each, forbidden, invalid, too_long
+from steersman.apiserver.registry.definition import CHANGED, WHOLE
 from steersman.schemas import FieldProblem
 
 MAX_SIZE = 1024 * 1024
@@ -34,7 +35,7 @@ class ConfigMapStrategy(BuiltinStrategy):
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """What is immutable stays."""
-        return locked(obj, old, ("data", "binaryData")) + self.validate_create(obj)
+        return [CHANGED, *locked(obj, old, ("data", "binaryData")), WHOLE, *self.validate_create(obj)]
 
 
 def locked(obj: Tree, old: Tree, fields: tuple[str, ...]) -> list[FieldProblem]:

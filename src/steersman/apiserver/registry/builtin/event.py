@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from steersman.apiserver.registry.builtin.formats import dns_subdomain, qualified_name
 from steersman.apiserver.registry.builtin.internal_form import printed
 from steersman.apiserver.registry.builtin.shapes import canonical
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, metadata, subtree
 from steersman.apiserver.registry.builtin.wording import each, invalid, required, unchanged
-from steersman.apiserver.registry.definition import Conversion
+from steersman.apiserver.registry.definition import CHANGED, WHOLE, Conversion
+from steersman.apiserver.registry.names import dns_subdomain, qualified_name
 from steersman.objects import GroupVersionKind
 from steersman.schemas import FieldProblem
 
@@ -70,6 +70,7 @@ class EventStrategy(BuiltinStrategy):
         super().__init__(kind, has_status=has_status)
         # Only the newer group is strict about names.
         self.names = "subdomain" if kind.group else "any"
+        self.judges_metadata = self.knows_finalizers = bool(kind.group)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Judge an event as the group through which it came does."""
@@ -77,7 +78,7 @@ class EventStrategy(BuiltinStrategy):
         problems = self._shared(event)
         if not self.kind.group:
             return problems
-        problems += _series(event)
+        problems += [WHOLE, *_series(event)]
         if not event.get("eventTime"):
             problems.append(required("eventTime"))
         type_ = event.get("type", "")
@@ -98,7 +99,7 @@ class EventStrategy(BuiltinStrategy):
             return problems
         if event.get("series") != before.get("series"):
             problems += _series(event)
-        problems += _stays(event, before, "involvedObject", "core.ObjectReference")
+        problems += [CHANGED, *_stays(event, before, "involvedObject", "core.ObjectReference")]
         problems += _stays(event, before, "reason") + _stays(event, before, "message")
         problems += _stays(event, before, "source", "core.EventSource")
         for field in ("firstTimestamp", "lastTimestamp"):

@@ -6,12 +6,8 @@ import re
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_LABEL_UNDERSCORE = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_SUBDOMAIN_UNDERSCORE = rf"{_LABEL_UNDERSCORE}(\.{_LABEL_UNDERSCORE})*"
-_DNS_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+from steersman.apiserver.registry.names import expected, too_long
+
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 _HEADER = "[-A-Za-z0-9]+"
 _PERCENT = "[0-9]+%"
@@ -19,65 +15,10 @@ _HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 MAX_PORT = 65535
 MAX_INT32 = 2**31 - 1
-_MAX_SUBDOMAIN = 253
-_MAX_LABEL = 63
+_MAX_KEY = 253
 
 
-def _expected(words: str, pattern: str, *examples: str) -> str:
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{words} ({f'e.g. {shown}' if shown else ''}regex used for validation is '{pattern}')"
-
-
-def _length(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
-
-
-def _too_long(text: str, longest: int, unit: str = "characters") -> list[str]:
-    return [f"must be no more than {longest} {unit}"] if _length(text) > longest else []
-
-
-_LABEL_WORDS = _expected(
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character",
-    _LABEL,
-    "my-name",
-    "123-abc",
-)
-_SUBDOMAIN_WORDS = _expected(
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character",
-    _SUBDOMAIN,
-    "example.com",
-)
-_UNDERSCORE_WORDS = _expected(
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start "
-    "and end with an alphanumeric character",
-    _SUBDOMAIN_UNDERSCORE,
-    "example.com",
-)
-_DNS_1035_WORDS = _expected(
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character",
-    _DNS_1035,
-    "my-name",
-    "abc-123",
-)
-_KEY_WORDS = _expected(
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
-    _NAME,
-    "MyName",
-    "my.name",
-    "123-abc",
-)
-_VALUE_WORDS = _expected(
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character",
-    f"({_NAME})?",
-    "MyValue",
-    "my_value",
-    "12345",
-)
-_CONFIG_KEY_WORDS = _expected(
+_CONFIG_KEY_WORDS = expected(
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
     _CONFIG_KEY,
     "key.name",
@@ -86,75 +27,9 @@ _CONFIG_KEY_WORDS = _expected(
 )
 
 
-def masked(name: str) -> str:
-    """A prefix of a generated name as it is judged: what is generated behind a '-' makes it a good end."""
-    return f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name
-
-
-def dns_label(text: str) -> list[str]:
-    """A DNS label, such as the name of a container."""
-    problems = _too_long(text, _MAX_LABEL)
-    if not re.fullmatch(_LABEL, text):
-        problems.append("must not contain dots" if re.fullmatch(_SUBDOMAIN, text) else _LABEL_WORDS)
-    return problems
-
-
-def dns_subdomain(text: str) -> list[str]:
-    """A DNS subdomain, such as the name of most objects."""
-    return _too_long(text, _MAX_SUBDOMAIN) + ([] if re.fullmatch(_SUBDOMAIN, text) else [_SUBDOMAIN_WORDS])
-
-
-def dns_subdomain_with_underscores(text: str) -> list[str]:
-    """A DNS subdomain as search lists have it."""
-    valid = re.fullmatch(_SUBDOMAIN_UNDERSCORE, text)
-    return _too_long(text, _MAX_SUBDOMAIN) + ([] if valid else [_UNDERSCORE_WORDS])
-
-
-def dns_1035_label(text: str) -> list[str]:
-    """A DNS label that begins with a letter."""
-    return _too_long(text, _MAX_LABEL) + ([] if re.fullmatch(_DNS_1035, text) else [_DNS_1035_WORDS])
-
-
-def path_segment(text: str) -> list[str]:
-    """A name that only has to fit into a path."""
-    if text in {".", ".."}:
-        return [f"may not be '{text}'"]
-    return [f"may not contain '{character}'" for character in "/%" if character in text]
-
-
-def qualified_name(text: str) -> list[str]:
-    """A name with an optional domain before it: ``example.com/name``."""
-    prefix, slash, name = text.rpartition("/")
-    if "/" in prefix:
-        return [
-            f"a valid label key {_KEY_WORDS} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ]
-    problems: list[str] = []
-    if slash and not prefix:
-        problems.append("prefix part must be non-empty")
-    elif slash:
-        # The length of a prefix is counted in bytes, and said so.
-        problems += [f"prefix part {said}" for said in _too_long(prefix, _MAX_SUBDOMAIN, "bytes")]
-        if not re.fullmatch(_SUBDOMAIN, prefix):
-            problems.append(f"prefix part {_SUBDOMAIN_WORDS}")
-    if not name:
-        problems.append("name part must be non-empty")
-    else:
-        problems += [f"name part {said}" for said in _too_long(name, _MAX_LABEL, "bytes")]
-    if not re.fullmatch(_NAME, name):
-        problems.append(f"name part {_KEY_WORDS}")
-    return problems
-
-
-def label_value(text: str) -> list[str]:
-    """The value of a label."""
-    valid = re.fullmatch(f"({_NAME})?", text)
-    return _too_long(text, _MAX_LABEL, "bytes") + ([] if valid else [_VALUE_WORDS])
-
-
 def config_key(text: str) -> list[str]:
     """A key of a ConfigMap or Secret."""
-    problems = _too_long(text, _MAX_SUBDOMAIN)
+    problems = too_long(text, _MAX_KEY)
     if not re.fullmatch(_CONFIG_KEY, text):
         problems.append(_CONFIG_KEY_WORDS)
     if text in {".", ".."}:
@@ -186,7 +61,7 @@ def in_range(value: int, low: int, high: int) -> list[str]:
 
 def port_name(text: str) -> list[str]:
     """The name of a port."""
-    problems = _too_long(text, 15)
+    problems = too_long(text, 15)
     if not re.fullmatch("[-a-z0-9]+", text):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not re.search("[a-z]", text):
@@ -206,18 +81,18 @@ def port(value: Any) -> list[str]:
 def header_name(text: str) -> list[str]:
     """The name of an HTTP header."""
     words = "a valid HTTP header must consist of alphanumeric characters or '-'"
-    return [] if re.fullmatch(_HEADER, text) else [_expected(words, _HEADER, "X-Header-Name")]
+    return [] if re.fullmatch(_HEADER, text) else [expected(words, _HEADER, "X-Header-Name")]
 
 
 def percent(text: str) -> list[str]:
     """A percentage."""
     words = "a valid percent string must be a numeric string followed by an ending '%'"
-    return [] if re.fullmatch(_PERCENT, text) else [_expected(words, _PERCENT, "1%", "93%")]
+    return [] if re.fullmatch(_PERCENT, text) else [expected(words, _PERCENT, "1%", "93%")]
 
 
 def http_path(text: str) -> list[str]:
     """The part of a domain-prefixed path behind the domain."""
-    return [] if re.fullmatch(_HTTP_PATH, text) else [_expected("Invalid path", _HTTP_PATH)]
+    return [] if re.fullmatch(_HTTP_PATH, text) else [expected("Invalid path", _HTTP_PATH)]
 
 
 def ip_family(text: str) -> int:

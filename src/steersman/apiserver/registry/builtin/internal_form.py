@@ -21,6 +21,8 @@ from steersman.apiserver.registry.builtin.wording import Raw, escaped
 #: Fields of a Pod's spec that the server keeps inside the Pod's security context.
 _MOVED = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 _ZEROS: dict[str, Any] = {"string": "", "int": 0, "bool": False, "quantity": "0", "intstr": 0}
+#: How many lines two values have together that are compared.
+_COMPARED_MAX = 4_000
 
 
 @cache
@@ -40,7 +42,11 @@ def internal(tree: Tree, definition: str) -> Tree:
     made: Tree = {}
     for name, type_, field in _document()[definition]:
         if name == "-":
-            made |= canonical(inner(tree, field), META)
+            shared = canonical(inner(tree, field), META)
+            for key in ("labels", "annotations"):
+                if key in shared:
+                    shared[key] = dict(sorted(shared[key].items()))
+            made |= shared
         else:
             key = field if field != "-" else f"-{name[0].lower()}{name[1:]}"
             made[name] = _value(tree.get(key), type_)
@@ -70,6 +76,9 @@ def printed(value: Any, definition: str) -> Raw:
 def difference(old: Tree, new: Tree, definition: str) -> str:
     """What is different in two values, as the server shows it."""
     before, after = (escaped(json.dumps(internal(one, definition), indent=1, ensure_ascii=False)) for one in (old, new))
+    if before.count("\n") + after.count("\n") > _COMPARED_MAX:
+        # What it costs to compare grows with the square.
+        return "the difference is too long to be shown"
     lines = difflib.unified_diff(_lines(before), _lines(after), "", "", n=3)
     return "".join(list(lines)[2:])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from steersman.apiserver.registry.builtin.formats import qualified_name
 from steersman.apiserver.registry.builtin.internal_form import printed
 from steersman.apiserver.registry.builtin.trees import Tree, items, subtree
 from steersman.apiserver.registry.builtin.wording import (
@@ -18,6 +17,7 @@ from steersman.apiserver.registry.builtin.wording import (
     too_many,
     unsupported,
 )
+from steersman.apiserver.registry.names import qualified_name
 from steersman.schemas import FieldProblem
 from steersman.schemas.field_problems import quoted
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from steersman.apiserver.registry.builtin.formats import label_value, qualified_name
 from steersman.apiserver.registry.builtin.trees import items
 from steersman.apiserver.registry.builtin.wording import Raw, each, forbidden, invalid, required, shown
+from steersman.apiserver.registry.names import label_value, qualified_name
 from steersman.objects import Selector, SelectorError
 from steersman.schemas import FieldProblem
 

@@ -13,6 +13,7 @@ class LeaseStrategy(BuiltinStrategy):
 
     unconditional_update = False
     create_on_update = True
+    knows_finalizers = False
 
     def prepare_create(self, obj: Tree) -> None:
         """Drop what only a feature that is off would use."""

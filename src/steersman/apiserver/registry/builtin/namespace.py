@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from steersman.apiserver.registry.builtin.formats import qualified_name
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree
 from steersman.apiserver.registry.builtin.wording import each, invalid
+from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.names import qualified_name
 from steersman.schemas import FieldProblem
 
 NAME_LABEL = "kubernetes.io/metadata.name"
@@ -52,6 +53,11 @@ class NamespaceStrategy(BuiltinStrategy):
         for name in items(subtree(obj, "spec"), "finalizers"):
             problems += _finalizer("spec.finalizers", name)
         return problems
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """Judge it as a new one."""
+        del old
+        return [WHOLE, *self.validate_create(obj), CHANGED]
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """The phase follows the deletion."""

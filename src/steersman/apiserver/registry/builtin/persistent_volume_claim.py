@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from steersman.apiserver.registry.builtin.formats import dns_label, dns_subdomain
 from steersman.apiserver.registry.builtin.internal_form import difference
 from steersman.apiserver.registry.builtin.labels import label_selector
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
@@ -19,6 +18,7 @@ from steersman.apiserver.registry.builtin.wording import (
     unchanged,
     unsupported,
 )
+from steersman.apiserver.registry.names import dns_label, dns_subdomain
 from steersman.objects import Quantity
 from steersman.schemas import FieldProblem
 
@@ -61,6 +61,11 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Judge what is asked for."""
         return claim("spec", subtree(obj, "spec"))
+
+    def is_unfinished(self, obj: Tree) -> bool:
+        """The first update of a claim is stored even if it changes nothing."""
+        del obj
+        return True
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """A bound claim may ask for more; little else may change."""

@@ -5,15 +5,10 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+import msgspec
+
 from steersman import aio
-from steersman.apiserver.registry.builtin.formats import (
-    MAX_INT32,
-    dns_subdomain,
-    in_range,
-    ip_address,
-    ip_family,
-    qualified_name,
-)
+from steersman.apiserver.registry.builtin.formats import MAX_INT32, in_range, ip_address, ip_family
 from steersman.apiserver.registry.builtin.internal_form import difference, printed
 from steersman.apiserver.registry.builtin.pod_defaults import admit_tolerations, fill_pod, fill_spec, old_profiles
 from steersman.apiserver.registry.builtin.pod_resources import quality_of_service
@@ -23,6 +18,7 @@ from steersman.apiserver.registry.builtin.pod_warnings import name_warnings, pod
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree, take
 from steersman.apiserver.registry.builtin.wording import each, forbidden, invalid, required, unchanged
+from steersman.apiserver.registry.names import dns_subdomain, qualified_name
 from steersman.objects import format_time
 from steersman.schemas import FieldProblem
 
@@ -44,6 +40,8 @@ class PodStrategy(BuiltinStrategy):
         """Fill in the spec."""
         fill_spec(obj["spec"])
         fill_pod(obj["spec"])
+        if isinstance(obj.get("status"), dict):
+            _same_addresses(obj["status"])
 
     def prepare_create(self, obj: Tree) -> None:
         """Start it pending, with what admission gives to every Pod."""
@@ -164,6 +162,15 @@ class PodStrategy(BuiltinStrategy):
         return problems + _addresses(status, before)
 
 
+def _same_addresses(status: Tree) -> None:
+    """Two fields say which address a Pod has: the older one counts, and each says what the other does."""
+    address, given = status.get("podIP"), items(status, "podIPs")
+    if address and (not given or given[0].get("ip") != address):
+        status["podIPs"] = [{"ip": address}]
+    elif given:
+        status["podIP"] = given[0].get("ip", "")
+
+
 def _padded(field: str, given: list[Tree]) -> list[FieldProblem]:
     detail = "must not have leading or trailing whitespace"
     return [
@@ -204,10 +211,11 @@ def _deadline(new: int | None, before: int | None) -> list[FieldProblem]:
 
 
 def _only_more(new: list[Tree], before: list[Tree]) -> list[FieldProblem]:
-    def kept(one: Tree) -> Tree:
-        return {name: value for name, value in one.items() if name != "tolerationSeconds"}
+    def kept(one: Tree) -> bytes:
+        rest = {name: value for name, value in one.items() if name != "tolerationSeconds"}
+        return msgspec.json.encode(rest, order="sorted")
 
-    present = [kept(one) for one in new]
+    present = {kept(one) for one in new}
     if any(kept(one) not in present for one in before):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         return [forbidden("spec.tolerations", detail)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from steersman.apiserver.registry.builtin.file_paths import descending, no_backsteps
-from steersman.apiserver.registry.builtin.formats import dns_label, port_name, port_number
+from steersman.apiserver.registry.builtin.formats import port_name, port_number
 from steersman.apiserver.registry.builtin.pod_environment import environment, environment_from
 from steersman.apiserver.registry.builtin.pod_handlers import lifecycle, probes
 from steersman.apiserver.registry.builtin.pod_resources import requirements
@@ -22,6 +22,7 @@ from steersman.apiserver.registry.builtin.wording import (
     too_many,
     unsupported,
 )
+from steersman.apiserver.registry.names import dns_label
 from steersman.schemas import FieldProblem
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")

@@ -19,6 +19,7 @@ class PodDisruptionBudgetStrategy(BuiltinStrategy):
     """How PodDisruptionBudgets behave."""
 
     names = "any"
+    judges_metadata = judges_metadata_of_status = knows_finalizers = False
     unconditional_update = False
     counts_generations = True
 

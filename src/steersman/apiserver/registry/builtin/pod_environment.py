@@ -6,16 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from steersman.apiserver.registry.builtin.file_paths import no_backsteps
-from steersman.apiserver.registry.builtin.formats import (
-    config_key,
-    dns_label,
-    dns_subdomain,
-    env_name,
-    masked,
-    qualified_name,
-)
+from steersman.apiserver.registry.builtin.formats import config_key, env_name
 from steersman.apiserver.registry.builtin.trees import Tree
 from steersman.apiserver.registry.builtin.wording import each, invalid, required, unsupported
+from steersman.apiserver.registry.names import dns_label, dns_subdomain, qualified_name
 from steersman.objects import Quantity
 from steersman.schemas import FieldProblem
 
@@ -99,7 +93,7 @@ def environment_from(path: str, sources: list[Tree]) -> list[FieldProblem]:
         for name in named:
             reference = source[name].get("name", "")
             if reference:
-                problems += each(f"{where}.{name}.name", reference, dns_subdomain(masked(reference)))
+                problems += each(f"{where}.{name}.name", reference, dns_subdomain(reference, prefix=True))
             else:
                 problems.append(required(f"{where}.{name}.name"))
         if not named:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from steersman.apiserver.registry.builtin.formats import dns_label, qualified_name
 from steersman.apiserver.registry.builtin.resource_names import (
     COMPUTE,
     fits_pages,
@@ -28,6 +27,7 @@ from steersman.apiserver.registry.builtin.wording import (
     required,
     unsupported,
 )
+from steersman.apiserver.registry.names import dns_label, qualified_name
 from steersman.objects import Quantity
 from steersman.schemas import FieldProblem
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from steersman.apiserver.registry.builtin.formats import dns_label, dns_subdomain, label_value, qualified_name
 from steersman.apiserver.registry.builtin.labels import label_name, label_selector
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items
 from steersman.apiserver.registry.builtin.wording import (
@@ -18,6 +17,7 @@ from steersman.apiserver.registry.builtin.wording import (
     required,
     unsupported,
 )
+from steersman.apiserver.registry.names import dns_label, dns_subdomain, label_value, qualified_name
 from steersman.schemas import FieldProblem
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

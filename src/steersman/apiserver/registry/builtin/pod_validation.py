@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steersman.apiserver.registry.builtin.formats import (
-    MAX_INT32,
-    dns_label,
-    dns_subdomain,
-    dns_subdomain_with_underscores,
-    in_range,
-    ip_address,
-    qualified_name,
-)
+from steersman.apiserver.registry.builtin.formats import MAX_INT32, in_range, ip_address
 from steersman.apiserver.registry.builtin.internal_form import printed
 from steersman.apiserver.registry.builtin.labels import annotations, labels
 from steersman.apiserver.registry.builtin.pod_containers import Surrounding, containers, init_containers
@@ -37,6 +29,7 @@ from steersman.apiserver.registry.builtin.wording import (
     too_long,
     unsupported,
 )
+from steersman.apiserver.registry.names import dns_label, dns_subdomain, dns_subdomain_with_underscores, qualified_name
 from steersman.schemas import FieldProblem
 
 _RESTARTS = ("Always", "OnFailure", "Never")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from steersman.apiserver.registry.builtin.file_paths import descending, no_backsteps, not_reserved
-from steersman.apiserver.registry.builtin.formats import dns_label, dns_subdomain
 from steersman.apiserver.registry.builtin.labels import annotations, labels
 from steersman.apiserver.registry.builtin.persistent_volume_claim import claim
 from steersman.apiserver.registry.builtin.pod_environment import VOLUME_FIELDS, field_reference, resource_reference
@@ -20,6 +19,7 @@ from steersman.apiserver.registry.builtin.wording import (
     too_long,
     unsupported,
 )
+from steersman.apiserver.registry.names import dns_label, dns_subdomain
 from steersman.objects import Quantity
 from steersman.schemas import FieldProblem
 

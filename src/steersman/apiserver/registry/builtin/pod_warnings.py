@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from steersman.apiserver.registry.builtin.formats import dns_label
 from steersman.apiserver.registry.builtin.pod_validation import containers_with_paths
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata
+from steersman.apiserver.registry.names import dns_label
 from steersman.objects import Quantity
 from steersman.schemas.field_problems import quoted
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from steersman.apiserver.registry.builtin.formats import dns_subdomain, path_segment
 from steersman.apiserver.registry.builtin.internal_form import printed
 from steersman.apiserver.registry.builtin.labels import compiled, label_selector
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, items, subtree
 from steersman.apiserver.registry.builtin.wording import each, invalid, required, unsupported
+from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.names import dns_subdomain, path_segment
 from steersman.schemas import FieldProblem
 
 GROUP = "rbac.authorization.k8s.io"
@@ -37,6 +38,11 @@ class RoleStrategy(BuiltinStrategy):
                 if compiled(selector) is None:
                     problems.append(invalid(f"{path}[{index}]", None, "invalid label selector."))
         return problems
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """Judge the rules as those of a new one."""
+        del old
+        return [WHOLE, *self.validate_create(obj), CHANGED]
 
 
 def _rule(path: str, rule: Tree, *, namespaced: bool) -> list[FieldProblem]:
@@ -93,7 +99,7 @@ class BindingStrategy(BuiltinStrategy):
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """The role stays."""
-        problems = self.validate_create(obj)
+        problems = [WHOLE, *self.validate_create(obj), CHANGED]
         if subtree(obj, "roleRef") != subtree(old, "roleRef"):
             problems.append(invalid("roleRef", printed(obj["roleRef"], "rbac.RoleRef"), "cannot change roleRef"))
         return problems

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steersman.apiserver.registry.builtin.formats import qualified_name
+from steersman.apiserver.registry.names import qualified_name
 from steersman.objects import Quantity
 
 COMPUTE = frozenset({"cpu", "memory"})

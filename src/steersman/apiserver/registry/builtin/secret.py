@@ -11,6 +11,7 @@ from steersman.apiserver.registry.builtin.formats import config_key
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, metadata
 from steersman.apiserver.registry.builtin.wording import each, invalid, required, too_long, unchanged
+from steersman.apiserver.registry.definition import CHANGED, WHOLE
 from steersman.schemas import FieldProblem
 
 _ACCOUNT = "kubernetes.io/service-account.name"
@@ -48,11 +49,8 @@ class SecretStrategy(BuiltinStrategy):
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """The type stays, and so does what is immutable."""
-        return (
-            unchanged("type", obj.get("type"), old.get("type"))
-            + locked(obj, old, ("data",))
-            + self.validate_create(obj)
-        )
+        stays = unchanged("type", obj.get("type"), old.get("type"))
+        return [CHANGED, *stays, *locked(obj, old, ("data",)), WHOLE, *self.validate_create(obj)]
 
 
 def _typed(obj: Tree, data: dict[str, str]) -> list[FieldProblem]:

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_address as parse_address
 from typing import Any
 
-from steersman.apiserver.registry.builtin.formats import (
-    cidr,
-    dns_label,
-    dns_subdomain,
-    ip_address,
-    ip_family,
-    port,
-    port_number,
-    qualified_name,
-)
+from steersman.apiserver.registry.builtin.formats import cidr, ip_address, ip_family, port, port_number
 from steersman.apiserver.registry.builtin.internal_form import printed
 from steersman.apiserver.registry.builtin.labels import labels
 from steersman.apiserver.registry.builtin.pod_containers import PROTOCOLS
@@ -33,7 +24,8 @@ from steersman.apiserver.registry.builtin.service_addresses import (
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree
 from steersman.apiserver.registry.builtin.wording import duplicate, each, forbidden, invalid, required, unsupported
-from steersman.apiserver.registry.definition import Surroundings
+from steersman.apiserver.registry.definition import CHANGED, Surroundings
+from steersman.apiserver.registry.names import dns_label, dns_subdomain, qualified_name
 from steersman.schemas import FieldProblem
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -112,7 +104,7 @@ class ServiceStrategy(BuiltinStrategy):
         if asked:
             return asked
         new, before = obj["spec"], old["spec"]
-        problems = _same_addresses(new, before) + _same_families(new, before)
+        problems = [CHANGED, *_same_addresses(new, before), *_same_families(new, before)]
         if new.get("type") == "LoadBalancer" == before.get("type"):
             class_ = new.get("loadBalancerClass")
             if class_ != before.get("loadBalancerClass"):
@@ -127,11 +119,19 @@ class ServiceStrategy(BuiltinStrategy):
         """What is on its way out."""
         del old
         found: list[str] = []
-        if obj["spec"].get("externalName") and obj["spec"].get("type") != "ExternalName":
-            found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
-        if obj["spec"].get("externalIPs"):
+        spec: Tree = obj["spec"]
+        is_name = spec.get("type") == "ExternalName"
+        if spec.get("type") == "ClusterIP" and spec.get("clusterIP") == "None":
+            ignored = [name for name in ("loadBalancerIP", "externalIPs") if spec.get(name)]
+            ignored += ["SessionAffinity"] if spec.get("sessionAffinity") != "None" else []
+            found += [f"spec.{name} is ignored for headless services" for name in ignored]
+        elif spec.get("externalIPs") and not is_name:
             found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
-        if obj["spec"].get("trafficDistribution") == "PreferClose":
+        if spec.get("externalIPs") and is_name:
+            found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+        if spec.get("externalName") and not is_name:
+            found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+        if spec.get("trafficDistribution") == "PreferClose":
             found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
         return found
 
@@ -325,6 +325,16 @@ def _unreachable(address: str) -> list[str]:
     return said
 
 
+def _repeated(given: list[Tree], name: str) -> Iterator[tuple[int, Tree]]:
+    """The ports whose protocol and number of one sort came before."""
+    seen: set[tuple[Any, Any]] = set()
+    for index, one in enumerate(given):
+        key = (one.get("protocol"), one.get(name))
+        if key in seen:
+            yield index, one
+        seen.add(key)
+
+
 def _unique(spec: Tree, given: list[Tree]) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     if spec.get("type") == "ClusterIP":
@@ -332,15 +342,12 @@ def _unique(spec: Tree, given: list[Tree]) -> list[FieldProblem]:
         problems += [
             forbidden(f"spec.ports[{i}].nodePort", detail) for i, one in enumerate(given) if one.get("nodePort")
         ]
-    for index, one in enumerate(given):
-        same = [other for other in given[:index] if other.get("protocol") == one.get("protocol")]
-        if one.get("nodePort") and any(other.get("nodePort") == one["nodePort"] for other in same):
+    for index, one in _repeated(given, "nodePort"):
+        if one.get("nodePort"):
             problems.append(duplicate(f"spec.ports[{index}].nodePort", one["nodePort"]))
-    for index, one in enumerate(given):
-        same = [other for other in given[:index] if other.get("protocol") == one.get("protocol")]
-        if any(other.get("port") == one.get("port") for other in same):
-            key = {"protocol": one.get("protocol"), "port": one.get("port")}
-            problems.append(duplicate(f"spec.ports[{index}]", printed(key, "core.ServicePort")))
+    for index, one in _repeated(given, "port"):
+        key = {"protocol": one.get("protocol"), "port": one.get("port")}
+        problems.append(duplicate(f"spec.ports[{index}]", printed(key, "core.ServicePort")))
     return problems
 
 

@@ -25,6 +25,8 @@ from steersman.schemas import FieldProblem
 #: The addresses that Services get.
 RANGE = IPv4Network("10.0.0.0/24")
 NODE_PORTS = range(30000, 32768)
+#: Above this are the ports that a trial shows.
+_TRIED = 32768
 NONE = "None"
 
 _KIND = GroupVersionKind("", "v1", "Service")
@@ -176,7 +178,7 @@ async def _health_port(spec: Tree, before: set[str], surroundings: Surroundings,
     number = spec.get("healthCheckNodePort", 0)
     key = f"{_PORTS}{number}"
     if not number:
-        spec["healthCheckNodePort"] = await _any_port(surroundings, holder, dry_run=dry_run)
+        spec["healthCheckNodePort"] = NODE_PORTS.start if dry_run else await _any_port(surroundings, holder)
     elif key not in before and not await _claim(surroundings, key, holder, dry_run=dry_run):
         raise internal(
             f"failed to allocate requested HealthCheck NodePort {number}: provided port is already allocated"
@@ -186,6 +188,7 @@ async def _health_port(spec: Tree, before: set[str], surroundings: Surroundings,
 async def _node_ports(obj: Tree, before: set[str], surroundings: Surroundings, holder: str, *, dry_run: bool) -> None:
     spec: Tree = obj["spec"]
     given: dict[int, int] = {}
+    tried: list[int] = []
     wanted = spec.get("allocateLoadBalancerNodePorts", True) or spec["type"] == "NodePort"
     for index, port in enumerate(items(spec, "ports")):
         number, own = port.get("nodePort", 0), port.get("port", 0)
@@ -204,11 +207,16 @@ async def _node_ports(obj: Tree, before: set[str], surroundings: Surroundings, h
                 if not await _claim(surroundings, key, holder, dry_run=dry_run):
                     where = f"spec.ports[{index}].nodePort"
                     raise _refused(obj, invalid(where, number, "provided port is already allocated"))
+                tried.append(number)
         else:
             asked = next(
                 (one["nodePort"] for one in spec["ports"] if one.get("port") == own and one.get("nodePort")), 0
             )
-            number = given.get(own) or asked or await _any_port(surroundings, holder, dry_run=dry_run)
+            number = given.get(own) or asked
+            if not number:
+                # Nobody keeps what is only tried: any number does that is not said twice.
+                number = max(tried, default=_TRIED) + 1 if dry_run else await _any_port(surroundings, holder)
+                tried.append(number)
             port["nodePort"] = number
         given.setdefault(own, number)
 
@@ -257,10 +265,8 @@ async def _any_address(surroundings: Surroundings, holder: str, *, dry_run: bool
     raise internal("failed to allocate a serviceIP: range is full")
 
 
-async def _any_port(surroundings: Surroundings, holder: str, *, dry_run: bool) -> int:
-    if dry_run:
-        return NODE_PORTS.start
-    found = await _any(surroundings, _PORTS, list(NODE_PORTS), holder, dry_run=dry_run)
+async def _any_port(surroundings: Surroundings, holder: str) -> int:
+    found = await _any(surroundings, _PORTS, list(NODE_PORTS), holder, dry_run=False)
     if found is None:
         raise internal("failed to allocate a nodePort: range is full")
     return found

@@ -8,10 +8,10 @@ Guarantees
 
 from __future__ import annotations
 
-from steersman.apiserver.registry.builtin.formats import dns_label, dns_subdomain, masked, path_segment
 from steersman.apiserver.registry.builtin.shapes import canonical, empty, knows
 from steersman.apiserver.registry.builtin.trees import Tree, metadata, subtree, take
 from steersman.apiserver.registry.definition import Strategy
+from steersman.apiserver.registry.names import dns_label, dns_subdomain, path_segment
 from steersman.objects import GroupVersionKind
 
 __all__ = ["BuiltinStrategy", "definition_of", "metadata", "subtree"]
@@ -68,10 +68,12 @@ class BuiltinStrategy(Strategy):
 
     def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
         """What is wrong with a name, in words."""
-        if self.names == "path":
-            return path_segment(name)
-        if self.names == "any":
-            # What is generated behind a prefix makes it another word than "." or "..".
-            return path_segment(f"{name}a" if prefix else name)
-        judged = masked(name) if prefix else name
-        return dns_label(judged) if self.names == "label" else dns_subdomain(judged)
+        match self.names:
+            case "path":
+                return path_segment(name)
+            case "any":
+                return path_segment(name, prefix=prefix)
+            case "label":
+                return dns_label(name, prefix=prefix)
+            case _:
+                return dns_subdomain(name, prefix=prefix)

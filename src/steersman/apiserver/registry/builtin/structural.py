@@ -13,6 +13,10 @@ from steersman.objects import GroupVersionKind, format_time
 _VOLUME_FINALIZER = "kubernetes.io/pv-protection"
 _NODE = GroupVersionKind("", "v1", "Node")
 _NOT_READY = "node.kubernetes.io/not-ready"
+_TOKENS_SHOWN = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
+    "logging of tokens in volume attributes"
+)
 
 
 def _priority_class(obj: Tree) -> None:
@@ -109,6 +113,12 @@ def _node(obj: Tree) -> None:
     status: Tree = obj["status"]
     if "capacity" in status:
         status.setdefault("allocatable", dict(status["capacity"]))
+    spec: Tree = obj["spec"]
+    first, ranges = spec.get("podCIDR"), items(spec, "podCIDRs")
+    if first and first not in ranges[:1]:
+        spec["podCIDRs"] = [first]
+    elif ranges:
+        spec["podCIDR"] = ranges[0]
 
 
 def _flow_schema(obj: Tree) -> None:
@@ -147,6 +157,13 @@ class StructuralStrategy(BuiltinStrategy):
         fill = _FILLS.get(self.kind.kind)
         if fill is not None:
             fill(obj)
+
+    def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
+        """What a driver may not have meant."""
+        del old
+        spec = inner(obj, "spec")
+        hides = self.kind.kind != "CSIDriver" or "serviceAccountTokenInSecrets" in spec
+        return [] if hides or not spec.get("tokenRequests") else [_TOKENS_SHOWN]
 
     def prepare_create(self, obj: Tree) -> None:
         """Clear the status."""

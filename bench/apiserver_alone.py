@@ -1,0 +1,96 @@
+"""The embedded server within a process, for the API server's benchmark: time to its first answer, memory of its objects.
+
+Both are measured in fresh interpreters. ``python -m bench.apiserver_alone start`` prints milliseconds from making a
+server to its first answer, once its modules are imported; ``memory N`` prints bytes of memory and of the wire for N
+objects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bench.apiserver_objects import MANY, config_map, config_map_name
+from bench.report import BenchmarkFailed
+from steersman.apiserver import ApiServer
+from steersman.transport.inprocess import InProcessTransport
+from steersman.wire import Request
+
+ROOT = Path(__file__).parents[1]
+JSON = (("Content-Type", "application/json"),)
+
+
+async def first_answer() -> float:
+    """Seconds until a server that is just being made has answered."""
+    began = time.perf_counter()
+    async with ApiServer() as server, InProcessTransport(server.handler) as transport:
+        async with await transport.send(Request("GET", "/api/v1/namespaces/default")) as response:
+            answer = await response.read()
+            seconds = time.perf_counter() - began
+        assert response.status == 200, answer
+    return seconds
+
+
+async def memory(count: int) -> tuple[int, int]:
+    """Bytes of memory that so many objects took, and their bytes on the wire.
+
+    History is aside: the server remembers one change of each kind, and the store forgets all others before we look. A
+    server that has had objects before is what they are added to: interpreters and allocators grow once.
+    """
+    async with ApiServer(history=1) as server:
+        await _call(server, "POST", "/api/v1/namespaces", b'{"metadata":{"name":"%b"}}' % MANY.encode())
+        path = f"/api/v1/namespaces/{MANY}/configmaps"
+        for number in range(100):
+            await _call(server, "POST", path, config_map(MANY, number))
+        before = await _settled(server)
+        for number in range(100, count + 100):
+            await _call(server, "POST", path, config_map(MANY, number))
+        after = await _settled(server)
+        size = 0
+        for number in range(100, count + 100):
+            size += len(await _call(server, "GET", f"{path}/{config_map_name(number)}"))
+    return after - before, size
+
+
+async def _call(server: ApiServer, method: str, path: str, body: bytes | None = None) -> bytes:
+    reply = await server.handle(Request(method, path, (), JSON if body else (), body))
+    assert isinstance(reply.body, bytes)
+    assert reply.status < 300, reply.body
+    return reply.body
+
+
+async def _settled(server: ApiServer) -> int:
+    """Memory that is this process's own, with what it forgets forgotten."""
+    revision = await server.storage.revision()
+    await server.feed.wait_for(revision, 10)
+    await server.storage.compact(revision)
+    gc.collect()
+    return _own_memory()
+
+
+def _own_memory() -> int:
+    for line in Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines():
+        name, _, value = line.partition(":")
+        if name == "Private_Dirty":
+            return int(value.split()[0]) * 1024
+    raise RuntimeError("the kernel does not tell how much memory is this process's own")
+
+
+def in_fresh_process(*arguments: str) -> list[float]:
+    """The numbers that this program prints."""
+    command = [sys.executable, "-m", "bench.apiserver_alone", *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode:
+        raise BenchmarkFailed(f"{' '.join(command)} failed:\n{done.stderr[-4000:]}")
+    return [float(word) for word in done.stdout.split()]
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "start":
+        print(asyncio.run(first_answer()) * 1000)
+    else:
+        print(*asyncio.run(memory(int(sys.argv[2]))))

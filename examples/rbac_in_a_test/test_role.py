@@ -1,0 +1,58 @@
+"""What an operator's Role allows, and what it refuses, as tests that take milliseconds.
+
+Shows: an API server in the test's own process that evaluates RBAC, and a client that is the operator's service account.
+
+`role.yaml` is the file that is deployed. Try `pytest examples/rbac_in_a_test`, take `watch` out of the Role, and try again.
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from steersman import Added, ApiServer, Client, Forbidden, MergePatch, ObjectMeta, Unstructured
+from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
+from steersman.kinds.core_v1 import ConfigMap, Container, Namespace, PodSpec, PodTemplateSpec, Secret
+from steersman.kinds.meta_v1 import LabelSelector
+
+LABELS = {"site": "home"}
+POD = PodTemplateSpec(
+    metadata=ObjectMeta(labels=LABELS), spec=PodSpec(containers=[Container(name="web", image="nginx:1.27")])
+)
+HOME = Deployment(
+    metadata=ObjectMeta(name="home"), spec=DeploymentSpec(selector=LabelSelector(match_labels=LABELS), template=POD)
+)
+
+
+@pytest.fixture
+async def operator() -> AsyncIterator[Client]:
+    """A client that may do what the operator may."""
+    async with ApiServer(authorizer="rbac") as server, Client(server.transport()) as admin:
+        for name in ("shop", "other"):
+            await admin.create(Namespace(metadata=ObjectMeta(name=name)))
+        for manifest in yaml.safe_load_all(Path(__file__).with_name("role.yaml").read_text(encoding="utf-8")):
+            await admin.create(Unstructured(manifest))
+        await admin.create(ConfigMap(metadata=ObjectMeta(name="site-defaults", namespace="shop")))
+        account = server.transport("system:serviceaccount:shop:site-operator")
+        async with Client(account, namespace="shop") as client:
+            yield client
+
+
+async def test_it_can_do_its_work(operator: Client) -> None:
+    await operator.get(ConfigMap, "site-defaults")
+    await operator.create(HOME)
+    await operator.patch(Deployment, "home", MergePatch({"spec": {"replicas": 2}}))
+    async with operator.watch(Deployment, namespace="shop", initial_events=True) as events:
+        assert isinstance(await anext(aiter(events)), Added)
+
+
+async def test_it_cannot_do_more(operator: Client) -> None:
+    with pytest.raises(Forbidden, match='cannot delete resource "deployments" in API group "apps"'):
+        await operator.delete(Deployment, "home")
+    with pytest.raises(Forbidden, match='cannot list resource "secrets"'):
+        await operator.list(Secret, namespace="shop")
+    with pytest.raises(Forbidden, match='cannot get resource "configmaps"'):
+        await operator.get(ConfigMap, "somebody-elses")
+    with pytest.raises(Forbidden, match='in the namespace "other"'):
+        await operator.get(Deployment, "other/home")

@@ -1,0 +1,153 @@
+"""Protobuf's wire format, read as Kubernetes' generated Go code reads it.
+
+Guarantees
+- Fields come in the order of the bytes; unknown ones are passed over. What is not well formed raises `Malformed` with
+  Go's words, and nothing else is raised.
+- Reading costs no more than the bytes there are: no length is believed before it is compared with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol, TypeVar
+
+VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 = range(6)
+_WORD = 2**64
+_SIGNED_MAX = 2**63
+_INT32_SIGN = 2**31
+#: How many bytes numbers have that are not as long as they must be.
+_SIZES = {FIXED64: 8, FIXED32: 4}
+#: The bit that says that another byte of a number follows.
+_MORE = 0x80
+
+
+class Malformed(Exception):
+    """The bytes are no message of their type; the message is Go's."""
+
+
+class Described(Protocol):
+    """What reading needs to know of a field."""
+
+    @property
+    def go(self) -> str:
+        """Its name in Go."""
+        ...
+
+    @property
+    def wire(self) -> int:
+        """The type of its values."""
+        ...
+
+    @property
+    def repeated(self) -> bool:
+        """Whether its numbers may come packed."""
+        ...
+
+
+F = TypeVar("F", bound=Described)
+
+
+def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """A number of up to 64 bits without sign, and where the next byte is."""
+    if at < end and data[at] < _MORE:
+        return data[at], at + 1
+    value = shift = 0
+    while True:
+        if shift >= 64:
+            raise Malformed("proto: integer overflow")
+        if at >= end:
+            raise Malformed("unexpected EOF")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < _MORE:
+            return value % _WORD, at
+        shift += 7
+
+
+def span(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """Where the bytes begin and end whose length is told here."""
+    length, at = varint(data, at, end)
+    if at + length >= _SIGNED_MAX:
+        raise Malformed("proto: negative length found during unmarshaling")
+    if at + length > end:
+        raise Malformed("unexpected EOF")
+    return at, at + length
+
+
+def int64(value: int) -> int:
+    """A number with its sign."""
+    return value - _WORD if value >= _SIGNED_MAX else value
+
+
+def int32(value: int) -> int:
+    """The lower half of a number, with its sign."""
+    value &= 2 * _INT32_SIGN - 1
+    return value - 2 * _INT32_SIGN if value >= _INT32_SIGN else value
+
+
+def walk(data: bytes, at: int, end: int, message: str, fields: Mapping[int, F]) -> Iterator[tuple[F, int, int]]:
+    """The known fields of a message: each with where its bytes begin and end, or with its number and -1."""
+    while at < end:
+        start = at
+        tag, at = varint(data, at, end)
+        wire = tag & 7
+        field = fields.get(_number(tag, message))
+        if field is None:
+            at = skip(data, start, end)
+        elif wire != field.wire:
+            if not (wire == BYTES and field.repeated and field.wire == VARINT):
+                raise Malformed(f"proto: wrong wireType = {wire} for field {field.go}")
+            at, stop = span(data, at, end)
+            while at < stop:
+                value, at = varint(data, at, end)
+                yield field, value, -1
+        elif wire == BYTES:
+            start, at = span(data, at, end)
+            yield field, start, at
+        elif wire == VARINT:
+            value, at = varint(data, at, end)
+            yield field, value, -1
+        else:
+            start, at = at, at + _SIZES[wire]
+            if at > end:
+                raise Malformed("unexpected EOF")
+            yield field, start, at
+
+
+def _number(tag: int, message: str) -> int:
+    """The number of a field."""
+    if tag & 7 == END_GROUP:
+        raise Malformed(f"proto: {message}: wiretype end group for non-group")
+    number = tag >> 3
+    if 0 < number < _INT32_SIGN:
+        return number
+    number = int32(number)
+    if number <= 0:
+        raise Malformed(f"proto: {message}: illegal tag {number} (wire type {tag})")
+    return number
+
+
+def skip(data: bytes, at: int, end: int) -> int:
+    """Where the field after this one begins."""
+    depth = 0
+    while at < end:
+        tag, at = varint(data, at, end)
+        wire = tag & 7
+        if wire == VARINT:
+            _, at = varint(data, at, end)
+        elif wire == BYTES:
+            _, at = span(data, at, end)
+        elif wire == GROUP:
+            depth += 1
+        elif wire == END_GROUP:
+            depth -= 1
+        elif wire in _SIZES:
+            at += _SIZES[wire]
+        else:
+            raise Malformed(f"proto: illegal wireType {wire}")
+        if depth < 0:
+            raise Malformed("proto: unexpected end of group")
+        if depth == 0 and at <= end:
+            return at
+    raise Malformed("unexpected EOF")

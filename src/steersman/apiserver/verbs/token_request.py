@@ -1,0 +1,183 @@
+"""token: the subresource of a ServiceAccount that makes a token for it.
+
+Guarantees
+- A token is made only for a service account that is there, and bound only to an object that is there and may have it.
+- The token is in the answer and nowhere else; nothing of the request is stored.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from steersman import kinds
+from steersman.aio import new_uid, now
+from steersman.apiserver.admission.attributes import Attributes
+from steersman.apiserver.answers import answer
+from steersman.apiserver.bodies import read_body, read_object
+from steersman.apiserver.chain.tokens import AUDIENCE, Claimed, Claims, Subject
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.decoding.body import media_type_of
+from steersman.apiserver.documents import decode_stored
+from steersman.apiserver.errors import Named, bad_request, conflict, internal, invalid, not_found
+from steersman.apiserver.presenting import form_for
+from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.registry.lives import TOKEN_REQUEST
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.storage import Record
+from steersman.apiserver.verbs.naming import take_namespace
+from steersman.apiserver.verbs.options import write_options
+from steersman.objects import format_time
+from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import problem
+from steersman.transport import ServerResponse
+
+_DEFINITION: Final = Definition(
+    gvk=TOKEN_REQUEST, resource="tokenrequests", schema=partial(kinds.schema_of, TOKEN_REQUEST)
+)
+_NAMED: Final = Named(TOKEN_REQUEST.group, TOKEN_REQUEST.kind)
+_BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+_LIFE, _SHORTEST, _LONGEST = 3600, 600, 1 << 32
+#: Pods ask for tokens of this life to learn to renew them; whoever does not is warned, and has a year to learn it.
+_LEARNING, _YEAR = 3607, 365 * 24 * 3600
+_ISSUED: Final = "authentication.kubernetes.io/issued-credential-id"
+
+
+async def request_token(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Answer a POST of a TokenRequest."""
+    form = form_for(_DEFINITION, request, tables=False)
+    media_type_of(request.wire.header("Content-Type"))
+    body = read_body(request, context.limits.body)
+    options = write_options(request, "CreateOptions")
+    tree = read_object(_DEFINITION, request, body, options.field_validation)
+    info, metadata = request.info, tree["metadata"]
+    take_namespace(_DEFINITION, info.namespace, metadata)
+    attributes = Attributes(
+        context,
+        request,
+        "CREATE",
+        namespace=info.namespace,
+        name=info.name,
+        obj=tree,
+        old=None,
+        dry_run=options.dry_run,
+    )
+    await context.admission.admit(attributes)
+    uid = await _account(context, request, metadata)
+    moment = now().replace(microsecond=0)
+    metadata |= {"name": info.name, "uid": uid, "creationTimestamp": format_time(moment)}
+    spec = tree["spec"] = _completed(tree.get("spec") or {})
+    tree.pop("status", None)
+    problems = _problems(spec)
+    if problems:
+        raise invalid(TOKEN_REQUEST, "", problems)
+    await context.admission.validate(attributes)
+    bound = await _bound(context, request, spec["boundObjectRef"])
+    seconds: int = spec["expirationSeconds"]
+    seen = int(moment.timestamp())
+    learns = seconds == _LEARNING and "pod" in bound and set(spec["audiences"]) == {AUDIENCE}
+    claims = Claims(
+        aud=tuple(spec["audiences"]),
+        exp=seen + (_YEAR if learns else seconds),
+        iat=seen,
+        jti=new_uid(),
+        subject=Subject(
+            namespace=info.namespace,
+            serviceaccount=Claimed(info.name, uid),
+            warnafter=seen + seconds if learns else None,
+            **bound,
+        ),
+        nbf=seen,
+        sub=f"system:serviceaccount:{info.namespace}:{info.name}",
+    )
+    if request.accounts is None:
+        raise internal("this request came past the server, which alone makes tokens")
+    until = format_time(moment.fromtimestamp(seen + seconds, moment.tzinfo))
+    tree["status"] = {"token": await request.accounts.sign(claims), "expirationTimestamp": until}
+    request.annotations[_ISSUED] = claims.credential
+    return answer(request, form.one(Record("", msgspec.json.encode(tree), 0, 0)), status=201)
+
+
+async def _account(context: VerbContext, request: ServerRequest, metadata: Tree) -> str:
+    """The uid of the service account that is meant."""
+    name = request.info.name
+    given: str = metadata.get("name", "")
+    if given and given != name:
+        words = "must match the service account name if specified"
+        raise invalid(TOKEN_REQUEST, name, [problem("metadata.name", "FieldValueInvalid", given, words)])
+    account = await _read(context, request, "serviceaccounts", name)
+    uid: str = account["metadata"]["uid"]
+    wanted: str = metadata.get("uid", "")
+    if wanted and wanted != uid:
+        why = f"the UID in the token request ({wanted}) does not match the UID of the service account ({uid})"
+        raise conflict(_NAMED, name, why)
+    return uid
+
+
+def _completed(spec: Tree) -> Tree:
+    seconds, ref = spec.get("expirationSeconds"), spec.get("boundObjectRef")
+    return {
+        "audiences": spec.get("audiences") or [AUDIENCE],
+        "expirationSeconds": _LIFE if seconds is None else seconds,
+        "boundObjectRef": None if ref is None else {name: value for name, value in ref.items() if value},
+    }
+
+
+def _problems(spec: Tree) -> list[FieldProblem]:
+    seconds: int = spec["expirationSeconds"]
+    if seconds < _SHORTEST:
+        words = "may not specify a duration less than 10 minutes"
+    elif seconds > _LONGEST:
+        words = "may not specify a duration larger than 2^32 seconds"
+    else:
+        return []
+    return [problem("spec.expirationSeconds", "FieldValueInvalid", seconds, words)]
+
+
+async def _bound(context: VerbContext, request: ServerRequest, ref: Tree | None) -> dict[str, Claimed]:
+    """What a token is bound to, by its claims."""
+    if ref is None:
+        return {}
+    kind, name, account = ref.get("kind", ""), ref.get("name", ""), request.info.name
+    group, version = _group_version(ref.get("apiVersion", ""))
+    if group or kind not in _BINDABLE:
+        raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+    if not name:
+        raise bad_request("Name parameter required.")
+    found = await _read(context, request, _BINDABLE[kind], name)
+    uid, wanted = found["metadata"]["uid"], ref.get("uid", "")
+    bound = {kind.lower(): Claimed(name, uid)}
+    if kind == "Pod":
+        spec: Tree = found["spec"]
+        if spec.get("serviceAccountName", "") != account:
+            raise bad_request(
+                f'cannot bind token for serviceaccount "{account}" to pod running with different serviceaccount name.'
+            )
+        if node := spec.get("nodeName", ""):
+            record = await context.read("", "nodes", "", node)
+            bound["node"] = Claimed(node, decode_stored(record)["metadata"]["uid"] if record is not None else "")
+    if wanted and wanted != uid:
+        why = (
+            f"the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have "
+            "been deleted and then recreated"
+        )
+        raise conflict(Named("", kind), name, why)
+    return bound
+
+
+def _group_version(api_version: str) -> tuple[str, str]:
+    """Group and version; what is neither is passed over, as in kube-apiserver."""
+    if api_version.count("/") > 1:
+        return "", ""
+    group, _, version = api_version.rpartition("/")
+    return group, version
+
+
+async def _read(context: VerbContext, request: ServerRequest, resource: str, name: str) -> Tree:
+    namespace = "" if resource == "nodes" else request.info.namespace
+    record = await context.read("", resource, namespace, name)
+    if record is None:
+        raise not_found(Named("", resource), name)
+    return decode_stored(record)

@@ -1,0 +1,102 @@
+"""docs/apiserver.md says what is true: which kinds are judged, what is refused, and where the server differs."""
+
+from pathlib import Path
+
+import pytest
+from conformance.known_differences import KNOWN
+
+from samples.embedded import Raw
+from steersman.apiserver import ApiServer
+from steersman.apiserver.admission.not_yet import REFUSED
+from steersman.apiserver.registry import builtin_definitions
+from steersman.apiserver.registry.builtin import not_validated
+
+PAGE = (Path(__file__).parents[2] / "docs" / "apiserver.md").read_text(encoding="utf-8")
+
+
+def section(title: str) -> list[str]:
+    """The lines below a heading."""
+    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0].splitlines()
+
+
+def kinds_table() -> list[str]:
+    """The rows of the table, from the registry; questions such as SubjectAccessReview are answered, not judged."""
+    rows: dict[str, tuple[list[str], list[str]]] = {}
+    for definition in builtin_definitions():
+        judged, structural = rows.setdefault(definition.gvk.api_version, ([], []))
+        refused = (definition.gvk.group, definition.resource) in REFUSED
+        if not refused and not definition.gvk.kind.endswith("Review"):
+            (structural if definition.gvk in not_validated else judged).append(definition.gvk.kind)
+    return [
+        f"| `{name}` | {', '.join(sorted(judged))} | {', '.join(sorted(structural))} |".replace("|  |", "| |")
+        for name, (judged, structural) in sorted(rows.items())
+        if judged or structural
+    ]
+
+
+def test_what_is_not_judged_is_listed():
+    rows = [line for line in section("What is served") if line.startswith("| `")]
+    assert rows == kinds_table(), "\n".join(kinds_table())
+
+
+def test_what_differs_on_purpose_is_listed():
+    told = [line for line in section("Where it differs") if line.startswith("- ")]
+    reasons = dict.fromkeys(known.reason for known in KNOWN)
+    assert len(told) == len(reasons), "\n".join(reasons)
+
+
+@pytest.fixture
+async def raw():
+    async with ApiServer() as server:
+        yield Raw(server.handler)
+
+
+async def test_apply_is_refused(raw):
+    for content_type in ("application/apply-patch+yaml", "application/apply-patch+cbor"):
+        body = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
+        path = "/api/v1/namespaces/default/configmaps/a?fieldManager=m"
+        assert (await raw.send("PATCH", path, body, content_type=content_type)).code == 415
+    assert (await raw.get("/api/v1/namespaces/default/configmaps")).names == []
+
+
+async def test_objects_that_only_the_server_could_act_on_are_refused(raw):
+    refused = [
+        ("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition"),
+        ("apiregistration.k8s.io", "apiservices", "APIService"),
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
+        ("admissionregistration.k8s.io", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
+    ]
+    for group, resource, kind in refused:
+        path = f"/apis/{group}/v1/{resource}"
+        answer = await raw.post(path, {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "a"}})
+        assert (answer.code, answer.body["reason"]) == (403, "Forbidden"), answer.text
+        assert "this server" in answer.body["message"]
+        assert (await raw.get(path)).names == []
+
+
+async def test_what_is_stored_and_not_enforced_is_told(raw):
+    for path, kind in (("resourcequotas", "ResourceQuota"), ("limitranges", "LimitRange")):
+        made = await raw.post(
+            f"/api/v1/namespaces/default/{path}", {"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}}
+        )
+        assert made.code == 201
+        assert "enforced by this server" in made.headers["Warning"]
+    flow = "/apis/flowcontrol.apiserver.k8s.io/v1"
+    for path, kind in (("flowschemas", "FlowSchema"), ("prioritylevelconfigurations", "PriorityLevelConfiguration")):
+        body = {"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": kind, "metadata": {"name": "a"}}
+        made = await raw.post(f"{flow}/{path}", body | {"spec": {}})
+        assert "not followed by this server" in made.headers["Warning"], made.text
+
+
+async def test_what_needs_a_node_or_a_public_key_is_not_found(raw):
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    assert (await raw.post("/api/v1/namespaces/default/pods", pod)).code == 201
+    for name in ("log", "exec", "attach", "portforward", "proxy"):
+        for method in ("GET", "POST"):
+            assert (await raw.send(method, f"/api/v1/namespaces/default/pods/p/{name}")).code == 404, (method, name)
+    for path in ("/.well-known/openid-configuration", "/openid/v1/jwks"):
+        assert (await raw.get(path)).code == 404, path

@@ -1,0 +1,106 @@
+"""The API server that a test talks to: the engine and the embedded one, by the one parameter of the fixture `api_server`.
+
+Whatever asks for `api_server`, be it through `client`, `namespace`, `sites` or `install`, runs on both in the rooms of ROOMS:
+``[engine]`` and ``[embedded]``. What only the engine has is asked of `engine` itself, or the test says why it cannot run
+on the other one: ``@pytest.mark.engine_only("server-side apply")``; it then runs once, on the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from steersman.aio import name_suffix
+from steersman.testing import Engine
+from steersman.testing.plugin import namespace_for
+
+#: The rooms whose tests need an API server, whichever it is.
+ROOMS = frozenset({"client", "cache", "controller", "manager", "guarantees"})
+SERVERS = ("engine", "embedded")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "api_server" not in metafunc.fixturenames or metafunc.definition.path.parent.name not in ROOMS:
+        return
+    only = metafunc.definition.get_closest_marker("engine_only")
+    if only is not None and not only.args:
+        raise pytest.UsageError(f"{metafunc.definition.nodeid}: engine_only needs a reason")
+    if only is None and "engine" not in metafunc.fixturenames:
+        metafunc.parametrize("api_server", SERVERS, indirect=True)
+
+
+@pytest.fixture
+def api_server(request, tmp_path_factory) -> Iterator:
+    """An API server: the run's engine, or an embedded one that is this test's alone."""
+    if getattr(request, "param", "engine") == "engine":
+        # asked for here and not as a parameter: a test on the embedded server starts no engine
+        yield request.getfixturevalue("engine")
+        return
+    from samples.servers import Embedded
+
+    with Embedded.start(tmp_path_factory.mktemp("embedded")) as embedded:
+        yield embedded
+
+
+@pytest.fixture
+def namespace(api_server, request) -> Iterator[str]:
+    """The name of a namespace that is this test's alone."""
+    name = namespace_for(request.node.name)
+    api_server.submit(api_server.create_namespace(name)).result()
+    yield name
+    _leave_behind(api_server, lambda engine: engine.delete_namespace(name))
+
+
+@pytest.fixture
+def crd_group(api_server) -> Iterator[str]:
+    """An API group that is this test's alone."""
+    group = f"t{name_suffix()}.test.steersman.dev"
+    yield group
+    _leave_behind(api_server, lambda engine: engine.delete_crds(group))
+
+
+@pytest.fixture
+async def client(api_server) -> AsyncIterator:
+    async with api_server.client(field_manager="tests") as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def _installed() -> set[type]:
+    """What was installed on the run's engine."""
+    return set()
+
+
+@pytest.fixture
+def install(api_server, _installed) -> Callable[..., Awaitable[None]]:
+    """Has the server serve kinds: ``await install(Site)``. The engine gets their CRDs, the embedded server the classes."""
+
+    async def install(*classes: type) -> None:
+        if not isinstance(api_server, Engine):
+            await api_server.install(*classes)
+            return
+        missing = [each for each in classes if each not in _installed]
+        if missing:
+            async with api_server.client(field_manager="tests") as client:
+                await client.install(*missing)
+            _installed.update(missing)
+
+    return install
+
+
+@pytest.fixture
+async def sites(install) -> None:
+    """The Site kind."""
+    from samples.site import Site
+
+    await install(Site)
+
+
+def _leave_behind(api_server, clean_up: Callable[[Engine], Coroutine[Any, Any, None]]) -> None:
+    """Clean up the engine while the next test runs; an embedded server goes with its test."""
+    if isinstance(api_server, Engine):
+        cleaned = api_server.submit(clean_up(api_server))
+        if api_server.is_existing_cluster:
+            cleaned.result()

@@ -1,0 +1,99 @@
+"""What a server holds, and whether that grows."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hostile.catalogue import Catalogue
+
+from steersman.apiserver import ApiServer
+from steersman.wire import Request
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is held at a moment; bytes aside it must be the same before and after."""
+
+    tasks: int
+    files: int
+    #: Watches of the store, and those who wait for a change or a revision.
+    watches: int
+    waiting: int
+    under_way: int
+    bytes: int
+
+    @property
+    def counted(self) -> tuple[int, ...]:
+        return self.tasks, self.files, self.watches, self.waiting, self.under_way
+
+
+def held_by(server: ApiServer, *, collect: bool = True) -> Held:
+    """Look at a server, and at this process."""
+    if collect:
+        gc.collect()
+    feed = server.feed
+    limits = [handler for handler in server.chain if hasattr(handler, "_under_way")]
+    return Held(
+        tasks=len(asyncio.all_tasks()),
+        files=len(list(Path("/proc/self/fd").iterdir())),
+        watches=len(server.storage._watches),  # type: ignore[attr-defined]
+        waiting=len(feed._fresh) + sum(len(window._waiting) for window in feed._windows.values()),
+        under_way=sum(sum(each._under_way.values()) for each in limits),  # type: ignore[attr-defined]
+        bytes=resident(),
+    )
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+
+
+def slope(values: Sequence[int]) -> float:
+    """By how much values grow from one to the next, by a line through them."""
+    middle_x, middle_y = (len(values) - 1) / 2, sum(values) / len(values)
+    over = sum((x - middle_x) * (y - middle_y) for x, y in enumerate(values))
+    return over / sum((x - middle_x) ** 2 for x in range(len(values)))
+
+
+async def inconsistencies(server: ApiServer, catalogue: Catalogue) -> list[str]:
+    """What is stored, but cannot be read, or not as it is stored."""
+    wrong: list[str] = []
+    prefixes = tuple(definition.prefix for definition in server.registry)
+    claims, uids = {}, set()
+    for record in (await server.storage.list("")).records:
+        if not record.key.startswith(prefixes):
+            # A place in a range of addresses or ports, and whose it is.
+            claims[record.key] = record.value.decode()
+            continue
+        tree = json.loads(record.value)
+        metadata = tree["metadata"]
+        uids.add(metadata["uid"])
+        parts = record.key.split("/")
+        place = f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else metadata["name"]
+        if "/".join(parts[2:]) != place or not tree["kind"] or not tree["apiVersion"] or not metadata["uid"]:
+            wrong.append(f"{record.key} holds {tree['kind']} {place}")
+    wrong += [f"{key} belongs to {uid}, who is not there" for key, uid in claims.items() if uid not in uids]
+    for served in catalogue.resources:
+        if "list" not in served.verbs:
+            continue
+        definition = server.registry.find(served.group, served.version, served.name)
+        assert definition is not None
+        stored = {record.key: record.modified for record in (await server.storage.list(definition.prefix)).records}
+        reply = await server.handler(Request("GET", served.path("")))
+        assert isinstance(reply.body, bytes)
+        found = {}
+        for item in json.loads(reply.body)["items"]:
+            metadata = item["metadata"]
+            key = definition.storage_key(metadata.get("namespace", ""), metadata["name"])
+            found[key] = int(metadata["resourceVersion"])
+        if found != stored:
+            wrong.append(f"{served.name}: {sorted(stored.items() ^ found.items())[:5]} are listed or stored, not both")
+    return wrong

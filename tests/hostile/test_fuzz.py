@@ -1,0 +1,91 @@
+"""Requests of every sort over all paths: never a 500, never a hang, no growth, and a store that stays whole.
+
+| Environment | Meaning |
+|---|---|
+| ``HOSTILE_REQUESTS`` | how many requests in this process; a tenth as many go over the port |
+| ``HOSTILE_SEED`` | where chance begins; a failure says it |
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from hostile.catalogue import read_catalogue, reader
+from hostile.growth import held_by, inconsistencies, slope
+from hostile.judging import curl
+from hostile.playing import Player, in_process, new_server, running_server, shrunk, sweep
+from hostile.port import Port
+from hostile.requests import Requests
+
+from steersman.apiserver import MemoryStorage
+from steersman.apiserver.serving import serve
+
+COUNT = int(os.environ.get("HOSTILE_REQUESTS", "3000"))
+SEED = int(os.environ.get("HOSTILE_SEED", "1"))
+#: Requests between two looks at what is held.
+ROUND = min(2_500, COUNT // 2)
+#: By how many bytes a request may let the process grow, over many rounds: less than its own log line would.
+GROWTH_OF_REQUEST = 300
+
+
+async def told(player: Player) -> str:
+    """What went wrong, and the fewest requests that show the first of it."""
+    if not player.findings:
+        return ""
+    text = f"seed {SEED}: {player.told()}"
+    wrong, (_, _, before) = next(iter(player.findings.items()))
+    if "it took" not in wrong:
+        last_line = wrong.splitlines()[-1]
+        fewest = await shrunk(before, lambda said: last_line in said)
+        text += "\n\nthe first of them, by these requests alone:\n" + "\n".join(map(curl, fewest))
+    return text
+
+
+def say(text: str) -> None:
+    """Tell figures of the long form."""
+    if "HOSTILE_REQUESTS" in os.environ:
+        sys.stderr.write(f"\n{text}\n")
+
+
+async def test_no_request_within_this_process_is_answered_wrongly():
+    async with running_server() as server:
+        catalogue = await read_catalogue(reader(server.handler))
+        requests, player = Requests(catalogue, SEED), Player(in_process(server.handler))
+        await player.play(requests, 50)
+        await sweep(server)
+        at_first = held_by(server)
+        held = []
+        for _ in range(COUNT // ROUND):
+            await player.play(requests, ROUND)
+            assert await inconsistencies(server, catalogue) == [], f"seed {SEED}"
+            await sweep(server)
+            held.append(held_by(server))
+            assert held[-1].counted == at_first.counted, f"seed {SEED}"
+        say(player.judge.told())
+        if len(held) >= 12:
+            # What is kept for good, such as schemas and remembered quantities, is there after the first half.
+            grown = slope([each.bytes for each in held[len(held) // 2 :]]) / ROUND
+            say(f"memory: {[each.bytes >> 20 for each in held]} MiB; {grown:.1f} bytes a request")
+            assert grown < GROWTH_OF_REQUEST
+    assert not await told(player)
+    good = player.judge.statuses[200] + player.judge.statuses[201]
+    assert COUNT * 0.1 < good < COUNT * 0.7, "requests that are all alike show nothing"
+
+
+async def test_no_request_over_the_port_is_answered_wrongly(tmp_path):
+    async with MemoryStorage() as storage:
+        server = new_server(storage)
+        async with serve(server, folder=tmp_path, grace=0.1) as served:
+            catalogue = await read_catalogue(reader(server.handler))
+            async with Port.as_admin(served.port, tmp_path) as port:
+                requests, player = Requests(catalogue, SEED + 1), Player(port.send)
+                player.judge.over_port = True
+                at_first = held_by(server)
+                await player.play(requests, COUNT // 10)
+                say(player.judge.told())
+                await port.close()
+                await port.ready()
+                assert held_by(server).counted == at_first.counted
+            assert await inconsistencies(server, catalogue) == []
+    assert not player.findings, f"seed {SEED + 1}: {player.told()}"

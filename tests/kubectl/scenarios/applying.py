@@ -1,0 +1,86 @@
+"""kubectl apply, as a client does it, and kubectl diff."""
+
+from kubectl.scenario import Scenario
+
+SCENARIOS = [
+    Scenario(
+        "deployment",
+        """
+        kubectl apply -f deployment.yaml
+        kubectl apply -f deployment.yaml
+        $ sed 's/replicas: 2/replicas: 3/;s/nginx:1.27/nginx:1.28/' deployment.yaml > changed.yaml
+        kubectl diff -f changed.yaml
+        kubectl apply -f changed.yaml --dry-run=server
+        kubectl apply -f changed.yaml
+        kubectl diff -f changed.yaml
+        kubectl apply view-last-applied deployment web
+        kubectl apply view-last-applied -f deployment.yaml -o json
+        kubectl apply set-last-applied -f deployment.yaml
+        kubectl apply view-last-applied deployment/web -o yaml
+        kubectl apply -f changed.yaml -o yaml
+        $ sed '/ports:/d' changed.yaml > fewer.yaml
+        kubectl apply -f fewer.yaml
+        kubectl get deployment web -o yaml
+        kubectl apply -f invalid.yaml
+        kubectl apply -f deployment.yaml --dry-run=client
+        """,
+    ),
+    Scenario(
+        "many",
+        """
+        kubectl apply -f configmaps.yaml -f services.yaml -f access.yaml -f workloads.yaml
+        kubectl apply -f configmaps.yaml -f services.yaml -f access.yaml -f workloads.yaml
+        $ sed -i 's/port: 80/port: 81/;s/blue/red/' configmaps.yaml services.yaml
+        kubectl apply -f configmaps.yaml -f services.yaml
+        kubectl get svc,cm
+        """,
+    ),
+    Scenario(
+        "others-changes",
+        """
+        kubectl create -f configmaps.yaml
+        kubectl apply -f configmaps.yaml
+        kubectl patch cm colours -p '{"data":{"sea":"green","sky":"grey"}}'
+        kubectl apply -f configmaps.yaml
+        kubectl get cm colours -o yaml
+        $ sed '/sky:/d' configmaps.yaml > less.yaml
+        kubectl diff -f less.yaml
+        kubectl apply -f less.yaml
+        kubectl get cm colours -o jsonpath='{.data}'
+        $ sed 's/pi: "3.14"/pi: "3"/' configmaps.yaml > more-pi.yaml
+        kubectl apply -f more-pi.yaml
+        kubectl apply view-last-applied cm nothing
+        kubectl apply set-last-applied -f deployment.yaml
+        kubectl create -f deployment.yaml
+        kubectl apply set-last-applied -f deployment.yaml
+        kubectl apply set-last-applied -f deployment.yaml --create-annotation
+        """,
+    ),
+    Scenario(
+        "pruning",
+        """
+        kubectl apply -f configmaps.yaml -l app=web
+        kubectl get cm
+        $ sed -n '1,/^---/p' configmaps.yaml > first.yaml
+        kubectl apply -f first.yaml --prune -l app=web --prune-allowlist=core/v1/ConfigMap
+        kubectl get cm
+        """,
+    ),
+    Scenario(
+        "strictness",
+        """
+        kubectl apply -f unknown-fields.yaml
+        kubectl apply -f unknown-fields.yaml --validate=warn
+        kubectl apply -f mistyped.yaml
+        kubectl apply -f unknown-kind.yaml
+        kubectl apply -f generated.yaml
+        kubectl apply -n nothing -f held.yaml
+        cat secret.yaml | kubectl apply -f -
+        kubectl diff -f secret.yaml
+        kubectl diff -f configmaps.yaml
+        $ sed 's/kim/lee/' secret.yaml > other.yaml
+        kubectl diff -f other.yaml
+        kubectl apply -f other.yaml -o jsonpath='{.data.user}'
+        """,
+    ),
+]

@@ -1,0 +1,32 @@
+"""kubectl prints the same and ends the same way, whichever of the two servers it talks to.
+
+``KUBECTL_ALL=1`` plays all scenarios, else it is the everyday ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+from kubectl.comparing import Outcome
+from kubectl.known_differences import KNOWN
+from kubectl.scenario import Scenario, all_scenarios
+
+EVERY = bool(os.environ.get("KUBECTL_ALL"))
+CHOSEN = [scenario for scenario in all_scenarios() if EVERY or scenario.is_everyday]
+
+
+@pytest.mark.parametrize("scenario", CHOSEN, ids=lambda scenario: scenario.name)
+async def test_scenario(scenario: Scenario, outcomes) -> None:
+    outcome = await outcomes[scenario.name]
+    if outcome.reports:
+        pytest.fail("\n".join(["- engine, + embedded", *outcome.reports]), pytrace=False)
+
+
+async def test_known_differences_are_still_there(outcomes) -> None:
+    """An entry that explains nothing hides the next difference at its place."""
+    if len(outcomes) == len(all_scenarios()):
+        found = await asyncio.gather(*outcomes.values(), return_exceptions=True)
+        used = {known for outcome in found if isinstance(outcome, Outcome) for known in outcome.used}
+        assert [entry for entry in KNOWN if entry not in used] == []

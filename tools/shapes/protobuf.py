@@ -1,0 +1,81 @@
+"""Write the API server's table of protobuf fields: ``protobuf.py MODULES VERSION OUTPUT``.
+
+MODULES is the folder of Go's module cache that holds ``api@VERSION`` and its neighbours (``$(go env GOMODCACHE)/k8s.io``).
+Read are the ``generated.proto`` of every package that `steersman.kinds` knows, and beside each of them the
+``generated.pb.go``, for the names of fields in error messages.
+
+A message becomes one line of words in the order of its fields' numbers. A word is the JSON name of a field, or ``+`` and
+the name of the message whose fields stand in its place; ``7=`` before it tells the number, unless that is one more than
+the last; ``:Name`` behind it tells the name in Go, unless that is the JSON name with a capital.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from steersman.kinds import definitions, index
+
+_COMMENT = re.compile(r"//.*")
+_MESSAGE = re.compile(r"^message (\w+) \{(.*?)^\}", re.DOTALL | re.MULTILINE)
+_FIELD = re.compile(r"^\s*(?:optional|repeated|map<[^>]+>)\s+(?:([.\w]+)\s+)?(\w+) = (\d+);", re.MULTILINE)
+_READER = re.compile(r"^func \(m \*(\w+)\) Unmarshal\(.*?^\}", re.DOTALL | re.MULTILINE)
+_CASE = re.compile(r'\n\t\tcase (\d+):\n.*?for field (\w+)"', re.DOTALL)
+
+
+def go_names(text: str) -> dict[tuple[str, int], str]:
+    """What the fields of messages are called in Go, by message and number."""
+    return {
+        (reader[1], int(number)): name for reader in _READER.finditer(text) for number, name in _CASE.findall(reader[0])
+    }
+
+
+def folded(name: str) -> str:
+    """A name without what protobuf's names cannot hold."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def json_name(properties: dict[str, object], name: str) -> str | None:
+    """The JSON name of a field; None if the fields of its message stand in its place."""
+    if not properties or name in properties:
+        return name
+    return next((known for known in properties if folded(known) == folded(name)), None)
+
+
+def words(package: str, message: str, body: str, names: dict[tuple[str, int], str]) -> str:
+    """The line of a message."""
+    try:
+        properties = definitions.definition(f"{package}.{message}").get("properties") or {}
+    except LookupError:
+        properties = {}
+    said: list[str] = []
+    last = 0
+    for type_, name, digits in sorted(_FIELD.findall(body), key=lambda field: int(field[2])):
+        number = int(digits)
+        found = json_name(properties, name)
+        usual = "ObjectMeta" if found == "metadata" else found[:1].upper() + found[1:] if found else type_
+        go = names.get((message, number), usual)
+        word = found or f"+{type_}"
+        said.append(("" if number == last + 1 else f"{number}=") + word + ("" if go == usual else f":{go}"))
+        last = number
+    return " ".join(said)
+
+
+def main(modules: str, version: str, output: str) -> None:
+    """Read every package, write one file."""
+    packages: list[str] = []
+    for package in sorted(index.PACKAGES):
+        _, _, module, *inner = package.split(".")
+        folder = Path(modules, f"{module}@{version}", *inner)
+        names = go_names((folder / "generated.pb.go").read_text(encoding="utf-8"))
+        text = _COMMENT.sub("", (folder / "generated.proto").read_text(encoding="utf-8"))
+        messages = {message: words(package, message, body, names) for message, body in _MESSAGE.findall(text)}
+        lines = ",\n".join(f'"{message}":{json.dumps(messages[message])}' for message in sorted(messages))
+        packages.append(f'"{package}":{{\n{lines}\n}}')
+    Path(output).write_text("{\n" + ",\n".join(packages) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
