@@ -30,6 +30,7 @@ _MANAGED_FIELDS = (
     "the engine stores nothing but other managedFields, of what it had filled in itself; they are not kept until "
     "there is server-side apply, so here nothing changes"
 )
+_APPLY = "the forms of patches that are taken are told, and server-side apply is not yet among them"
 
 KNOWN: tuple[Known, ...] = (
     Known("deleting/namespace-fields", ".body.metadata.resourceVersion", _MANAGED_FIELDS),
@@ -46,8 +47,9 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "custom/strategic-merge-patch",
         ".body.message",
-        "the forms of patches that are taken are told, and server-side apply is not yet among them",
+        _APPLY,
     ),
+    Known("found_at_random/custom-patches-of-no-form", ".body.message", _APPLY),
     Known(
         "protobuf/answers-are-json",
         "*",

@@ -2,7 +2,7 @@
 
 Guarantees
 - What is returned is an object of the kind that is served here, with tidy metadata; whatever else was sent is refused
-  with what kube-apiserver says of it.
+  with what kube-apiserver says of it. What a custom resource calls itself is left to the rules of its kind.
 - No body, however deep or long, costs more than its size allows.
 
 How texts become trees, and what ``fieldValidation`` does about them, is told in `steersman.apiserver.decoding`.
@@ -68,7 +68,8 @@ def read_object(definition: Definition, request: ServerRequest, body: bytes, dir
     for text in decoded.warnings:
         request.warn(text)
     tree = decoded.tree
-    tree["kind"], tree["apiVersion"] = definition.gvk.kind, definition.gvk.api_version
+    if not definition.custom:
+        tree["kind"], tree["apiVersion"] = definition.gvk.kind, definition.gvk.api_version
     tree["metadata"] = _metadata(definition.gvk, tree.get("metadata"))
     return tree
 

@@ -24,7 +24,8 @@ _decode = msgspec.json.Decoder().decode
 
 
 class _MetadataOnly(msgspec.Struct):
-    metadata: msgspec.Raw
+    #: Nothing stored lacks them, but what some trials answer does.
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 _decode_metadata = msgspec.json.Decoder(_MetadataOnly).decode
@@ -43,7 +44,7 @@ def encode_stored(tree: dict[str, Any]) -> bytes:
 def decode_stored(record: Record) -> dict[str, Any]:
     """The tree of a stored object, with its resourceVersion."""
     tree: dict[str, Any] = _decode(record.value)
-    tree["metadata"]["resourceVersion"] = str(record.modified)
+    tree.setdefault("metadata", {})["resourceVersion"] = str(record.modified)
     return tree
 
 

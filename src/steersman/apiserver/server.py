@@ -40,6 +40,7 @@ from steersman.apiserver.errors import Refused, internal, no_such_resource, unau
 from steersman.apiserver.options import chosen_authorizer, group_versions, opened, served_resources
 from steersman.apiserver.peer import request_peer
 from steersman.apiserver.registry import Definition, Registry, builtin_definitions
+from steersman.apiserver.registry.builtin.claim_admission import ClaimGrowth
 from steersman.apiserver.registry.builtin.pod_admission import PodClasses
 from steersman.apiserver.request import IN_PROCESS, UNKNOWN, ChainHandler, Next, ServerRequest, User
 from steersman.apiserver.storage import Storage, StorageError
@@ -114,7 +115,7 @@ class ApiServer:
         self.limits = limits or Limits()
         self.feed = Feed(self.storage, history=history)
         has_namespaces = self.registry.any_version("", "namespaces") is not None
-        own = [*([NamespaceLifecycle()] if has_namespaces else []), NotYet(), PodClasses()]
+        own = [*([NamespaceLifecycle()] if has_namespaces else []), NotYet(), PodClasses(), ClaimGrowth()]
         self.admission = Admission([*own, *admission])
         #: Who answers requests that are not about resources, in order.
         self.routes: list[Route] = [

@@ -40,17 +40,19 @@ from conformance.bodies import (
     secret,
     service,
 )
-from conformance.scenario import Scenario, Step, Until, delete, frames, get, patch, post, put, scenario, watch
+from conformance.scenario import Scenario, Step, Until, call, delete, frames, get, patch, post, put, scenario, watch
 
 from samples.site import GROUP
 
 SITE = f"/apis/{GROUP}/v1/namespaces/{{ns}}/sites"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 YAML = "application/yaml"
 INITIAL = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
 EVICTION = {"kind": "Eviction", "apiVersion": "policy/v1"}
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": "11111111-2222-3333-4444-555555555555"}
 FREE = f"{NAMESPACE}/{{free}}"
+STORAGE_CLASS = "/apis/storage.k8s.io/v1/storageclasses"
 
 
 def site(**metadata: Any) -> dict[str, Any]:
@@ -106,6 +108,32 @@ def _evicted(name: str, *before: Step, **options: Any) -> list[Step]:
         get(one),
     ]
 
+
+def _asking(name: str, size: str, **options: Any) -> Step:
+    return patch(f"{PVC}/{name}", {"spec": {"resources": {"requests": {"storage": size}}}}, **options)
+
+
+def _bound(name: str) -> Step:
+    return patch(f"{PVC}/{name}/status", {"status": {"phase": "Bound"}})
+
+
+def storage_class(name: str, **fields: Any) -> dict[str, Any]:
+    return named("storage.k8s.io/v1", "StorageClass", name, provisioner="example.com/disks", **fields)
+
+
+_EXTERNAL = {"spec": {"type": "ExternalName", "externalName": "example.com"}}
+#: What stays when the namespace of both is gone.
+_LEFT = [
+    (path.replace("{ns}", "{free}"), body)
+    for path, body in ((CM, configmap()), (LEASE, lease()), (SERVICE, service()), (ROLE, role()), (DEPLOYMENT, deployment()), (SITE, site()))
+]  # fmt: skip
+_ADDRESSES = [
+    {"podIP": "10.0.0.1"}, {"podIP": "x"}, {"podIPs": [{"ip": "10.0.0.2"}]}, {"podIP": "10.0.0.3", "podIPs": [{"ip": "10.0.0.2"}]}, {"podIP": None}, {"podIP": "", "podIPs": None},
+    {"podIPs": [{"ip": "10.0.0.2"}, {"ip": "10.0.0.3"}]}, {"podIP": "10.0.0.2", "podIPs": [{"ip": "10.0.0.2"}, {"ip": "::1"}]}, {"podIP": "10.0.0.9"}, {"hostIP": "10.0.0.7"},
+]  # fmt: skip
+_UNADDRESSED: dict[str, dict[str, Any]] = {
+    "a": {}, "b": {"type": "NodePort"}, "c": {"type": "LoadBalancer"}, "d": {"type": "ExternalName", "externalName": "example.com"}, "e": {"clusterIP": "None"}, "f": {"clusterIP": "10.0.0.77"}, "h": {"type": "x"},
+}  # fmt: skip
 
 SCENARIOS = [
     *_all_judged_again(),
@@ -210,4 +238,107 @@ SCENARIOS = [
         get(NAMESPACE, fieldSelector="metadata.name=a", **by("alice")), get(FREE, **by("alice")), watch("w", CM, **by("alice")), post(DEPLOYMENT, deployment(), **by("alice")), delete(f"{CM}/a", **by("alice")),
     ),
     scenario("daemon-set-as-it-was", "No-op writes", post(DAEMON_SET, daemon_set(), as_="a"), put(f"{DAEMON_SET}/a", "${a..}"), patch(f"{DAEMON_SET}/a", {"metadata": {"labels": {"a": "b"}}}), put(f"{DAEMON_SET}/a", "${a..}")),
+    scenario(
+        "strategic-patches-of-other-types", "Patch, Status errors",
+        post(SECRET, secret()), post(POD, pod()), post(PDB, budget()), post(DEPLOYMENT, deployment()), post(CM, configmap()),
+        *(patch(f"{SECRET}/a", {"data": {"key": value}}, "strategic") for value in ("%", "YQ", 5, {})),
+        *(patch(f"{POD}/a/status", {"status": {"phase": value}}, "strategic") for value in (5, 5.5, True, [], {"a": 1})),
+        *(patch(f"{POD}/a", {"spec": {"activeDeadlineSeconds": value}}, "strategic") for value in ("x", 1.5, True, {})),
+        *(patch(f"{PDB}/a", {"spec": {"minAvailable": value}}, "strategic") for value in ({"a": 1}, [1], True, 1.5, 99999999999)),
+        *(patch(f"{DEPLOYMENT}/a", {"spec": {"replicas": value}}, "strategic") for value in ("x", 1.5, True, [])),
+        *(patch(f"{CM}/a", {"data": {"k": value}}, "strategic") for value in (5, 1.5, True, [], {})),
+        *(patch(f"{CM}/a", {"metadata": {"creationTimestamp": value}}, "strategic") for value in (5, "x", {}, True)),
+    ),
+    scenario(
+        "claims-that-grow", "Kinds, dryRun",
+        post(STORAGE_CLASS, storage_class("{free}")), post(STORAGE_CLASS, storage_class("{free2}", allowVolumeExpansion=True)),
+        *(
+            step
+            for name, more in (("a", {}), ("b", {"storageClassName": "none"}), ("c", {"storageClassName": "{free}"}))
+            for step in (post(PVC, claim(name, **more)), _asking(name, "2Gi"), _bound(name), _asking(name, "2Gi"), _asking(name, "2Gi", dryRun="All"), _asking(name, "512Mi"))
+        ),
+        post(PVC, claim("d", storageClassName="{free2}")), _bound("d"), Until(_asking("d", "2Gi"), 200), get(f"{PVC}/d"),
+        *(delete(f"{STORAGE_CLASS}/{name}") for name in ("{free}", "{free2}")),
+    ),
+    scenario(
+        "services-that-become-names", "Kinds, Watch stream",
+        watch("w", SERVICE), post(SERVICE, service()), post(SERVICE, service("b", internalTrafficPolicy="Local")), post(SERVICE, service("c", type="LoadBalancer")),
+        *(step for name in "abc" for step in (patch(f"{SERVICE}/{name}", _EXTERNAL, dryRun="All"), patch(f"{SERVICE}/{name}", _EXTERNAL), get(f"{SERVICE}/{name}"))),
+        frames("w", 6), get(SERVICE), patch(f"{SERVICE}/b", {"metadata": {"labels": {"a": "b"}}}), frames("w", 1), patch(f"{SERVICE}/b", {"spec": {"type": "ClusterIP", "externalName": None}}), frames("w", 1),
+        post(SERVICE, service("d", type="ExternalName", externalName="example.com", internalTrafficPolicy="Cluster")), frames("w", 1), get(f"{SERVICE}/d"),
+    ),
+    scenario(
+        "finalizers-lost-in-a-trial", "Delete, Propagation, dryRun",
+        *(
+            step
+            for path, body in ((CM, configmap()), (POD, pod()), (SITE, site()), (SERVICE, service()), (DEPLOYMENT, deployment()), (PVC, claim()), (ROLE, role()), (EVENT, event()))
+            for step in (
+                post(path, merged(body, {"metadata": {"finalizers": ["foregroundDeletion"]}})),
+                *(delete(f"{path}/a", {"dryRun": ["All"], "propagationPolicy": policy}) for policy in ("Background", "Orphan", "Foreground")),
+                delete(f"{path}/a", {"dryRun": ["All"], "orphanDependents": False}), delete(f"{path}/a", dryRun="All"), delete(path, {"dryRun": ["All"], "propagationPolicy": "Background"}), get(f"{path}/a"),
+            )
+        ),
+        *(delete(f"{path}/a", dryRun="All", propagationPolicy="Background", accept=form) for path, form in ((CM, TABLE), (CM, YAML), (CM, PARTIAL), (SITE, YAML), (SITE, PARTIAL))),
+    ),
+    scenario(
+        "finalizers-lost-at-a-version", "Delete, Propagation",
+        *(
+            step
+            for path, body in ((CM, configmap()), (SITE, site()), (SERVICE, service()), (POD, pod()))
+            for step in (
+                post(path, merged(body, {"metadata": {"finalizers": ["foregroundDeletion"]}}), as_="a"), delete(f"{path}/a", {"preconditions": {"resourceVersion": "5"}, "propagationPolicy": "Background"}),
+                delete(f"{path}/a", {"preconditions": {"resourceVersion": "$rv:a"}, "propagationPolicy": "Background", "dryRun": ["All"]}),
+                delete(f"{path}/a", {"preconditions": {"resourceVersion": "$rv:a"}, "propagationPolicy": "Background"}), get(f"{path}/a"),
+                delete(f"{path}/a", {"preconditions": {"uid": "$uid:a"}, "propagationPolicy": "Background"}), get(f"{path}/a"),
+            )
+        ),
+        post(CM, merged(configmap("b"), {"metadata": {"finalizers": ["example.com/a", "orphan"]}}), as_="b"), delete(f"{CM}/b", {"preconditions": {"resourceVersion": "$rv:b"}, "propagationPolicy": "Background"}), get(f"{CM}/b"),
+    ),
+    scenario(
+        "left-behind-by-a-namespace", "Namespaces, Update, Patch",
+        post(NAMESPACE, namespace()), put(f"{FREE}/finalize", named("v1", "Namespace", "{free}", spec={})),
+        *(post(path, body) for path, body in _LEFT), delete(FREE), delete(FREE), get(FREE),
+        *(
+            step
+            for path, body in _LEFT
+            for step in (
+                put(f"{path}/a", body), patch(f"{path}/a", {"metadata": {"labels": {"a": "b"}}}), patch(f"{path}/a", {}), patch(f"{path}/a", b"{"), patch(f"{path}/a", {"metadata": {"labels": {"a": "-"}}}),
+                put(f"{path}/b", merged(body, {"metadata": {"name": "b"}})), post(path, body), get(f"{path}/a"), delete(f"{path}/a"),
+            )
+        ),
+    ),
+    scenario(
+        "addresses-of-a-pod", "Kinds, Subresources",
+        post(POD, pod()), *(patch(f"{POD}/a/status", {"status": status}) for status in _ADDRESSES), get(f"{POD}/a"),
+    ),
+    scenario(
+        "pods-of-a-node", "List chunking, Selectors",
+        post(POD, pod(nodeName="here")), post(POD, pod("b", nodeName="here")), post(POD, pod("c", nodeName="there"), as_="c"), post(POD, pod("d")), post(POD, pod("e", nodeName="else")),
+        *(get(POD, fieldSelector=f"spec.nodeName={node}", limit=limit) for node in ("here", "there", "", "none") for limit in (1, 2, 3)),
+        get(POD, fieldSelector="spec.nodeName=here", limit=1, as_="page"), get(POD, fieldSelector="spec.nodeName=here", limit=1, continue_="$continue:page"),
+        *(get(POD, fieldSelector="spec.nodeName=here", limit=2, resourceVersion="$rv:c", **match) for match in ({}, {"resourceVersionMatch": "Exact"}, {"resourceVersionMatch": "NotOlderThan"})),
+        *(get(POD, fieldSelector=fields, limit=2) for fields in ("spec.nodeName!=there", "spec.nodeName=here,metadata.name!=b", "spec.nodeName=here,status.phase=Pending", "status.phase=Pending")),
+    ),
+    scenario(
+        "services-made-by-their-status", "Subresources, Update, dryRun",
+        *(put(f"{SERVICE}/{name}/status", service(name, **spec)) for name, spec in _UNADDRESSED.items()), *(get(f"{SERVICE}/{name}") for name in _UNADDRESSED),
+        put(f"{SERVICE}/m/status", service("m"), dryRun="All"), put(f"{SERVICE}/m/status", merged(service("m"), {"metadata": {"uid": "5"}})), put(f"{SERVICE}/m/status", service("n")), put(f"{SERVICE}/M/status", service("M")), patch(f"{SERVICE}/m/status", {}),
+        patch(f"{SERVICE}/c/status", {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}}), delete(f"{SERVICE}/a"),
+    ),
+    scenario(
+        "custom-by-another-name", "Kinds, Update, Patch, Status errors",
+        post(SITE, site(), as_="a"), *(put(f"{SITE}/a", merged(site(**metadata), {"kind": "Other"})) for metadata in ({}, {"resourceVersion": "5"}, {"resourceVersion": "$rv:a"}, {"uid": "5"}, {"name": "x"}, {"resourceVersion": "$rv:a", "labels": {"a": "-"}})),
+        put(f"{SITE}/b", merged(site(name="b"), {"kind": "Other"})), post(SITE.replace("{ns}", "{free}"), merged(site(), {"kind": "Other"})),
+        *(post(SITE, merged(site(name=name), {"kind": "Other", "spec": {"image": image}})) for name, image in (("a", "x"), ("c", "x"), ("C", 5))),
+        *(patch(f"{SITE}/a", body) for body in ({"kind": "Other"}, {"kind": "Other", "metadata": {"resourceVersion": "5"}}, {"kind": "Other", "spec": {"image": 5}}, {"apiVersion": "v7"}, {"apiVersion": f"{GROUP}/v7"}, {"apiVersion": "v7", "kind": "Other"}, {"apiVersion": "v7", "metadata": {"labels": {"a": "-"}}})),
+        patch(f"{SITE}/a/status", {"kind": "Other", "status": {"readyReplicas": "x"}}), patch(f"{SITE}/a/status", {"kind": "Other", "status": {"readyReplicas": 1}}, as_="b"), put(f"{SITE}/a/status", merged(site(resourceVersion="$rv:b"), {"kind": "Other", "status": {"readyReplicas": 2}})), get(f"{SITE}/a"),
+    ),
+    scenario("custom-patches-of-no-form", "Patch, Negotiation", post(SITE, site()), *(call("PATCH", path, {}, content=content) for path in (f"{SITE}/a", f"{SITE}/b", f"{SITE}/a/status", f"{SITE}/a/scale") for content in ("application/json", "text/plain", "application/yaml", "a/b; x="))),
+    scenario(
+        "given-empty", "Kinds, dryRun",
+        post(SECRET, secret(data={}, immutable=True)), *(put(f"{SECRET}/a", named("v1", "Secret", "a", immutable=True, **more)) for more in ({}, {"data": {}}, {"data": None}, {"stringData": {}})), *(patch(f"{SECRET}/a", {"data": {}}, form) for form in ("merge", "strategic")),
+        post(CM, {**configmap(data={}), "immutable": True}), *(put(f"{CM}/a", named("v1", "ConfigMap", "a", immutable=True, **more)) for more in ({}, {"data": {}}, {"binaryData": {}}, {"binaryData": None})), post(SECRET, secret("b", data={})), patch(f"{SECRET}/b", {"data": {}}), get(f"{SECRET}/b"),
+        post(PVC, claim()), *(patch(f"{PVC}/a", {"spec": spec}) for spec in ({"accessModes": []}, {"accessModes": None}, {"resources": {"requests": {}}}, {"resources": {"requests": {"storage": None}}}, {"resources": {"requests": None}})),
+        post(ROLE, role()), *(patch(f"{ROLE}/a", {"rules": rules}, dryRun="All") for rules in ([], None)), post(ROLE, role("b", rules=[]), dryRun="All"), put(f"{ROLE}/a", role(rules=[]), dryRun="All"),
+    ),
 ]  # fmt: skip

@@ -24,13 +24,13 @@ from steersman.apiserver.decoding.fitting import count_fields, field_count, fits
 from steersman.apiserver.decoding.protobuf import Malformed, read_envelope, read_message
 from steersman.apiserver.decoding.shapes import shape_of
 from steersman.apiserver.decoding.syntax import syntax_problem
+from steersman.apiserver.decoding.unstructured import tree_words
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
-from steersman.apiserver.errors import bad_request, invalid, too_large, unsupported_media_type
+from steersman.apiserver.errors import bad_request, too_large, unsupported_media_type
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.objects import GroupVersionKind
 from steersman.patches import MAX_DEPTH, TooDeep
 from steersman.patches.trees import check_depth
-from steersman.schemas.field_problems import problem
 from steersman.wire import JSON, PROTOBUF, YAML
 
 #: How long a body may be, as kube-apiserver has it.
@@ -183,9 +183,10 @@ def _yaml_text(raw: bytes, kind: str) -> _Text:
     return _Text(_decode(as_json), as_json, raw, twice)
 
 
-def _unrecognized(kind: str, why: str, raw: bytes | None) -> NoReturn:
+def _unrecognized(kind: str, why: str, raw: bytes | None, *, of_tree: str = "") -> NoReturn:
     shown = "" if raw is None else f" ({_summary(raw)})"
-    raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {why}{shown}") from None
+    cause = Unreadable(why, of_tree) if of_tree else None
+    raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {why}{shown}") from cause
 
 
 def _summary(raw: bytes) -> str:
@@ -210,11 +211,17 @@ def _type_meta(text: _Text, kind: str) -> tuple[GroupVersionKind, Tree]:
         if folded not in found or value is None:
             continue
         if not isinstance(value, str):
-            words = {list: "array", dict: "object", bool: "bool"}
-            word = words.get(cast("Any", type(value)), "number")
+            words = {
+                list: ("array", "slice"),
+                dict: ("object", "map"),
+                bool: ("bool", "bool"),
+                float: ("number", "float64"),
+            }
+            word, given = words.get(cast("Any", type(value)), ("number", "int64"))
             field = "kind" if folded == "kind" else "apiVersion"
             why = f"json: cannot unmarshal {word} into Go struct field .{field} of type string"
-            _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", sent)
+            of_tree = tree_words(given, "string", "string")
+            _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", sent, of_tree=of_tree)
         found[folded] = value
     version = found["apiversion"]
     if version.count("/") > 1:
@@ -242,7 +249,7 @@ def _built_in(
             try:
                 tree = reader.read(_pairs(text), shape)
             except Unreadable as error:
-                raise bad_request(_handled(expected, expected, str(error))) from None
+                raise bad_request(_handled(expected, expected, str(error))) from error
             findings = reader.findings
     tree["kind"], tree["apiVersion"] = expected.kind, expected.api_version
     return Decoded(tree, _told(expected, text, [*twice, *findings], directive))
@@ -260,10 +267,11 @@ def _custom(
 ) -> Decoded:
     expected = definition.gvk
     if not given.kind:
-        why = f"Object 'Kind' is missing in '{text.sent.decode('utf-8', 'replace')}'"
+        shown = text.sent if text.json else msgspec.json.encode(tree, order="sorted")
+        why = f"Object 'Kind' is missing in '{shown.decode('utf-8', 'replace')}'"
         if directive == "Ignore":
             raise bad_request(_handled(expected, expected, why))
-        _unrecognized(expected.kind, why, text.sent)
+        _unrecognized(expected.kind, why, text.sent if text.json else None)
     findings: list[str] = []
     if text.json and not field_count(text.json, count_fields(tree)):
         findings = duplicates(_pairs(text))
@@ -271,18 +279,22 @@ def _custom(
         # Its fields are known, if not here.
         raise _other_version(tree, expected)
     try:
-        # Of another version there is no schema, and so everything in it is unknown.
-        findings += custom.read_custom(definition.schema() if given.version == expected.version else {}, tree)
+        findings += custom.read_custom(_schema(definition, given), tree)
     except Unreadable as error:
         raise bad_request(_handled(given, expected, str(error))) from None
     warnings = _told(given, text, [*twice, *findings], directive)
-    if given.group_version != expected.group_version:
+    # What a patch makes is another version only to the rules of its kind, and so is a kind always.
+    if text.json and given.group_version != expected.group_version:
         raise _other_version(tree, expected)
-    if given.kind != expected.kind:
-        metadata: Tree = tree.get("metadata") or {}
-        name: str = metadata.get("name", "")
-        raise invalid(given, name, [problem("kind", "FieldValueInvalid", given.kind, f"must be {expected.kind}")])
+    tree["kind"], tree["apiVersion"] = given.kind, given.api_version
     return Decoded(tree, warnings)
+
+
+def _schema(definition: Definition, given: GroupVersionKind) -> Tree:
+    """The schema of a version: there is none of another, so that everything in it is unknown, but for another group."""
+    if given.group != definition.gvk.group:
+        return {"x-kubernetes-preserve-unknown-fields": True}
+    return definition.schema() if given.version == definition.gvk.version else {}
 
 
 def _other_version(tree: Tree, expected: GroupVersionKind) -> Exception:

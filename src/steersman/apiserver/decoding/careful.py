@@ -15,6 +15,7 @@ from typing import Any, NoReturn, cast
 
 from steersman.apiserver.decoding import scalars
 from steersman.apiserver.decoding.shapes import Shape
+from steersman.apiserver.decoding.unstructured import tree_words
 
 #: How many findings are kept.
 FINDINGS_MAX = 100
@@ -57,7 +58,14 @@ class Number(str):
 
 
 class Unreadable(Exception):
-    """The text is not an object of its kind; the message is Go's."""
+    """The text is not an object of its kind; the message is Go's.
+
+    ``of_tree`` is what Go says where it reads a tree instead of a text, if that is something else.
+    """
+
+    def __init__(self, message: str, of_tree: str = "") -> None:
+        super().__init__(message)
+        self.of_tree = of_tree or message
 
 
 _decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=Number, parse_float=Number, parse_constant=Number)
@@ -134,7 +142,7 @@ class CarefulReader:
 
     def __init__(self) -> None:
         self._findings: dict[str, None] = {}
-        self._mismatch = ""
+        self._mismatch: Unreadable | None = None
         self._path: list[str] = []
         self._fields: list[str] = []
         self._struct = ""
@@ -147,8 +155,8 @@ class CarefulReader:
     def read(self, raw: Any, shape: Shape) -> Any:
         """The tree of a text; `Unreadable` if it is none of this shape."""
         tree = self._value(raw, shape, _ABSENT)
-        if self._mismatch:
-            raise Unreadable(self._mismatch)
+        if self._mismatch is not None:
+            raise self._mismatch
         return {} if tree is _ABSENT else tree
 
     def _value(self, raw: Any, shape: Shape, current: Any) -> Any:  # noqa: PLR0911 - one return a kind
@@ -168,7 +176,7 @@ class CarefulReader:
                 return plain(raw)
             case _:
                 return self._scalar(raw, shape)
-        return self._wrong(_word(raw), shape.go)
+        return self._wrong(raw, shape)
 
     def _members(self, raw: Pairs, shape: Shape, current: Any) -> dict[str, Any]:
         result = cast("dict[str, Any]", current) if isinstance(current, dict) else {}
@@ -236,7 +244,7 @@ class CarefulReader:
             case "bool" if isinstance(raw, bool):
                 return raw
             case "int" if isinstance(raw, Number):
-                return self._integer(raw, shape.go, fatal=False)
+                return self._integer(raw, shape)
             case "float" if isinstance(raw, Number):
                 return _number(raw)
             case "bytes" if is_text:
@@ -244,7 +252,7 @@ class CarefulReader:
             case "int-or-string":
                 if is_text:
                     return raw
-                return self._integer(raw, "int32", fatal=True)
+                return self._small_integer(raw)
             case "time" | "micro":
                 if not is_text:
                     self._end(_word(raw), "string")
@@ -253,24 +261,25 @@ class CarefulReader:
                 text = str(raw) if isinstance(raw, str) else "" if isinstance(raw, list) else str(raw)
                 return self._own(scalars.quantity, text)
             case _:
-                return self._wrong(_word(raw), shape.go)
+                return self._wrong(raw, shape)
 
-    def _integer(self, raw: Any, go: str, *, fatal: bool) -> Any:
-        word = _word(raw)
-        if isinstance(raw, Number):
-            limit = _INT32 if go == "int32" else _INT64
-            if raw.lstrip("-").isdigit() and -limit <= (value := int(raw)) < limit:
-                return value
-            word = f"number {raw}"
-        if fatal:
-            self._end(word, go)
-        return self._wrong(word, go)
+    def _integer(self, raw: Number, shape: Shape) -> Any:
+        limit = _INT32 if shape.go == "int32" else _INT64
+        if raw.lstrip("-").isdigit() and -limit <= (value := int(raw)) < limit:
+            return value
+        return self._wrong(raw, shape, f"number {raw}")
+
+    def _small_integer(self, raw: Any) -> Any:
+        """What may be a text, and is none."""
+        if isinstance(raw, Number) and raw.lstrip("-").isdigit() and -_INT32 <= (value := int(raw)) < _INT32:
+            return value
+        return self._end(f"number {raw}" if isinstance(raw, Number) else _word(raw), "int32")
 
     def _bytes(self, text: str) -> Any:
         try:
             scalars.check_base64(text)
         except ValueError as error:
-            self._mismatch = self._mismatch or str(error)
+            self._mismatch = self._mismatch or Unreadable(str(error), f"error decoding from json: {error}")
             return _ABSENT
         return base64.b64encode(base64.b64decode(text)).decode()
 
@@ -280,12 +289,13 @@ class CarefulReader:
         except ValueError as error:
             raise Unreadable(str(error)) from None
 
-    def _wrong(self, word: str, go: str) -> Any:
-        self._mismatch = self._mismatch or self._words(word, go)
+    def _wrong(self, raw: Any, shape: Shape, word: str = "") -> Any:
+        words = self._words(word or _word(raw), shape.go)
+        self._mismatch = self._mismatch or Unreadable(words, tree_words(_go_kind(raw), shape.kind, shape.go))
         return _ABSENT
 
     def _end(self, word: str, go: str) -> NoReturn:
-        raise Unreadable(self._words(word, go))
+        raise Unreadable(self._words(word, go), f"json: cannot unmarshal {word} into Go value of type {go}")
 
     def _words(self, word: str, go: str) -> str:
         place = f"struct field {self._struct}.{'.'.join(self._fields)}" if self._fields else "value"
@@ -304,3 +314,11 @@ def _word(raw: Any) -> str:
     if isinstance(raw, bool):
         return "bool"
     return "number" if isinstance(raw, Number) else "string"
+
+
+def _go_kind(raw: Any) -> str:
+    """What Go makes of a value that it reads into no type."""
+    word = _word(raw)
+    if word == "number":
+        return "int64" if isinstance(_number(raw), int) else "float64"
+    return {"object": "map", "array": "slice"}.get(word, word)

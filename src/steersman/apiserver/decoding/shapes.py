@@ -40,6 +40,13 @@ _REFERENCES: dict[str, Kind] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
 }
+#: Fields of which the rules of their kind know whether they were given empty.
+_TOLD_APART = {
+    ("io.k8s.api.core.v1.Secret", "data"),
+    ("io.k8s.api.core.v1.ConfigMap", "binaryData"),
+    ("io.k8s.api.core.v1.PersistentVolumeClaimSpec", "accessModes"),
+    ("io.k8s.api.core.v1.VolumeResourceRequirements", "requests"),
+}
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
@@ -71,7 +78,8 @@ class Shape:
         found: dict[str, Place] = {}
         for name, node in properties.items():
             go, *embedded = told.get(name, [""])
-            found[name] = Place(_shape(node, go), tuple(embedded), name in omitted)
+            is_omitted = name in omitted and (self.definition, name) not in _TOLD_APART
+            found[name] = Place(_shape(node, go), tuple(embedded), is_omitted)
         return found
 
     @cached_property

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
-_MISMATCH = re.compile(r"json: cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field \S+|value) of type (\S+)")
-_KINDS = {"object": "map", "array": "slice", "number": "int64"}
-_SCALARS = frozenset({"string", "bool", "int32", "int64", "float64"})
+#: Pairs of what is given and what is expected that Go would turn into each other, which here is a mistake.
+_CONVERTIBLE = {("int64", "string"), ("float64", "int")}
 
 
-def unstructured_words(said: str) -> str:
-    """The words for a mismatch that is told in those for a text; any other sentence as it is."""
-    match = _MISMATCH.fullmatch(said.rpartition("json parse error: ")[2])
-    if match is None:
-        # Bytes are read as if their text stood in a document of its own.
-        return f"error decoding from json: {said}" if said.startswith("illegal base64 data") else said
-    given, expected = _KINDS.get(match[1], match[1]), match[2]
-    if expected.startswith("[]"):
+def tree_words(given: str, kind: str, go: str) -> str:
+    """The words for a value of one of Go's kinds where a shape of another kind, and of the type ``go``, is expected."""
+    if kind in {"list", "bytes"}:
         return f"cannot restore slice from {given}"
-    if expected.startswith("map["):
+    if kind == "map":
         return f"cannot restore map from {given}"
-    if (given, expected) == ("int64", "string"):
-        # The only scalars that Go turns into each other, which here is a mistake.
-        return "cannot convert int64 to string"
-    if expected in _SCALARS:
-        return f"unrecognized type: {expected}"
-    return f"cannot restore struct from: {given}"
+    if kind == "struct":
+        return f"cannot restore struct from: {given}"
+    if (given, kind) in _CONVERTIBLE:
+        return f"cannot convert {given} to {go}"
+    # Types of their own are told by what they are made of.
+    return f"unrecognized type: {'string' if kind == 'string' else go}"

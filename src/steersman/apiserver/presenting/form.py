@@ -67,6 +67,8 @@ class WholeForm(Form):
 
     def one(self, record: Record, *, revision: int = 0) -> bytes:
         """One object."""
+        if self.definition.on_read is not None and not revision:
+            record = self.definition.on_read(record)
         return whole(served(self.definition, record), revision=revision)
 
     def page(self, records: Iterable[Record], meta: ListMeta) -> bytes:
@@ -78,6 +80,8 @@ class WholeForm(Form):
         definition = self.definition
         if definition.conversion is not None:
             records = [served(definition, record) for record in records]
+        if definition.on_read is not None:
+            records = map(definition.on_read, records)
         head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
             definition.list_kind.encode(),
             definition.gvk.api_version.encode(),

@@ -106,10 +106,19 @@ class Strategy:
     def prepare_status(self, obj: Tree, old: Tree) -> None:
         """Put back what an update of the status may not change; the spec and its like are back already."""
 
+    def validate_type(self, obj: Tree) -> list[FieldProblem]:
+        """What is wrong with what an object calls itself, before anything else is looked at."""
+        del obj
+        return []
+
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """What is wrong with a new object, its metadata aside."""
         del obj
         return []
+
+    def validate_unallocated(self, obj: Tree) -> list[FieldProblem]:
+        """What is wrong with a new object that is given nothing scarce."""
+        return self.validate_create(obj)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """What is wrong with a changed object; `CHANGED` and `WHOLE` say where its metadata are judged, if not first."""
@@ -225,6 +234,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     ttl: float | None = None
     #: Another group-resource under which the objects are stored, for kinds that two groups share.
     stored_as: tuple[str, str] | None = None
+    #: What whoever reads an object is shown of it, where that is less than is stored; events of a watch show all.
+    on_read: Callable[[Record], Record] | None = None
     #: Between this group-version and the one that is stored, where they differ.
     conversion: Conversion | None = None
     #: Whether a deletion answers with the object instead of a Status.
@@ -241,6 +252,12 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     def refused_kind(self) -> GroupKind:
         """The kind as refusals name it: of the group that stores it, where two groups share it."""
         return GroupKind((self.stored_as or (self.gvk.group, ""))[0], self.gvk.kind)
+
+    def refused_as(self, obj: Tree) -> GroupKind:
+        """The kind as the refusal of an object names it: of a custom resource, what it calls itself."""
+        if not self.custom:
+            return self.refused_kind
+        return GroupKind(obj["apiVersion"].rpartition("/")[0], obj["kind"])
 
     @property
     def list_kind(self) -> str:

@@ -19,6 +19,7 @@ from steersman import kinds
 from steersman.apiserver.registry.builtin import columns, selectable, strategies
 from steersman.apiserver.registry.builtin.apps import HIDDEN_ANNOTATIONS
 from steersman.apiserver.registry.builtin.event import CONVERSION
+from steersman.apiserver.registry.builtin.on_read import ON_READ
 from steersman.apiserver.registry.builtin.pod_cells import row_conditions
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.columns import json_path_cell, json_path_text
@@ -38,6 +39,7 @@ from steersman.apiserver.registry.names import dns_1035_label, dns_label, path_s
 from steersman.objects import GroupVersion, GroupVersionKind, Object
 from steersman.objects.options import ResourceOptions
 from steersman.schemas import FieldProblem, admitted, crd_for, schema_for
+from steersman.schemas.field_problems import problem
 
 _Name = tuple[str, str]
 
@@ -192,8 +194,9 @@ class CustomStrategy(Strategy):
     unconditional_update = False
     counts_generations = True
 
-    def __init__(self, kind: str, schema: Callable[[], Tree], scale: ScalePaths | None) -> None:
-        self._kind = kind
+    def __init__(self, kind: GroupVersionKind, schema: Callable[[], Tree], scale: ScalePaths | None) -> None:
+        self._kind = kind.kind
+        self._api_version = kind.api_version
         self._schema = schema
         self._scale = scale
 
@@ -202,6 +205,15 @@ class CustomStrategy(Strategy):
         made: Tree = admitted(self._schema(), obj, root=True)
         obj.clear()
         obj.update(made)
+
+    def validate_type(self, obj: Tree) -> list[FieldProblem]:
+        """Another kind, or another version."""
+        expected = (("kind", self._kind), ("apiVersion", self._api_version))
+        return [
+            problem(name, "FieldValueInvalid", obj[name], f"must be {value}")
+            for name, value in expected
+            if obj[name] != value
+        ]
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """What the schema refuses."""
@@ -287,6 +299,7 @@ def _with_own_rules(definition: Definition) -> Definition:
         review=answer_binding if gvk == BINDING else definition.review,
         row_conditions=row_conditions if gvk == POD else None,
         indexed_field="spec.nodeName" if gvk == POD else "",
+        on_read=ON_READ.get(gvk),
         hidden_annotations=HIDDEN_ANNOTATIONS.get(gvk, frozenset()),
         conversion=CONVERSION if gvk == EVENT_OF_ITS_GROUP else None,
     )
@@ -322,10 +335,11 @@ def custom_definition(cls: type[Object]) -> Definition:
     subresources: Tree = version.get("subresources", {})
     paths: Tree | None = subresources.get("scale")
     scale = None if paths is None else _scale_paths(paths)
+    gvk = GroupVersionKind(options.group, options.version, options.kind)
     # Made once: it is looked at for every write.
     schema = cache(partial(schema_for, cls))
     return Definition(
-        gvk=GroupVersionKind(options.group, options.version, options.kind),
+        gvk=gvk,
         resource=options.plural,
         singular=options.singular,
         short_names=options.short_names,
@@ -333,7 +347,7 @@ def custom_definition(cls: type[Object]) -> Definition:
         namespaced=options.scope == "Namespaced",
         verbs=ALL_VERBS,
         schema=schema,
-        strategy=CustomStrategy(options.kind, schema, scale),
+        strategy=CustomStrategy(gvk, schema, scale),
         has_status="status" in subresources,
         scale=scale,
         columns=_custom_columns(options),

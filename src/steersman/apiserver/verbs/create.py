@@ -66,10 +66,12 @@ async def create_object(
     options: WriteOptions,
     *,
     admitted: Callable[[Tree], None] | None = None,
+    allocates: bool = True,
 ) -> Record:
     """Store a new object whose body was read and whose defaults are in; the tree is used up.
 
-    ``admitted`` is called with its metadata when nothing but its own rules can still refuse it.
+    ``admitted`` is called with its metadata when nothing but its own rules can still refuse it. Unless ``allocates``,
+    it is not given what is scarce.
     """
     metadata: Tree = obj["metadata"]
     warn_of_duplicate_owners(request, metadata)
@@ -88,14 +90,14 @@ async def create_object(
         admitted(metadata)
     warn_of_duplicate_owners(request, metadata, admitted=True)
     if "name" in metadata or "generateName" not in metadata:
-        return await _store(attributes, obj, options)
+        return await _store(attributes, obj, options, allocates=allocates)
     taken: Refused | None = None
     for _ in range(_ATTEMPTS):
         attempt: Tree = msgspec.json.decode(msgspec.json.encode(obj))
         prefix: str = metadata["generateName"]
         attempt["metadata"]["name"] = f"{prefix[:_GENERATED_MAX]}{name_suffix()}"
         try:
-            return await _store(attributes, attempt, options)
+            return await _store(attributes, attempt, options, allocates=allocates)
         except Refused as refused:
             if refused.status.reason != "AlreadyExists":
                 raise
@@ -112,7 +114,7 @@ def warn_of_duplicate_owners(request: ServerRequest, metadata: Tree, *, admitted
         request.warn(DUPLICATE_OWNERS.format(when=when, uids=", ".join(duplicates)))
 
 
-async def _store(attributes: Attributes, obj: Tree, options: WriteOptions) -> Record:
+async def _store(attributes: Attributes, obj: Tree, options: WriteOptions, *, allocates: bool) -> Record:
     context, request = attributes.context, attributes.request
     definition, strategy = context.definition, context.definition.strategy
     metadata: Tree = obj["metadata"]
@@ -126,19 +128,22 @@ async def _store(attributes: Attributes, obj: Tree, options: WriteOptions) -> Re
     for text in strategy.prepare_warnings(obj):
         request.warn(text)
     strategy.prepare_create(obj)
-    problems = validate_new(definition, metadata, strategy.validate_create(obj))
+    judged = strategy.validate_create if allocates else strategy.validate_unallocated
+    problems = strategy.validate_type(obj) or validate_new(definition, metadata, judged(obj))
     if problems:
-        raise invalid(definition.refused_kind, metadata.get("name", ""), problems)
+        raise invalid(definition.refused_as(obj), metadata.get("name", ""), problems)
     for text in strategy.warnings(obj, None):
         request.warn(text)
     strategy.complete(obj)
-    await strategy.allocate(obj, None, context, dry_run=options.dry_run)
+    if allocates:
+        await strategy.allocate(obj, None, context, dry_run=options.dry_run)
     try:
         attributes.obj, attributes.name = obj, metadata["name"]
         await context.admission.validate(attributes)
         return await _put(context, obj, options)
     except BaseException:
-        await strategy.released(obj, context)
+        if allocates:
+            await strategy.released(obj, context)
         raise
 
 

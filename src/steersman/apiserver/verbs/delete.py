@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from steersman.apiserver.admission.attributes import Attributes
 from steersman.apiserver.answers import answer, answer_status
 from steersman.apiserver.bodies import read_body, read_delete_options
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.documents import decode_stored, encode_stored
+from steersman.apiserver.documents import decode_stored, encode_served, encode_stored
 from steersman.apiserver.errors import not_found
 from steersman.apiserver.presenting import form_for
+from steersman.apiserver.presenting.form import blank_object
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
@@ -83,6 +86,16 @@ async def delete_object(
             record = mismatch.current
 
 
+def _blank(context: VerbContext) -> Record:
+    """What kube-apiserver answers to a trial that would take away the last finalizer: an object with nothing in it."""
+    definition = context.definition
+    tree: Tree = {"kind": definition.gvk.kind, "apiVersion": definition.gvk.api_version}
+    if not definition.custom:
+        tree |= {"metadata": {}, **blank_object(definition)}
+        return Record("", encode_served(definition, tree), 0, 0)
+    return Record("", msgspec.json.encode(tree), 0, 0)
+
+
 async def _try(context: VerbContext, request: ServerRequest, record: Record, options: DeleteOptions) -> Outcome:
     definition, strategy = context.definition, context.definition.strategy
     obj, old = decode_stored(record), decode_stored(record)
@@ -111,9 +124,11 @@ async def _try(context: VerbContext, request: ServerRequest, record: Record, opt
         record = await context.storage.put(record.key, value, expect=record.modified, ttl=definition.ttl)
     if decision.kind == "mark":
         return Outcome(record, uid, is_gone=False, is_marked=True)
+    loses_finalizers = not decision.stores and bool(metadata.get("finalizers"))
     if options.is_dry_run:
-        return Outcome(record, uid, is_gone=True, is_marked=False)
-    if not decision.stores and metadata.get("finalizers"):
+        shown = _blank(context) if loses_finalizers else record
+        return Outcome(shown, uid, is_gone=True, is_marked=loses_finalizers)
+    if loses_finalizers:
         refuse_lost_version(definition, record, options)
     revision = await context.storage.delete(record.key, expect=record.modified)
     await strategy.released(old, context)

@@ -16,6 +16,7 @@ from steersman.apiserver.registry.definition import Definition, Strategy, Tree
 from steersman.apiserver.registry.metadata import FOREGROUND, ORPHAN
 from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.options import DeleteOptions, Preconditions
+from steersman.apiserver.verbs.update import engine_key
 from steersman.objects import format_time, parse_time
 
 
@@ -77,9 +78,7 @@ def refuse_lost_version(definition: Definition, record: Record, options: DeleteO
         return
     parts = record.key.removeprefix(definition.prefix).split("/")
     namespace = parts[0] if definition.namespaced else ""
-    why = (
-        "Precondition failed: ResourceVersion in precondition: , ResourceVersion in object meta: " f"{record.modified}"
-    )
+    why = f"Precondition failed: ResourceVersion in precondition: , ResourceVersion in object meta: {record.modified}"
     key = engine_key(definition, namespace, parts[-1])
     raise conflict(
         definition.named,

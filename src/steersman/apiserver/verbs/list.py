@@ -117,10 +117,13 @@ class Listing:
         self._after = ""
         #: The revision that is shown; 0: the present one.
         self._revision = 0
+        #: Whether an index is asked: it knows the present alone.
+        self._is_indexed = False
 
     async def read(self) -> tuple[list[Record], ListMeta]:
         """The objects of the page, and what the list says of itself."""
         await self._begin()
+        self._is_indexed = self._selection.has_index and not self._options.continue_ and not self._revision
         try:
             if self._selection.name:
                 return await self._by_name()
@@ -188,12 +191,24 @@ class Listing:
                     continue
                 found.append(record)
                 if len(found) == limit:
-                    more = index + 1 < len(page.records) or page.remaining > 0
+                    more = await self._has_more(page, index)
                     token = self._token(record.key + "\0", page.revision) if more else ""
                     return found, ListMeta(resource_version=str(page.revision), continue_=token)
             if not page.remaining:
                 return found, ListMeta(resource_version=str(page.revision))
             after = page.records[-1].key
+
+    async def _has_more(self, page: Page, index: int) -> bool:
+        """Whether there may be more behind an object: where an index knows, whether there is."""
+        rest, remaining = page.records[index + 1 :], page.remaining
+        while self._is_indexed:
+            if any(map(self._selection.is_indexed, rest)):
+                return True
+            if not remaining:
+                return False
+            following = await self._page((rest or page.records)[-1].key, _LOOKED_AT)
+            rest, remaining = following.records, following.remaining
+        return bool(rest) or remaining > 0
 
     def _matches(self, record: Record) -> bool:
         # What a past revision shows may be gone, and its labels are not worth keeping.

@@ -19,7 +19,7 @@ from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import parse_json, read_body, read_patched
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding import said_twice
-from steersman.apiserver.decoding.unstructured import unstructured_words
+from steersman.apiserver.decoding.careful import Unreadable
 from steersman.apiserver.errors import Refused, bad_request, invalid, too_large, unnamed, unsupported_media_type
 from steersman.apiserver.go_words import json_words, kind_of
 from steersman.apiserver.presenting import form_for
@@ -188,8 +188,8 @@ def unreadable_patch(made: str, refused: Refused, *, as_unstructured: bool = Fal
     What a strategic merge patch makes is not read as a text, so what does not fit has other words.
     """
     said = refused.status.message.partition(": ")[2] or refused.status.message
-    if as_unstructured:
-        said = unstructured_words(said)
+    if as_unstructured and isinstance(refused.__cause__, Unreadable):
+        said = refused.__cause__.of_tree
     parts = [quoted(made[at : at + _QUOTED])[1:-1] for at in range(0, len(made), _QUOTED)]
     return invalid(GroupKind("", ""), "", [FieldProblem("patch", f'Invalid value: "{"".join(parts)}": {said}')])
 

@@ -53,7 +53,7 @@ async def update(context: VerbContext, request: ServerRequest) -> ServerResponse
         return first.pop() if first else read_replacement(context, request, body, options)
 
     change = Change(context, request, options, replacement, uid=uid, part="status" if info.subresource else "")
-    if definition.strategy.create_on_update and not info.subresource:
+    if definition.strategy.create_on_update:
         change.create = lambda: replacement({})
     record = await change.make()
     return answer(request, form.one(record), status=201 if change.created else 200)
@@ -122,7 +122,9 @@ class Change:
                 del metadata["resourceVersion"]
 
         before = admitted if "resourceVersion" in obj["metadata"] else None
-        record = await create_object(context, self._request, obj, self._options, admitted=before)
+        # Whoever makes an object by its status, as only Services can be made, is given nothing.
+        allocates = self._part != "status"
+        record = await create_object(context, self._request, obj, self._options, admitted=before, allocates=allocates)
         self.created = True
         return record
 
@@ -150,7 +152,8 @@ class Change:
         self._check_version(obj["metadata"], record)
         self._prepare(obj, old)
         self._validate(obj, old)
-        await definition.strategy.allocate(obj, old, context, dry_run=self._options.dry_run)
+        if self._part != "status":
+            await definition.strategy.allocate(obj, old, context, dry_run=self._options.dry_run)
         await context.admission.validate(attributes)
         if _is_finished(definition, obj, old):
             return await self._delete(record, obj)
@@ -204,12 +207,16 @@ class Change:
             own = strategy.validate_status(obj, old)
             own = [CHANGED, *own] if strategy.judges_metadata_of_status else own
         else:
-            own = strategy.validate_update(obj, old)
-            if CHANGED not in own and strategy.judges_metadata:
+            wrong_type = strategy.validate_type(obj)
+            own = wrong_type or strategy.validate_update(obj, old)
+            if CHANGED not in own and strategy.judges_metadata and not wrong_type:
                 own = [CHANGED, WHOLE, *own] if strategy.validates_whole_updates else [CHANGED, *own]
         problems = validate_changed(definition, obj["metadata"], old["metadata"], own)
         if problems:
-            raise invalid(definition.refused_kind, obj["metadata"].get("name", ""), problems)
+            raise invalid(definition.refused_as(obj), obj["metadata"].get("name", ""), problems)
+        if definition.custom:
+            # Its status may be sent as part of anything.
+            obj["kind"], obj["apiVersion"] = old["kind"], old["apiVersion"]
         for text in strategy.warnings(obj, old) if self._part != "status" else ():
             self._request.warn(text)
 

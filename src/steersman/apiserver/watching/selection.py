@@ -47,11 +47,17 @@ class Selection:
         """Whether more than keys must be looked at."""
         return self._labels is not None or self._fields is not None or bool(self.name)
 
-    def is_indexed(self, record: Record) -> bool:
-        """Whether an object is among those that an index finds; without an index all are."""
+    @property
+    def has_index(self) -> bool:
+        """Whether kube-apiserver finds the objects without looking at the others."""
         index = self._definition.indexed_field
-        wanted = self._fields.required_value(index) if index and self._fields is not None else None
-        return wanted is None or field_of(self._definition, record, index) == wanted
+        return bool(index) and self._fields is not None and self._fields.required_value(index) is not None
+
+    def is_indexed(self, record: Record) -> bool:
+        """Whether an object is among those that are found so."""
+        index = self._definition.indexed_field
+        assert self._fields is not None, "nothing is found by an index unless a field is selected"
+        return field_of(self._definition, record, index) == self._fields.required_value(index)
 
     def takes_all(self, key: str) -> bool:
         """Whether a key is within the namespace and has the name that are selected."""

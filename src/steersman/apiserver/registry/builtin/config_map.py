@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Callable
 
 from steersman.apiserver.registry.builtin.formats import config_key
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
@@ -17,6 +18,15 @@ LOCKED = "field is immutable when `immutable` is set"
 
 class ConfigMapStrategy(BuiltinStrategy):
     """How ConfigMaps behave."""
+
+    def default(self, obj: Tree) -> None:
+        """Bring it into the form of its type."""
+        with_empty(obj, "binaryData", super().default)
+
+    def prepare_create(self, obj: Tree) -> None:
+        """Nothing in a field is no field."""
+        super().prepare_create(obj)
+        drop_empty(obj, "binaryData")
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Keys must be file names, and everything together no more than a mebibyte."""
@@ -35,7 +45,9 @@ class ConfigMapStrategy(BuiltinStrategy):
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """What is immutable stays."""
-        return [CHANGED, *locked(obj, old, ("data", "binaryData")), WHOLE, *self.validate_create(obj)]
+        stays = locked(obj, old, ("data", "binaryData"))
+        drop_empty(obj, "binaryData")
+        return [CHANGED, *stays, WHOLE, *self.validate_create(obj)]
 
 
 def locked(obj: Tree, old: Tree, fields: tuple[str, ...]) -> list[FieldProblem]:
@@ -43,7 +55,25 @@ def locked(obj: Tree, old: Tree, fields: tuple[str, ...]) -> list[FieldProblem]:
     if not old.get("immutable"):
         return []
     problems = [] if obj.get("immutable") else [forbidden("immutable", LOCKED)]
-    return problems + [forbidden(field, LOCKED) for field in fields if inner(obj, field) != inner(old, field)]
+    return problems + [
+        forbidden(field, LOCKED)
+        for field in fields
+        if inner(obj, field) != inner(old, field) or (obj.get(field) == {} and field not in old)
+    ]
+
+
+def with_empty(obj: Tree, field: str, default: Callable[[Tree], None]) -> None:
+    """Fill in defaults and keep a field that was given empty, which is another than none where it may not change."""
+    is_empty = obj.get(field) == {}
+    default(obj)
+    if is_empty:
+        obj.setdefault(field, {})
+
+
+def drop_empty(obj: Tree, field: str) -> None:
+    """Take away a field that is empty."""
+    if obj.get(field) == {}:
+        del obj[field]
 
 
 def decoded_size(value: str) -> int:

@@ -57,9 +57,9 @@ def _value(value: Any, type_: str) -> Any:
     if type_.startswith("*"):
         return None if value is None else _value(value, type_[1:])
     if type_.startswith("[]"):
-        return [_value(item, type_[2:]) for item in value] if value else None
+        return None if value is None else [_value(item, type_[2:]) for item in value]
     if type_.startswith("{}"):
-        return {key: _value(value[key], type_[2:]) for key in sorted(value)} if value else None
+        return None if value is None else {key: _value(value[key], type_[2:]) for key in sorted(value)}
     if value is None:
         return internal({}, type_) if "." in type_ else _ZEROS.get(type_)
     if "." in type_:
@@ -68,8 +68,10 @@ def _value(value: Any, type_: str) -> Any:
 
 
 def printed(value: Any, definition: str) -> Raw:
-    """A value as a message shows it; None is shown as null."""
-    shown = _value(value, definition if definition.startswith(("*", "[]", "{}")) else f"*{definition}")
+    """A value as a message shows it; None and an empty list are shown as null."""
+    shown = _value(
+        None if value == [] else value, definition if definition.startswith(("*", "[]", "{}")) else f"*{definition}"
+    )
     return Raw(escaped(json.dumps(shown, separators=(",", ":"), ensure_ascii=False)))
 
 

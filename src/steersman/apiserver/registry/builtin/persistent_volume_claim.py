@@ -39,6 +39,16 @@ def fill_claim(spec: Tree) -> None:
 class PersistentVolumeClaimStrategy(BuiltinStrategy):
     """How PersistentVolumeClaims behave."""
 
+    def default(self, obj: Tree) -> None:
+        """Bring it into the form of its type; what was given empty is refused, and shown as that."""
+        has_no_modes = subtree(obj, "spec").get("accessModes") == []
+        asks_nothing = subtree(obj, "spec", "resources").get("requests") == {}
+        super().default(obj)
+        if has_no_modes:
+            obj["spec"]["accessModes"] = []
+        if asks_nothing:
+            obj["spec"]["resources"]["requests"] = {}
+
     def fill(self, obj: Tree) -> None:
         """Fill in the mode and the phase."""
         fill_claim(obj["spec"])

@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 
 import msgspec
 
-from steersman.apiserver.registry.builtin.config_map import MAX_SIZE, decoded_size, locked
+from steersman.apiserver.registry.builtin.config_map import MAX_SIZE, decoded_size, drop_empty, locked, with_empty
 from steersman.apiserver.registry.builtin.formats import config_key
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, metadata
@@ -20,6 +20,15 @@ _DOCKER = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigj
 
 class SecretStrategy(BuiltinStrategy):
     """How Secrets behave."""
+
+    def default(self, obj: Tree) -> None:
+        """Bring it into the form of its type."""
+        with_empty(obj, "data", super().default)
+
+    def prepare_create(self, obj: Tree) -> None:
+        """Nothing in a field is no field."""
+        super().prepare_create(obj)
+        drop_empty(obj, "data")
 
     def fill(self, obj: Tree) -> None:
         """Write texts as data; a secret of no type is opaque."""
@@ -49,8 +58,9 @@ class SecretStrategy(BuiltinStrategy):
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """The type stays, and so does what is immutable."""
-        stays = unchanged("type", obj.get("type"), old.get("type"))
-        return [CHANGED, *stays, *locked(obj, old, ("data",)), WHOLE, *self.validate_create(obj)]
+        stays = unchanged("type", obj.get("type"), old.get("type")) + locked(obj, old, ("data",))
+        drop_empty(obj, "data")
+        return [CHANGED, *stays, WHOLE, *self.validate_create(obj)]
 
 
 def _typed(obj: Tree, data: dict[str, str]) -> list[FieldProblem]:

@@ -69,13 +69,6 @@ class ServiceStrategy(BuiltinStrategy):
                 if ingress.get("ip"):
                     ingress.setdefault("ipMode", "VIP")
 
-    def prepare_create(self, obj: Tree) -> None:
-        """Clear the status, and write the address in both fields."""
-        super().prepare_create(obj)
-        spec: Tree = obj["spec"]
-        if spec.get("clusterIP") and not spec.get("clusterIPs"):
-            spec["clusterIPs"] = [spec["clusterIP"]]
-
     def prepare_update(self, obj: Tree, old: Tree) -> None:
         """Keep what was given to the Service, and drop what its new type does not have."""
         super().prepare_update(obj, old)
@@ -95,8 +88,15 @@ class ServiceStrategy(BuiltinStrategy):
         await give_back(obj, surroundings)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge a new Service."""
+        """Judge a new Service, its address written in both fields."""
+        spec: Tree = obj["spec"]
+        if spec.get("clusterIP") and not spec.get("clusterIPs"):
+            spec["clusterIPs"] = [spec["clusterIP"]]
         return self._asked(obj, None) or self._judge(obj, None)
+
+    def validate_unallocated(self, obj: Tree) -> list[FieldProblem]:
+        """Judge a new Service that asks for nothing."""
+        return self._judge(obj, None)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Addresses stay, and so do families and classes."""
@@ -436,7 +436,7 @@ def _drop(new: Tree, before: Tree) -> None:
         if all(new.get(name) == before.get(name) for name in ("clusterIP", "clusterIPs")):
             new.pop("clusterIP", None)
             new.pop("clusterIPs", None)
-        for name in ("ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
+        for name in ("ipFamilies", "ipFamilyPolicy"):
             _drop_same(new, before, name)
     if needs_node_ports(before) and not needs_node_ports(new):
         held = {one.get("nodePort", 0) for one in items(before, "ports")} | {0}

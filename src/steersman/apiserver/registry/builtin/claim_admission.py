@@ -1,0 +1,35 @@
+"""What admission says of PersistentVolumeClaims: they grow only where their class lets them."""
+
+from __future__ import annotations
+
+from steersman.apiserver.admission.attributes import Attributes, Operation, Plugin
+from steersman.apiserver.documents import decode_stored
+from steersman.apiserver.registry.builtin.trees import Tree, inner, metadata, subtree
+from steersman.objects import Quantity
+
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+_FIXED = (
+    "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
+)
+
+
+class ClaimGrowth(Plugin):
+    """Refuses a larger claim unless its StorageClass allows expansion."""
+
+    operations: frozenset[Operation] = frozenset({"UPDATE"})
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Look at a changed claim."""
+        definition, obj, old = attributes.definition, attributes.obj, attributes.old
+        if definition.gvk.group or definition.resource != "persistentvolumeclaims" or obj is None or old is None:
+            return
+        if _asked(obj) <= _asked(old):
+            return
+        name = inner(metadata(obj), "annotations").get(_CLASS_ANNOTATION) or obj["spec"].get("storageClassName")
+        record = await attributes.context.read("storage.k8s.io", "storageclasses", "", name) if name else None
+        if record is None or not decode_stored(record).get("allowVolumeExpansion"):
+            raise attributes.refused(_FIXED)
+
+
+def _asked(claim: Tree) -> Quantity:
+    return Quantity(subtree(claim, "spec", "resources", "requests").get("storage", "0"))

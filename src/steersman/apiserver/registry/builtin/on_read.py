@@ -1,0 +1,26 @@
+"""What is shown of objects to whoever reads them, where that is less than is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from steersman.apiserver.storage import Record
+from steersman.objects import GroupVersionKind
+
+
+def _service(record: Record) -> Record:
+    """A Service without the policy for which one that is only a name has no use; it counts when it is more again."""
+    if b'"internalTrafficPolicy"' not in record.value or b'"type":"ExternalName"' not in record.value:
+        return record
+    obj: dict[str, Any] = msgspec.json.decode(record.value)
+    if obj["spec"].get("type") == "ExternalName":
+        obj["spec"].pop("internalTrafficPolicy", None)
+    return record._replace(value=msgspec.json.encode(obj))
+
+
+ON_READ: Final[Mapping[GroupVersionKind, Callable[[Record], Record]]] = {
+    GroupVersionKind("", "v1", "Service"): _service,
+}
