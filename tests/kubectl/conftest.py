@@ -21,6 +21,7 @@ from steersman.apiserver.chain import Authentication, Rbac, Reviews, chain, crea
 from steersman.apiserver.serving import serve
 from steersman.kinds.core_v1 import Namespace
 from steersman.objects import ObjectMeta
+from steersman.testing import Engine
 from steersman.testing.environment import Environment
 from steersman.testing.existing import find_kubectl
 
@@ -46,8 +47,8 @@ async def embedded(folder: Path) -> AsyncGenerator[tuple[Path, str]]:
 
 
 @pytest.fixture(scope="session")
-async def servers(engine, tmp_path_factory) -> AsyncGenerator[tuple[Server, Server]]:
-    """The engine, and the embedded server: the same kinds on both."""
+async def servers(tmp_path_factory) -> AsyncGenerator[tuple[Server, Server]]:
+    """An engine, and the embedded server: the same kinds on both, and no others, which kubectl would find as well."""
     folder = tmp_path_factory.mktemp("kubectl")
     programs = find_kubectl(Environment.read()).parent
 
@@ -57,11 +58,11 @@ async def servers(engine, tmp_path_factory) -> AsyncGenerator[tuple[Server, Serv
         return Server(name, kubeconfig, url, home, programs)
 
     async with AsyncExitStack() as exits:
+        engine = await exits.enter_async_context(Engine.start())
         client = await exits.enter_async_context(engine.client(field_manager="tests"))
         await client.install(Site)
         kubeconfig, url = await exits.enter_async_context(embedded(folder / "served"))
         yield server("engine", engine.kubeconfig, engine.url), server("embedded", kubeconfig, url)
-        await engine.delete_crds(Site.gvk().group)
 
 
 @pytest.fixture(scope="session")
