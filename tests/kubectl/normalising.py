@@ -29,7 +29,7 @@ _NODE_PORT = re.compile(r"\b3[0-2]\d{3}\b")
 _GENERATED = re.compile(r"\b(made-)([bcdfghjklmnpqrstvwxz2456789]{5})\b")
 _LOG_HEAD = re.compile(r"^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (\w+\.go):\d+\]", re.MULTILINE)
 #: Whether a wait that ends in time still reads or watches already is a matter of the moment.
-_ENDED_WATCH = re.compile(r"^I.* reflector\.go:.*(very short watch|context deadline exceeded).*\n", re.MULTILINE)
+_ENDED_WATCH = re.compile(r"^[IWE].* reflector\.go:.*(very short watch|context deadline exceeded).*\n", re.MULTILINE)
 _CREDENTIAL = re.compile(r"X509SHA256=[0-9a-f]+")
 _TEMPORARY = re.compile(r"(LIVE|MERGED|kubectl-edit)-\d+")
 _AGO = re.compile(r"\b(\d+[smhd]){1,2} ago\b")
