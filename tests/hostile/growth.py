@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True)
 class Held:
-    """What is held at a moment; bytes aside it must be the same before and after."""
+    """What is held at a moment; memory aside it must be the same before and after."""
 
     tasks: int
     files: int
@@ -29,6 +30,8 @@ class Held:
     waiting: int
     under_way: int
     bytes: int
+    #: Pieces of memory that Python has in use: what is kept shows here, what is merely scattered does not.
+    blocks: int
 
     @property
     def counted(self) -> tuple[int, ...]:
@@ -48,6 +51,7 @@ def held_by(server: ApiServer, *, collect: bool = True) -> Held:
         waiting=len(feed._fresh) + sum(len(window._waiting) for window in feed._windows.values()),
         under_way=sum(sum(each._under_way.values()) for each in limits),  # type: ignore[attr-defined]
         bytes=resident(),
+        blocks=sys.getallocatedblocks(),
     )
 
 

@@ -290,8 +290,9 @@ class Listener:
 
     def _refusal(self, incoming: web.BaseRequest, path: str) -> ServerResponse | None:
         """The answer to a head that is not to be handed on."""
-        if not path.startswith("/"):
-            return _refuse(400, "the target of a request is a path: it begins with /")
+        if not path.startswith("/") or incoming.method == "CONNECT":
+            # a good answer to CONNECT would have no body, whatever its head says
+            return _refuse(400, "the target of a request is a path, which begins with /, and this is no proxy")
         if incoming.version < HttpVersion10:
             return _refuse(400, "this is no version of HTTP that is spoken here")
         if incoming.headers.get("Expect", "100-continue").lower() != "100-continue":

@@ -9,7 +9,7 @@ SCENARIOS = [
         kubectl create -f configmaps.yaml
         kubectl create -f configmaps.yaml
         kubectl create -f generated.yaml
-        kubectl create -f generated.yaml -o yaml
+        kubectl create -f generated.yaml --dry-run=server -o yaml
         cat secret.yaml | kubectl create -f - -o name
         kubectl create -f deployment.yaml --dry-run=server -o yaml
         kubectl create -f deployment.yaml --dry-run=client -o name
