@@ -16,9 +16,7 @@ from kubectl.site import Site
 
 from steersman import Client
 from steersman.aio import Supervisor, name_suffix
-from steersman.apiserver import ApiServer, MemoryStorage
-from steersman.apiserver.chain import Authentication, Rbac, Reviews, chain, create_policy
-from steersman.apiserver.serving import serve
+from steersman.apiserver import ApiServer, serve
 from steersman.kinds.core_v1 import Namespace
 from steersman.objects import ObjectMeta
 from steersman.testing import Engine
@@ -33,17 +31,8 @@ AT_ONCE = 2 + (os.cpu_count() or 2)
 @asynccontextmanager
 async def embedded(folder: Path) -> AsyncGenerator[tuple[Path, str]]:
     """The embedded server on a port, put together as ``steersman serve`` does: its kubeconfig, and its address."""
-    async with MemoryStorage() as storage:
-        rbac, authentication = Rbac(storage), Authentication()
-        server = ApiServer(
-            storage=storage,
-            resources=[Site],
-            definitions=Reviews(rbac, authentication).definitions(),
-            chain=chain(authorizer=rbac, authentication=authentication),
-        )
-        async with serve(server, folder=folder) as served:
-            await create_policy(server)
-            yield served.kubeconfig, served.url
+    async with serve(ApiServer(resources=[Site], authorizer="rbac"), folder=folder) as served:
+        yield served.kubeconfig, served.url
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from steersman.apiserver.admission.attributes import Attributes, Operation, Plugin
-from steersman.apiserver.errors import forbidden
 
 _HOOKS = "webhooks are not called by this server; a plugin in ApiServer(admission=[...]) does what one would"
 _POLICIES = "admission policies are not evaluated by this server; a plugin in ApiServer(admission=[...]) is"
@@ -49,6 +48,6 @@ class NotYet(Plugin):
         definition = attributes.definition
         name = (definition.gvk.group, definition.resource)
         if (why := REFUSED.get(name)) is not None:
-            raise forbidden(definition.named, attributes.name, why)
+            raise attributes.refused(why)
         if (told := WARNED.get(name)) is not None:
-            attributes.request.warn(told)
+            attributes.warn(told)

@@ -21,6 +21,7 @@ import msgspec
 from steersman.apiserver.decoding import custom
 from steersman.apiserver.decoding.careful import CarefulReader, Unreadable, as_pairs, duplicates, parse_pairs, plain
 from steersman.apiserver.decoding.fitting import count_fields, field_count, fits
+from steersman.apiserver.decoding.go_words import kind_of
 from steersman.apiserver.decoding.protobuf import Malformed, read_envelope, read_message
 from steersman.apiserver.decoding.shapes import shape_of
 from steersman.apiserver.decoding.syntax import syntax_problem
@@ -202,8 +203,7 @@ def _type_meta(text: _Text, kind: str) -> tuple[GroupVersionKind, Tree]:
     # What a patch makes was never sent.
     sent = text.sent if text.json else None
     if not isinstance(tree, dict):
-        word = {list: "array", str: "string", bool: "bool"}.get(cast("Any", type(tree)), "number")
-        why = f"json: cannot unmarshal {word} into Go value of type {TYPE_META}"
+        why = f"json: cannot unmarshal {kind_of(tree)} into Go value of type {TYPE_META}"
         _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", sent)
     found = {"apiversion": "", "kind": ""}
     for name, value in cast("Tree", tree).items():

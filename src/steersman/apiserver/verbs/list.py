@@ -17,8 +17,8 @@ import msgspec
 
 from steersman.apiserver.answers import answer, answer_pieces
 from steersman.apiserver.context import VerbContext
+from steersman.apiserver.decoding.go_words import json_words
 from steersman.apiserver.errors import bad_request, expired, too_large_resource_version
-from steersman.apiserver.go_words import json_words
 from steersman.apiserver.presenting import ListMeta, form_for
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Compacted, FutureRevision, Page, Record

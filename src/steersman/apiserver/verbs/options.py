@@ -7,9 +7,9 @@ from typing import Any, Literal, cast
 import msgspec
 
 from steersman.apiserver.decoding.body import TYPE_META
+from steersman.apiserver.decoding.go_words import json_words, kind_of
 from steersman.apiserver.decoding.syntax import syntax_problem
 from steersman.apiserver.errors import Refused, bad_request, invalid, unnamed
-from steersman.apiserver.go_words import json_words, kind_of
 from steersman.apiserver.request import ServerRequest
 from steersman.objects import GroupKind
 from steersman.schemas import FieldProblem

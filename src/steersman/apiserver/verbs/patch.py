@@ -20,8 +20,8 @@ from steersman.apiserver.bodies import parse_json, read_body, read_patched
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding import said_twice
 from steersman.apiserver.decoding.careful import Unreadable
+from steersman.apiserver.decoding.go_words import json_words, kind_of
 from steersman.apiserver.errors import Refused, bad_request, invalid, too_large, unnamed, unsupported_media_type
-from steersman.apiserver.go_words import json_words, kind_of
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.request import ServerRequest
@@ -106,8 +106,9 @@ def read_patch(
     if not isinstance(tree, dict):
         if lenient and form == MERGE_PATCH:
             return lambda _: tree
-        kind = {list: "array", str: "string", bool: "bool"}.get(cast("Any", type(tree)), "number")
-        raise bad_request(f"{told}json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")
+        raise bad_request(
+            f"{told}json: cannot unmarshal {kind_of(tree)} into Go value of type map[string]interface {{}}"
+        )
     if form == MERGE_PATCH:
         return lambda current: apply_merge_patch(current, tree)
     schema = definition.schema() if schema is None else schema
