@@ -134,10 +134,12 @@ def test_status_is_ignored_where_the_endpoint_resets_it() -> None:
     ("spec", "complaint"),
     [
         ({"unknown": 1}, r"\.spec\.unknown: the schema knows no such field"),
-        ({"text": {"a": 1}}, r"\.spec\.text: expected a scalar, found an object"),
-        ({"text": [1]}, r"\.spec\.text: expected a scalar, found a list"),
+        ({"text": {"a": 1}}, r"\.spec\.text: expected a text, found an object"),
+        ({"text": [1]}, r"\.spec\.text: expected a text, found a list"),
         ({"object": [1]}, r"\.spec\.object: expected an object, found a list"),
         ({"object": {"list": 5}}, r"\.spec\.object\.list: expected a list, found 5"),
+        ({"text": 5}, r"\.spec\.text: expected a text, found 5"),
+        ({"object": {"list": ["a", True]}}, r"\.spec\.object\.list\[1\]: expected a text, found True"),
     ],
 )
 def test_what_a_server_would_refuse_is_refused_by_place(spec: dict[str, Any], complaint: str) -> None:

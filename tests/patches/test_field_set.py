@@ -186,6 +186,9 @@ def test_algebra_is_that_of_sets_of_paths(left: FieldSet, right: FieldSet) -> No
     assert set(left.without(right)) == {
         path for path in ours if not any(path[:n] in theirs for n in range(1, len(path) + 1))
     }
+    assert set(left.at_or_below(right)) == ours - set(left.without(right))
+    for changed in (left | right, left - right, left.without(right)):
+        assert (changed is left) == (changed == left) or not left
     assert (left <= right) == (ours <= theirs)
     assert (left == right) == (ours == theirs)
     if left == right:

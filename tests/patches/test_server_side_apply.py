@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,10 +14,12 @@ from steersman.patches import (
     FieldManager,
     FieldSet,
     MergeSchema,
+    NotConvertible,
     SchemaMismatch,
+    TooDeep,
     UnknownVersion,
+    extract_applied,
     format_path,
-    only_fields,
 )
 
 TEXT = {"type": "string"}
@@ -40,16 +44,22 @@ SCHEMA = MergeSchema(
         },
     }
 )
+UNTYPED = MergeSchema.untyped()
 EMPTY = {"apiVersion": "example.com/v1", "kind": "Site"}
 
 
 class TwoVersions:
-    """v1, and v0 in which the image has another name; what is older is gone."""
+    """v1, and v0 in which the image has another name; what is older is gone, and other groups never were."""
+
+    def __init__(self, old: MergeSchema = UNTYPED) -> None:
+        self._old = old
 
     def schema(self, api_version: str) -> MergeSchema:
+        if not api_version.startswith("example.com/"):
+            raise NotConvertible(api_version)
         if api_version not in {"example.com/v0", "example.com/v1"}:
             raise UnknownVersion(api_version)
-        return MergeSchema.untyped() if api_version == "example.com/v0" else SCHEMA
+        return self._old if api_version == "example.com/v0" else SCHEMA
 
     def ignored(self, api_version: str) -> FieldSet:
         return FieldSet()
@@ -161,6 +171,95 @@ def test_an_owner_in_another_version_is_compared_in_its_own():
     assert applied(live, "ada", image="a")["spec"] == {"image": "a"}
 
 
+def test_an_object_that_does_not_fit_the_version_of_an_owner_cannot_be_written():
+    live = applied(EMPTY, "ada", image="a", ports=[{"port": 1}])
+    strict = FieldManager(TwoVersions(old=SCHEMA), api_version="example.com/v1")
+    live["metadata"]["managedFields"][0]["apiVersion"] = "example.com/v0"
+    with pytest.raises(SchemaMismatch, match="picture"):
+        strict.apply(live, site(image="a"), manager="ben", now="", force=False, empty=EMPTY)
+    with pytest.raises(SchemaMismatch, match="picture"):
+        strict.update(live, {**live, "spec": {"image": "b"}}, manager="ben", now="", empty=EMPTY)
+
+
+def test_an_owner_in_a_version_that_never_was_is_no_owner_that_can_be_asked():
+    live = applied(EMPTY, "ada", image="a")
+    live["metadata"]["managedFields"][0]["apiVersion"] = "other.example.com/v1"
+    with pytest.raises(NotConvertible):
+        applied(live, "ben", image="a")
+
+
+def test_who_applies_in_two_versions_is_one_owner_and_who_updates_in_two_is_two():
+    old = FieldManager(TwoVersions(), api_version="example.com/v0")
+    start = applied(EMPTY, "ada", image="a", replicas=1)
+    seen = TwoVersions().convert(start, "example.com/v0")
+    given = {"apiVersion": "example.com/v0", "kind": "Site", "metadata": {"name": "web"}, "spec": {"picture": "a"}}
+    again = old.apply(seen, given, manager="ada", now="", force=False, empty=EMPTY)
+    assert [entry["apiVersion"] for entry in again["metadata"]["managedFields"]] == ["example.com/v0"]
+    assert again["spec"] == {"picture": "a"}
+    live = updated(start, "ben", image="b", replicas=1)
+    seen = TwoVersions().convert(live, "example.com/v0")
+    new = {**seen, "spec": {**seen["spec"], "replicas": 2}}
+    entries = old.update(seen, new, manager="ben", now="", empty=EMPTY)["metadata"]["managedFields"]
+    assert {(entry["manager"], entry["apiVersion"]) for entry in entries} == {
+        ("ben", "example.com/v0"),
+        ("ben", "example.com/v1"),
+    }
+
+
+def test_a_manager_owns_by_the_endpoint_that_it_used():
+    status = FieldManager(TwoVersions(), api_version="example.com/v1", subresource="status")
+    live = applied(EMPTY, "ada", image="a")
+    live = status.apply(live, site(replicas=1), manager="ada", now="", force=False, empty=EMPTY)
+    assert {entry.get("subresource", ""): entry["fieldsV1"] for entry in live["metadata"]["managedFields"]} == {
+        "": {"f:spec": {"f:image": {}}},
+        "status": {"f:spec": {"f:replicas": {}}},
+    }
+    assert live["spec"] == {"image": "a", "replicas": 1}
+
+
+def test_true_is_another_value_than_one():
+    free = FieldManager(TwoVersions(), api_version="example.com/v0")
+    tree = {"apiVersion": "example.com/v0", "kind": "Site", "metadata": {"name": "web"}, "spec": {"free": [{"a": 1}]}}
+    live = free.apply({}, tree, manager="ada", now="1", force=False, empty={})
+    new = {**live, "spec": {"free": [{"a": True}]}}
+    assert owners(free.update(live, new, manager="ben", now="2", empty={})) == {"ada": [".spec"], "ben": [".spec.free"]}
+
+
+def test_owners_that_a_client_sends_are_written_as_kubernetes_writes_them():
+    live = applied(EMPTY, "ada", image="a", ports=[{"port": 1}, {"port": 2}])
+    sent = copy.deepcopy(live)
+    entry = sent["metadata"]["managedFields"][0]
+    entry["manager"] = "renamed"
+    entry["fieldsV1"] = {
+        "f:spec": {"f:ports": {'k:{"port": 2}': {"f:port": {}, ".": {}}}, "f:image": {}},
+        "z:future": {},
+    }
+    found = FIELDS.update(live, sent, manager="b", now="", empty=EMPTY)["metadata"]["managedFields"]
+    assert json.dumps([each["fieldsV1"] for each in found]) == json.dumps(
+        [{"f:spec": {"f:image": {}, "f:ports": {'k:{"port":2}': {".": {}, "f:port": {}}}}}]
+    )
+
+
+def test_nothing_that_is_given_is_changed():
+    live = applied(applied(EMPTY, "ada", image="a", ports=[{"port": 1}, {"port": 2}]), "ben", replicas=1)
+    before, given = copy.deepcopy(live), site(image="b", ports=[{"port": 2, "name": "x"}])
+    FIELDS.apply(live, given, manager="ada", now="", force=True, empty=EMPTY)
+    FIELDS.update(live, given, manager="ben", now="", empty=EMPTY)
+    assert (live, given) == (before, site(image="b", ports=[{"port": 2, "name": "x"}]))
+
+
+def test_values_that_nest_too_deeply_are_refused():
+    free = FieldManager(TwoVersions(), api_version="example.com/v0")
+    deep: Any = {}
+    for _ in range(2000):
+        deep = {"a": deep}
+    tree = {"apiVersion": "example.com/v0", "kind": "Site", "metadata": {"name": "web"}, "spec": deep}
+    with pytest.raises(TooDeep):
+        free.apply({}, tree, manager="ada", now="", force=False, empty={})
+    with pytest.raises(TooDeep):
+        free.update(None, tree, manager="ada", now="", empty={})
+
+
 def test_owners_of_a_version_that_is_no_more_are_forgotten():
     live = applied(EMPTY, "ada", image="a")
     live["metadata"]["managedFields"][0]["apiVersion"] = "example.com/v1alpha1"
@@ -192,7 +291,11 @@ def test_kubectl_takes_over_from_its_client_side_apply():
 def test_one_managers_intent_can_be_taken_out_of_an_object():
     live = applied(EMPTY, "ada", image="a", ports=[{"port": 1, "name": "one"}, {"port": 2}])
     live = applied(live, "ben", replicas=3, ports=[{"port": 2, "name": "two"}])
-    (fields,) = (
-        FieldSet.parse(entry["fieldsV1"]) for entry in live["metadata"]["managedFields"] if entry["manager"] == "ben"
-    )
-    assert only_fields(live, fields, SCHEMA) == {"spec": {"replicas": 3, "ports": [{"port": 2, "name": "two"}]}}
+    wanted = site(replicas=3, ports=[{"port": 2, "name": "two"}])
+    assert extract_applied(live, manager="ben", schema=SCHEMA) == wanted
+    assert applied(live, "ben", **wanted["spec"]) == live
+    assert extract_applied(live, manager="ben", subresource="status", schema=SCHEMA) == {
+        "apiVersion": "example.com/v1",
+        "kind": "Site",
+        "metadata": {"name": "web"},
+    }

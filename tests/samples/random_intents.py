@@ -21,6 +21,15 @@ class Intents:
         }
         return makers[kind]()
 
+    def object(self, kind: str, name: str, version: str = "", subresource: str = "") -> dict[str, Any]:
+        """All of an object but its type, as it may be sent to one of its endpoints."""
+        if kind != "Sample":
+            return {"metadata": self.metadata(name)} | self.of(kind)
+        if subresource:
+            return {"metadata": {"name": name}, "status": self.status()}
+        whole: dict[str, Any] = {"metadata": self.metadata(name)} | self.sample(version)
+        return whole | self.fields({"status": self.status}, 0.1)
+
     def some(self, values: list[Any], most: int = 3) -> list[Any]:
         return self.random.sample(values, self.random.randint(0, min(most, len(values))))
 
@@ -63,10 +72,15 @@ class Intents:
         return {"spec": spec}
 
     def deployment(self) -> dict[str, Any]:
+        def environment() -> list[dict[str, Any]]:
+            # the same one twice is what a server takes from an update, and not from an apply
+            names = self.some(["E", "E", "F", "G"] if self.random.random() < 0.15 else ["E", "F", "G"])
+            return [{"name": name, "value": self.text()} for name in names]
+
         def container(name: str) -> dict[str, Any]:
             return {"name": name, "image": self.text()} | self.fields(
                 {
-                    "env": lambda: [{"name": key, "value": self.text()} for key in self.some(["E", "F", "G"])],
+                    "env": environment,
                     "args": lambda: self.some(["x", "y"]),
                     "ports": lambda: [{"containerPort": 80 + each} for each in self.some([0, 1])],
                     "resources": lambda: {"limits": {"cpu": self.random.choice(["1", "1000m", "2"])}},
@@ -92,7 +106,20 @@ class Intents:
         template = {"metadata": {"labels": {"app": "web"} | self.texts()}, "spec": pod}
         return {"spec": spec | {"selector": {"matchLabels": {"app": "web"}}, "template": template}}
 
-    def sample(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
+        def conditions() -> list[dict[str, Any]]:
+            return [{"type": each} | self.fields({"status": self.text}) for each in self.some(["A", "B", "C"])]
+
+        return self.fields(
+            {
+                "ready": lambda: self.random.choice([True, False]),
+                "replicas": self.number,
+                "counts": lambda: {name: self.number() for name in self.some(["x", "y"])},
+                "conditions": conditions,
+            }
+        )
+
+    def sample(self, version: str = "") -> dict[str, Any]:
         def ports() -> list[dict[str, Any]]:
             return [
                 {"port": number, **({"protocol": kind} if kind else {})}
@@ -102,8 +129,26 @@ class Intents:
 
         def anything() -> Any:
             return self.random.choice(
-                [self.number(), self.text(), self.some([1, 2]), self.texts(), {"l": {"m": self.number()}}]
+                [
+                    self.number(),
+                    self.text(),
+                    self.some([1, 2]),
+                    self.texts(),
+                    {"l": {"m": self.number()}},
+                    {"n": [{"o": self.text()}], "p": self.random.choice([1, True, 0, False])},
+                ]
             )
+
+        def template() -> dict[str, Any]:
+            metadata = self.fields({"labels": self.texts, "finalizers": lambda: self.some(["a/b", "c/d"])})
+            head = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+            return head | self.fields({"spec": anything})
+
+        def pairs() -> list[dict[str, Any]]:
+            # in the second version one key must tell them apart
+            two = version == "v1" and self.random.random() < 0.1
+            chosen = self.some([("a", "x"), ("a", "y") if two else ("b", "y"), ("c", "x")])
+            return [{"a": a, "b": b} | self.fields({"c": self.text}) for a, b in chosen]
 
         makers = {
             "text": self.text,
@@ -123,4 +168,8 @@ class Intents:
             "amount": lambda: self.random.choice([5, "5"]),
             "nullable": lambda: self.random.choice([None, {}, {"x": "1"}]),
         }
-        return {"spec": self.fields(makers, 0.3)}
+        if not version:
+            return {"spec": self.fields(makers, 0.3)}
+        makers |= {"template": template, "pairs": pairs, "items": lambda: [anything() for _ in self.some([1, 2])]}
+        rare = {"text": self.number} | ({"only1": self.text} if version == "v1" else {})
+        return {"spec": self.fields(makers, 0.3) | self.fields(rare, 0.02)}

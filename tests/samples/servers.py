@@ -20,7 +20,6 @@ from steersman import Client
 from steersman.aio import name_suffix
 from steersman.apiserver import ApiServer, User, serve
 from steersman.apiserver.admission.not_yet import REFUSED
-from steersman.apiserver.registry import custom_definition
 from steersman.objects import Object
 from steersman.testing.environment import Environment
 from steersman.testing.kubectl import run_kubectl
@@ -65,13 +64,13 @@ class Embedded:
         return await run_kubectl(program, arguments, kubeconfig=self.kubeconfig, stdin=stdin)
 
     async def install(self, *classes: type[Object]) -> None:
-        """Serve kinds from now on, as `Client.install` has a server do that takes CRDs."""
+        """Serve kinds from now on: their CRDs are applied, as `Client.install` does it everywhere."""
 
-        async def add() -> None:
-            for each in classes:
-                self._server.registry.add(custom_definition(each))
+        async def apply() -> None:
+            async with Client(self._server.transport(), field_manager="tests") as client:
+                await client.install(*classes)
 
-        await self._on_its_loop(add())
+        await self._on_its_loop(apply())
 
     async def create_namespace(self, name: str) -> None:
         """Create a namespace."""

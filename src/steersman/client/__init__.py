@@ -45,6 +45,7 @@ from steersman.client.writes import Deletion, MergePatch, NotAnIntent, Patch, Pa
 if TYPE_CHECKING:
     from steersman.client.discovery_order import discover_config
     from steersman.client.events import EventRecorder, EventStatistics
+    from steersman.client.extracting import extract_applied
     from steersman.client.in_cluster import in_cluster_config
     from steersman.client.kubeconfig import Kubeconfig, load_kubeconfig, parse_kubeconfig, read_kubeconfig
 
@@ -54,6 +55,7 @@ _LATER = {
     "EventStatistics": "events",
     "Kubeconfig": "kubeconfig",
     "discover_config": "discovery_order",
+    "extract_applied": "extracting",
     "in_cluster_config": "in_cluster",
     "load_kubeconfig": "kubeconfig",
     "parse_kubeconfig": "kubeconfig",
@@ -113,6 +115,7 @@ __all__ = [
     "Write",
     "WriteObserver",
     "discover_config",
+    "extract_applied",
     "in_cluster_config",
     "load_kubeconfig",
     "parse_kubeconfig",

@@ -109,13 +109,21 @@ class Client(Saver):
         """
         return Connecting(cls, config, kubeconfig, context, options)
 
-    def over(self, wrap: Callable[[Transport], Transport], *, observer: RequestObserver | None = None) -> Self:
+    def over(
+        self,
+        wrap: Callable[[Transport], Transport],
+        *,
+        observer: RequestObserver | None = None,
+        field_manager: str = "",
+    ) -> Self:
         """The same client with something between it and its transport: ``client.over(Recording)``.
 
         User, options and what is known of the server's kinds are shared; closing either closes the transport that it
         has. ``observer`` is told what no transport sees: requests that are repeated, or held up by the rate limit.
+        ``field_manager`` is who writes, if that is somebody else.
         """
         client = copy.copy(self)
+        client._field_manager = field_manager or self._field_manager  # noqa: SLF001 - its own
         client._session = self._session.over(wrap(self._session.transport), observer=observer)  # noqa: SLF001 - its own
         client.metadata = MetadataReader(client._session, self.discovery, namespace=self.namespace)  # noqa: SLF001
         return client

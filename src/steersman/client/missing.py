@@ -14,10 +14,10 @@ class KindNotServed(StatusError):
     """
 
 
-def kind_not_served(kind: GroupVersionKind, server: str) -> KindNotServed:
+def kind_not_served(kind: GroupVersionKind, server: str, *, verb: str = "find") -> KindNotServed:
     """Say which kind is missing where, and how to bring it there."""
     message = (
         f"kind {kind.kind} ({kind.api_version}) is not served by {server or 'this server'}; apply its CRD with "
         f"client.install(...), or with: steersman generate crds MODULE | kubectl apply --server-side -f -"
     )
-    return KindNotServed(Status(message=message, reason="NotFound", code=404), tried=f"find {kind.kind}")
+    return KindNotServed(Status(message=message, reason="NotFound", code=404), tried=f"{verb} {kind.kind}")

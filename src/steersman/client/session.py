@@ -286,7 +286,7 @@ class Session:
         if isinstance(error, ProtocolError):
             return _Redirected(str(error))
         if tried.kind is not None and isinstance(error, NotFound) and error.is_unknown_path:
-            return kind_not_served(tried.kind, self.server)
+            return kind_not_served(tried.kind, self.server, verb=tried.verb)
         return error
 
 

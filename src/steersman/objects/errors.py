@@ -221,7 +221,7 @@ class RequestEntityTooLarge(StatusError):
 class UnsupportedMediaType(StatusError):
     """The server does not read this kind of body here (415)."""
 
-    hint = "Custom resources take no strategic merge patch, and Steersman's own API server no server-side apply yet."
+    hint = "Custom resources take no strategic merge patch: send a MergePatch, or apply."
 
 
 class TooManyRequests(StatusError):

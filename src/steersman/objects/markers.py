@@ -161,10 +161,13 @@ class EmbeddedResource(_Value, frozen=True):
     """A whole Kubernetes object, with apiVersion, kind and metadata."""
 
 
-class Rule(_Value, frozen=True, kw_only=True):
-    """A CEL rule (``x-kubernetes-validations``): ``Rule(rule="self.min <= self.max", message="min exceeds max")``."""
-
+class _Expression(_Value, frozen=True):
     rule: str
+
+
+class Rule(_Expression, frozen=True, kw_only=True):
+    """A CEL rule (``x-kubernetes-validations``): ``Rule("self.min <= self.max", message="min exceeds max")``."""
+
     message: str = ""
     message_expression: str = ""
     reason: Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"] | None = (

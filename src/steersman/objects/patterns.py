@@ -78,6 +78,8 @@ class _Translation:
         self.out: list[str] = []
         #: For every open group: whether ^ and $ meet lines, and how often its busiest part repeats.
         self.groups: list[tuple[bool, int]] = [(False, 1)]
+        #: For every open group: the flags that were set inside of it, each of them a group of Python's own.
+        self.flags: list[list[str]] = [[]]
         #: How often the last atom repeats; None where there is nothing to repeat.
         self.atom: int | None = None
 
@@ -105,12 +107,13 @@ class _Translation:
                     self.emit("$" if self.groups[-1][0] else r"\Z")
                 case "|":
                     self.at += 1
-                    self.out.append(sign)
+                    # Flags hold beyond an alternative, groups do not.
+                    self.out += [")" * len(self.flags[-1]), sign, *self.flags[-1]]
                     self.atom = None
                 case _:
                     self.at += 1
                     self.emit(sign)
-        return "".join(self.out)
+        return "".join(self.out) + ")" * len(self.flags[0])
 
     def emit(self, text: str) -> None:
         self.out.append(text)
@@ -186,9 +189,11 @@ class _Translation:
             self.out.append(f"(?P<{named['name']}>")
         elif flags := _FLAGS.match(self.source, self.at):
             self.at = flags.end()
-            self.out.append(flags[0])
+            opened = f"{flags[0][:-1]}:"
+            self.out.append(opened)
             lines = ("m" in flags["on"] or lines) and "m" not in (flags["off"] or "")
             if flags["end"] == ")":
+                self.flags[-1].append(opened)
                 self.groups[-1] = (lines, self.groups[-1][1])
                 return
         else:
@@ -197,6 +202,7 @@ class _Translation:
                 f"{what}: of the groups that begin with (?, Go and Python share (?:, (?P<name> and the flags i, m, s"
             )
         self.groups.append((lines, 1))
+        self.flags.append([])
         self.atom = None
 
     def close_group(self) -> None:
@@ -204,7 +210,7 @@ class _Translation:
             raise ValueError(f"the pattern {self.source!r} closes a group that is not open")
         _, busiest = self.groups.pop()
         self.at += 1
-        self.out.append(")")
+        self.out.append(")" * (len(self.flags.pop()) + 1))
         self.atom = busiest
         self._note(busiest)
 
@@ -216,7 +222,8 @@ class _Translation:
             self.at += 1
             self.emit(r"\{")
             return
-        self.repeat(found[0], max(int(found[1]), int(found[2] or 0)))
+        # Python refuses to read thousands of digits.
+        self.repeat(found[0], max(int(found[1][:9]), int((found[2] or "0")[:9])))
 
     def repeat(self, operator: str, times: int) -> None:
         if self.atom is None:

@@ -14,7 +14,7 @@ Guarantees:
 - Merge patch (RFC 7386): `apply_merge_patch`, `merge_patch_between`.
 - Strategic merge patch: `apply_strategic_merge`, by the schema of a built-in kind.
 - Ownership: `FieldSet`, `PathElement`, `format_path`; `applied_set` with a `MergeSchema`.
-- Server-side apply: `FieldManager` over the `Versions` of a kind; `ApplyConflicts`; `only_fields` for one manager's intent.
+- Server-side apply: `FieldManager` over the `Versions` of a kind; `ApplyConflicts`; `extract_applied` for one manager's intent.
 - Comparison: `is_subset`, `semantically_equal`, `difference`; `changes_nothing` and `projection` for what was applied.
 """
 
@@ -30,16 +30,19 @@ from steersman.patches.errors import (
     SchemaMismatch,
     TooDeep,
 )
+from steersman.patches.extracting import extract_applied
 from steersman.patches.field_manager import FieldManager
-from steersman.patches.field_set import FieldSet, Path, PathElement, format_path
+from steersman.patches.field_set import FieldSet
 from steersman.patches.json_patch import JsonPatch, Operation, pointer
 from steersman.patches.managed_fields import Owner
 from steersman.patches.merge_patch import apply_merge_patch, merge_patch_between
 from steersman.patches.merge_schema import MergeSchema, Resolver
-from steersman.patches.ownership import ApplyConflict, ApplyConflicts, UnknownVersion, Versions
+from steersman.patches.ownership import ApplyConflict, ApplyConflicts
+from steersman.patches.path_element import Path, PathElement, format_path
 from steersman.patches.selecting import only_fields
 from steersman.patches.strategic_merge import StrategicMergeError, apply_strategic_merge
 from steersman.patches.unchanged import changes_nothing, projection
+from steersman.patches.versions import NotConvertible, UnknownVersion, Versions
 
 __all__ = [
     "MAX_DEPTH",
@@ -54,6 +57,7 @@ __all__ = [
     "JsonPatchError",
     "JsonPatchTestFailed",
     "MergeSchema",
+    "NotConvertible",
     "Operation",
     "Owner",
     "PatchError",
@@ -70,6 +74,7 @@ __all__ = [
     "apply_strategic_merge",
     "changes_nothing",
     "difference",
+    "extract_applied",
     "format_path",
     "is_subset",
     "json_patch",

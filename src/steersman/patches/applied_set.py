@@ -5,19 +5,21 @@ Guarantees:
 - `applied_set` equals the fieldsV1 that kube-apiserver records for the manager that applied the object, given the schema the
   server has: list items by map key (defaults of keys included) or by value, atomic lists and maps as one field, every key of a
   free-form map, nothing for what every object has (`STRIPPED_FIELDS`).
-- An object that the server would refuse for its shape raises `SchemaMismatch` naming the place.
+- An object that the server would refuse for its shape, or for the type of a value, raises `SchemaMismatch` naming the place.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from steersman.patches.errors import MAX_DEPTH, SchemaMismatch, TooDeep
-from steersman.patches.field_set import EMPTY, FieldSet, PathElement, key_text, make_field_set, value_text
+from steersman.patches.field_set import EMPTY, FieldSet, make_field_set
 from steersman.patches.merge_schema import DEDUCED, MergeSchema
+from steersman.patches.path_element import PathElement, key_text, value_text
 
 __all__ = ["STATUS_FIELDS", "STRIPPED_FIELDS", "applied_set", "held_set", "item_text"]
 
 _METADATA: Final = PathElement.field("metadata")
+_ITSELF: Final = (True, EMPTY)
 
 STRIPPED_FIELDS: Final = FieldSet(
     [
@@ -56,50 +58,66 @@ def applied_set(applied: Mapping[str, Any], schema: MergeSchema, *, ignored: Fie
     return found.without(ignored) - STRIPPED_FIELDS
 
 
-def held_set(held: Mapping[str, Any], schema: MergeSchema) -> FieldSet:
-    """Compute the fields that an object holds: all of them, and an item that is there several times as one field."""
-    return _map_fields(held, schema, 0, strict=False)
+def held_set(held: Mapping[str, Any], schema: MergeSchema, *, strict: bool = False) -> FieldSet:
+    """Compute the fields that an object holds: all of them, and an item that is there several times as one field.
+
+    ``strict`` refuses what an apply may not hold: fields that nobody declared, items that are there several times, values of
+    another type, wherever they are.
+    """
+    return _map_fields(held, schema, 0, strict=strict)
 
 
 def _fields_below(value: Any, schema: MergeSchema, depth: int, *, strict: bool) -> tuple[bool, FieldSet]:
     """Find what a value contributes: whether it is owned as a whole, and what is owned inside it."""
-    if depth > MAX_DEPTH:
-        raise TooDeep
     if isinstance(value, dict):
         if not schema.allows_map:
-            raise SchemaMismatch("", f"expected {_expected(schema)}, found an object")
-        if schema.is_atomic_map:
-            return True, EMPTY
-        return False, _map_fields(cast("dict[str, Any]", value), schema, depth, strict=strict)
+            raise _mismatch("an object", schema)
+        if schema.is_atomic_map and not strict:
+            return _ITSELF
+        below = _map_fields(cast("dict[str, Any]", value), schema, depth, strict=strict)
+        return _ITSELF if schema.is_atomic_map else (False, below)
     if isinstance(value, list):
         if not schema.allows_list:
-            raise SchemaMismatch("", f"expected {_expected(schema)}, found a list")
-        if schema.list_type == "atomic":
-            return True, EMPTY
-        return False, _item_fields(cast("list[Any]", value), schema, depth, strict=strict)
-    if value is not None and not schema.allows_scalar:
-        raise SchemaMismatch("", f"expected {_expected(schema)}, found {value!r}")
-    return True, EMPTY
+            raise _mismatch("a list", schema)
+        items = cast("list[Any]", value)
+        if schema.list_type != "atomic":
+            return False, _item_fields(items, schema, depth, strict=strict)
+        if strict:
+            _check_items(items, schema, depth)
+    elif value is not None and (not schema.allows_scalar or (strict and type(value) not in schema.scalars)):
+        raise _mismatch(repr(value), schema)
+    return _ITSELF
 
 
 def _map_fields(value: Mapping[str, Any], schema: MergeSchema, depth: int, *, strict: bool) -> FieldSet:
+    if depth > MAX_DEPTH:
+        raise TooDeep
     nodes: dict[str, tuple[bool, FieldSet]] = {}
+    places = schema.places
     for name, inner in value.items():
-        place = schema.field(name)
+        place = places[name]
         if place is None:
             if strict:
                 raise SchemaMismatch(f".{name}", "the schema knows no such field")
             place = DEDUCED
+        if type(inner) in place.scalars:
+            # most fields are scalars, and this walk is a large part of what an apply costs
+            nodes[f"f:{name}"] = _ITSELF
+            continue
         try:
-            whole, below = _fields_below(inner, place, depth + 1, strict=strict)
+            node = _fields_below(inner, place, depth + 1, strict=strict)
         except SchemaMismatch as mismatch:
             raise mismatch.below(f".{name}") from None
-        # A key of a free-form map is owned beside what it holds; so is an empty object, to be kept.
-        nodes[f"f:{name}"] = (whole or inner == {} or not schema.declares(name), below)
+        if not node[0] and (inner == {} or not schema.declares(name)):
+            # A key of a free-form map is owned beside what it holds; so is an empty object, to be kept.
+            node = (True, node[1])
+        nodes[f"f:{name}"] = node
     return make_field_set(nodes)
 
 
 def _item_fields(value: list[Any], schema: MergeSchema, depth: int, *, strict: bool) -> FieldSet:
+    if depth > MAX_DEPTH:
+        raise TooDeep
     nodes: dict[str, tuple[bool, FieldSet]] = {}
     for index, item in enumerate(value):
         text = item_text(item, schema)
@@ -123,15 +141,27 @@ def _item_fields(value: list[Any], schema: MergeSchema, depth: int, *, strict: b
     return make_field_set(nodes)
 
 
+def _check_items(items: list[Any], schema: MergeSchema, depth: int) -> None:
+    """Refuse what may not be in an atomic list."""
+    if depth > MAX_DEPTH:
+        raise TooDeep
+    for index, item in enumerate(items):
+        try:
+            _fields_below(item, schema.items, depth + 1, strict=True)
+        except SchemaMismatch as mismatch:
+            raise mismatch.below(f"[{index}]") from None
+
+
 def item_text(item: Any, schema: MergeSchema) -> str | None:
     """Name an item of a set or map list by its path element; None if the item cannot be in such a list."""
     if schema.list_type == "set":
         return None if item is None or isinstance(item, (dict, list)) else value_text(item)
     if not isinstance(item, dict):
         return None
+    named = cast("dict[str, Any]", item)
     keys: dict[str, Any] = {}
     for name in schema.map_keys:
-        found = cast("dict[str, Any]", item).get(name, _MISSING)
+        found = named.get(name, _MISSING)
         if found is _MISSING:
             found = schema.items.default_of(name)
             if found is None:
@@ -144,6 +174,12 @@ def item_text(item: Any, schema: MergeSchema) -> str | None:
 _MISSING: Final = object()
 
 
-def _expected(schema: MergeSchema) -> str:
-    allowed = {"an object": schema.allows_map, "a list": schema.allows_list, "a scalar": schema.allows_scalar}
-    return " or ".join(name for name, allows in allowed.items() if allows)
+def _mismatch(found: str, schema: MergeSchema) -> SchemaMismatch:
+    scalar = {"string": "a text", "numeric": "a number", "boolean": "a boolean", "untyped": "a scalar"}
+    allowed = {
+        "an object": schema.allows_map,
+        "a list": schema.allows_list,
+        scalar[schema.scalar_type]: schema.allows_scalar,
+    }
+    expected = " or ".join(name for name, allows in allowed.items() if allows)
+    return SchemaMismatch("", f"expected {expected}, found {found}")

@@ -4,7 +4,7 @@ Guarantees:
 
 - Fields are told apart as their schema merges them: list items by key or value, atomic lists and maps as one field.
 - A field that came or went is named together with everything in it; one whose value differs is named alone.
-- States that are equal have no changes, and cost no more than finding that out.
+- States that are equal have no changes, and cost no more than finding that out; so do parts that both states share.
 """
 
 from collections.abc import Mapping
@@ -12,11 +12,12 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from steersman.patches.applied_set import item_text
 from steersman.patches.errors import MAX_DEPTH, TooDeep
-from steersman.patches.field_set import EMPTY, FieldSet, make_field_set
+from steersman.patches.field_set import EMPTY, FieldSet, make_field_set, wrap_nodes
 from steersman.patches.merge_schema import MergeSchema
 from steersman.patches.merging import ABSENT, Shape, is_leaf, place_of, shape_of
+from steersman.patches.trees import quickly_equal
 
-__all__ = ["Changes", "changes_between"]
+__all__ = ["NO_CHANGES", "Changes", "changes_between"]
 
 
 class Changes(NamedTuple):
@@ -26,29 +27,41 @@ class Changes(NamedTuple):
     modified: FieldSet
     removed: FieldSet
 
+    def without(self, ignored: FieldSet) -> "Changes":
+        """Leave out fields, with everything in them."""
+        if not ignored:
+            return self
+        return Changes(self.added.without(ignored), self.modified.without(ignored), self.removed.without(ignored))
+
+
+NO_CHANGES: Final = Changes(EMPTY, EMPTY, EMPTY)
 
 _Node: TypeAlias = tuple[bool, FieldSet]
 _Nodes: TypeAlias = dict[str, _Node]
 _NOTHING: Final[_Node] = (False, EMPTY)
 _ITSELF: Final[_Node] = (True, EMPTY)
 _UNCHANGED: Final = (_NOTHING, _NOTHING, _NOTHING)
+_MODIFIED: Final = (_NOTHING, _ITSELF, _NOTHING)
 
 
 def changes_between(old: Mapping[str, Any], new: Mapping[str, Any], schema: MergeSchema) -> Changes:
     """Find what was added, modified and removed on the way from one state to another."""
-    return Changes(*(below for _, below in _compare(old, new, schema, 0)))
+    found = _compare(old, new, schema, 0)
+    return NO_CHANGES if found is _UNCHANGED else Changes(*(below for _, below in found))
 
 
 def _compare(old: Any, new: Any, schema: MergeSchema, depth: int) -> tuple[_Node, _Node, _Node]:
     """The nodes of one place in the three sets: what came, what is different, what went."""
     if depth > MAX_DEPTH:
         raise TooDeep
-    if old is new or (type(old) is type(new) and old == new):
+    if old is new or quickly_equal(old, new):
         return _UNCHANGED
-    left, right = shape_of(old, schema), shape_of(new, schema)
     if old is ABSENT:
-        left = right
-    elif new is ABSENT or new is None:
+        return _whole(new, schema, depth), _NOTHING, _NOTHING
+    if new is ABSENT:
+        return _NOTHING, _NOTHING, _whole(old, schema, depth)
+    left, right = shape_of(old, schema), shape_of(new, schema)
+    if new is None:
         right = left
     elif old is None:
         left = right
@@ -60,45 +73,70 @@ def _compare(old: Any, new: Any, schema: MergeSchema, depth: int) -> tuple[_Node
     return added, modified, removed
 
 
+def _whole(value: Any, schema: MergeSchema, depth: int) -> _Node:
+    """A field that came or went, and everything in it."""
+    if not value:
+        return _ITSELF
+    if isinstance(value, dict) and schema.allows_map and not schema.is_atomic_map:
+        return True, _whole_map(cast("dict[str, Any]", value), schema, depth)
+    if isinstance(value, list) and schema.allows_list and schema.list_type != "atomic":
+        return True, _whole_list(cast("list[Any]", value), schema, depth)
+    return _ITSELF
+
+
+def _whole_map(value: dict[str, Any], schema: MergeSchema, depth: int) -> FieldSet:
+    if depth > MAX_DEPTH:
+        raise TooDeep
+    nodes: _Nodes = {}
+    for name, inner in value.items():
+        if isinstance(inner, (dict, list)):
+            nodes[f"f:{name}"] = _whole(inner, place_of(schema, name), depth + 1)
+        else:
+            nodes[f"f:{name}"] = _ITSELF
+    return wrap_nodes(nodes)
+
+
+def _whole_list(value: list[Any], schema: MergeSchema, depth: int) -> FieldSet:
+    nodes: _Nodes = {}
+    for item in value:
+        text = item_text(item, schema)
+        if text is not None:
+            # what is there several times has no fields of its own
+            nodes[text] = _ITSELF if text in nodes else _whole(item, schema.items, depth + 1)
+    return wrap_nodes(nodes)
+
+
 def _compare_as(shape: Shape, old: Any, new: Any, schema: MergeSchema, depth: int) -> tuple[_Node, _Node, _Node]:
     if is_leaf(shape, old, new, schema):
-        return _leaf(old, new)
+        return _MODIFIED
     found = _Found()
     if shape == "map":
         _compare_maps(_map(old), _map(new), schema, depth, found)
     else:
         _compare_items(_list(old), _list(new), schema, depth, found)
-    added, modified, removed = (make_field_set(nodes) for nodes in found.sets)
-    return (old is ABSENT, added), (False, modified), (new is ABSENT and old is not ABSENT, removed)
+    return found.nodes()
 
 
 class _Found:
     """Three sets under construction: added, modified, removed."""
 
-    __slots__ = ("sets",)
+    __slots__ = ("_added", "_modified", "_removed")
 
     def __init__(self) -> None:
-        self.sets: tuple[_Nodes, _Nodes, _Nodes] = ({}, {}, {})
+        self._added: _Nodes = {}
+        self._modified: _Nodes = {}
+        self._removed: _Nodes = {}
 
     def put(self, text: str, nodes: tuple[_Node, _Node, _Node]) -> None:
-        for kept, (member, below) in zip(self.sets, nodes, strict=True):
-            if member or below.nodes:
-                kept[text] = (member, below)
+        if nodes is not _UNCHANGED:
+            self._added[text], self._modified[text], self._removed[text] = nodes
 
-
-def _leaf(old: Any, new: Any) -> tuple[_Node, _Node, _Node]:
-    if old is ABSENT:
-        return _ITSELF, _NOTHING, _NOTHING
-    if new is ABSENT:
-        return _NOTHING, _NOTHING, _ITSELF
-    if _same(old, new):
-        return _UNCHANGED
-    return _NOTHING, _ITSELF, _NOTHING
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Whether two values are equal: 1 and 1.0 are, 1 and true are not."""
-    return left == right and isinstance(left, bool) == isinstance(right, bool)
+    def nodes(self) -> tuple[_Node, _Node, _Node]:
+        return (
+            (False, make_field_set(self._added)),
+            (False, make_field_set(self._modified)),
+            (False, make_field_set(self._removed)),
+        )
 
 
 def _map(value: Any) -> dict[str, Any]:
@@ -111,7 +149,9 @@ def _list(value: Any) -> list[Any]:
 
 def _compare_maps(old: dict[str, Any], new: dict[str, Any], schema: MergeSchema, depth: int, found: _Found) -> None:
     for name, value in old.items():
-        found.put(f"f:{name}", _compare(value, new.get(name, ABSENT), place_of(schema, name), depth + 1))
+        other = new.get(name, ABSENT)
+        if value is not other:
+            found.put(f"f:{name}", _compare(value, other, place_of(schema, name), depth + 1))
     for name, value in new.items():
         if name not in old:
             found.put(f"f:{name}", _compare(ABSENT, value, place_of(schema, name), depth + 1))
@@ -122,14 +162,14 @@ def _compare_items(old: list[Any], new: list[Any], schema: MergeSchema, depth: i
     for text in before | after:
         left, right = before.get(text, ()), after.get(text, ())
         if len(left) > 1 and len(right) > 1:
-            if left != right:
-                found.put(text, (_NOTHING, _ITSELF, _NOTHING))
+            if not quickly_equal(left, right):
+                found.put(text, _MODIFIED)
         elif len(left) > 1:
             # what was there several times had no fields of its own
-            added = _compare(ABSENT, right[0], schema.items, depth + 1)[0] if right else _NOTHING
+            added = _whole(right[0], schema.items, depth + 1) if right else _NOTHING
             found.put(text, (added, _NOTHING, _ITSELF))
         elif len(right) > 1:
-            removed = _compare(left[0], ABSENT, schema.items, depth + 1)[2] if left else _NOTHING
+            removed = _whole(left[0], schema.items, depth + 1) if left else _NOTHING
             found.put(text, (_ITSELF, _NOTHING, removed))
         else:
             one, other = left[0] if left else ABSENT, right[0] if right else ABSENT

@@ -19,8 +19,8 @@ from steersman.objects.quantity import Quantity
 from steersman.objects.time import parse_time
 from steersman.patches.applied_set import item_text
 from steersman.patches.errors import MAX_DEPTH, TooDeep
-from steersman.patches.field_set import PathElement
 from steersman.patches.merge_schema import DEDUCED, MergeSchema, ValueKind
+from steersman.patches.path_element import PathElement
 
 __all__ = ["difference", "is_subset", "semantically_equal"]
 

@@ -13,28 +13,31 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from steersman.patches.applied_set import STRIPPED_FIELDS, applied_set, held_set
+from steersman.patches.applied_set import STRIPPED_FIELDS, held_set
 from steersman.patches.changes import changes_between
-from steersman.patches.errors import PatchError
+from steersman.patches.errors import PatchError, TooDeep
 from steersman.patches.field_set import EMPTY, FieldSet
 from steersman.patches.managed_fields import (
     ManagedFields,
     ManagedFieldsError,
     Owned,
     Owner,
-    non_empty,
     read_managed_fields,
     without_oldest,
     write_managed_fields,
 )
-from steersman.patches.ownership import ApplyConflicts, Versions, record_apply, record_update
+from steersman.patches.ownership import ApplyConflicts, Ownership
+from steersman.patches.trees import quickly_equal
+from steersman.patches.versions import Versions
 
 __all__ = ["FieldManager"]
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE: Final = "before-first-apply"
 _KUBECTL: Final = "kubectl"
-_CURRENT: Final = Owner("", "Update", "", "the operation under way")
+_ANNOTATIONS_MAX: Final = 256 * 1024
+_ESCAPED: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+"""What Go escapes in JSON beyond what it must."""
 
 
 class FieldManager:
@@ -44,6 +47,7 @@ class FieldManager:
         self._versions = versions
         self._api_version = api_version
         self._subresource = subresource
+        self._ownership = Ownership(versions, api_version)
 
     def update(
         self,
@@ -55,12 +59,15 @@ class FieldManager:
         empty: Mapping[str, Any],
     ) -> dict[str, Any]:
         """The object to store in place of ``new``; ``empty`` is what an object of the kind is before anything is set."""
-        managed = self._managed_before(live or {}, new)
-        new = _without_managed(new)
-        if live is not None and not managed:
-            return dict(new)
-        managed = self._update(live if live is not None else empty, new, managed, manager=manager, now=now)
-        return _with_managed(new, without_oldest(managed))
+        try:
+            managed = self._managed_before(live or {}, new)
+            new = _without_managed(new)
+            if live is not None and not managed:
+                return dict(new)
+            managed = self._updated(live if live is not None else empty, new, managed, manager=manager, now=now)
+        except RecursionError:
+            raise TooDeep from None
+        return _with_managed(new, managed)
 
     def apply(
         self,
@@ -74,69 +81,67 @@ class FieldManager:
     ) -> dict[str, Any]:
         """The object to store after an apply, before defaults; raises `ApplyConflicts` and `SchemaMismatch`."""
         # a value that cannot be merged, or an item that is there twice, is refused before anything is done
-        applied_set(applied, self._versions.schema(self._api_version))
+        fields = held_set(applied, self._versions.schema(self._api_version), strict=True)
         managed = read_managed_fields(_entries(live))
-        if not managed:
-            managed = self._update(empty, _without_managed(live), managed, manager=_BEFORE, now=now)
-            managed = without_oldest(managed)
+        bare = _without_managed(live)
+        owner = Owner.of(manager, "Apply", self._api_version, self._subresource)
+        after = self._ownership.after_apply
         try:
-            merged, managed = self._apply(live, applied, managed, manager=manager, now=now, force=force)
-        except ApplyConflicts as refused:
-            if manager != _KUBECTL:
-                raise
-            allowed = self._last_applied_set(live)
-            rest = [each for each in refused.conflicts if each.path not in allowed]
-            if rest:
-                raise ApplyConflicts(rest) from None
-            merged, managed = self._apply(live, applied, managed, manager=manager, now=now, force=True)
+            if not managed:
+                managed = self._updated(empty, bare, managed, manager=_BEFORE, now=now)
+            try:
+                merged, left = after(bare, applied, fields, managed, owner=owner, force=force)
+            except ApplyConflicts as refused:
+                self._check_taken_over(refused, live, manager)
+                merged, left = after(bare, applied, fields, managed, owner=owner, force=True)
+        except RecursionError:
+            raise TooDeep from None
+        self._record(left, owner, managed.get(owner), now=None if quickly_equal(merged, bare) else now)
         if manager == _KUBECTL:
             merged = _with_last_applied(merged, applied)
-        return _with_managed(merged, managed)
+        return _with_managed(merged, left)
 
     def _managed_before(self, live: Mapping[str, Any], new: Mapping[str, Any]) -> ManagedFields:
         """Owners may be set by an update of the main resource; what cannot be read, or is left out, stays as it was."""
-        given = None if self._subresource else _entries(new)
+        given, held = None if self._subresource else _entries(new), _entries(live)
         if given is not None and (not given or given == [{}]):
             return {}
-        for entries in (given, _entries(live)):
+        for entries, canonical in ((given if given != held else None, False), (held, True)):
             try:
-                if found := read_managed_fields(entries):
+                if found := read_managed_fields(entries, canonical=canonical):
                     return found
             except ManagedFieldsError:
                 continue
         return {}
 
-    def _update(
+    def _updated(
         self, old: Mapping[str, Any], new: Mapping[str, Any], managed: ManagedFields, *, manager: str, now: str
     ) -> ManagedFields:
-        version = self._api_version
-        left = record_update(old, new, managed, owner=_CURRENT, api_version=version, versions=self._versions)
-        taken = left.pop(_CURRENT, None)
-        fields = taken.fields - STRIPPED_FIELDS if taken is not None else EMPTY
-        if fields:
-            owner = Owner.of(manager or "unknown", "Update", version, self._subresource)
-            kept = left[owner].fields if owner in left else EMPTY
-            left[owner] = Owned(fields | kept, version, now)
-        return left
+        left, taken = self._ownership.after_update(_without_managed(old), new, managed)
+        taken -= STRIPPED_FIELDS
+        if taken:
+            owner = Owner.of(manager or "unknown", "Update", self._api_version, self._subresource)
+            own = left.get(owner) or Owned(EMPTY, self._api_version)
+            left[owner] = own.with_fields(own.fields | taken).at(now)
+        return without_oldest(left)
 
-    def _apply(
-        self,
-        live: Mapping[str, Any],
-        applied: Mapping[str, Any],
-        managed: ManagedFields,
-        *,
-        manager: str,
-        now: str,
-        force: bool,
-    ) -> tuple[Mapping[str, Any], ManagedFields]:
-        owner = Owner.of(manager, "Apply", self._api_version, self._subresource)
-        merged, left = record_apply(
-            live, applied, managed, owner=owner, api_version=self._api_version, versions=self._versions, force=force
-        )
-        own = left.get(owner, Owned(EMPTY, self._api_version))
-        time = own.time if merged == live else now
-        left[owner] = Owned(own.fields - STRIPPED_FIELDS, own.api_version, time)
-        return merged, non_empty(left)
+    def _record(self, left: ManagedFields, owner: Owner, last: Owned | None, *, now: str | None) -> None:
+        """Note what an owner applied, and when, if that changed anything."""
+        own = left.pop(owner, None)
+        fields = own.fields - STRIPPED_FIELDS if own is not None else EMPTY
+        if not fields:
+            return
+        if last is not None and last.api_version == self._api_version and last.fields == fields:
+            left[owner] = last if now is None else last.at(now)
+        else:
+            left[owner] = Owned(fields, self._api_version, now or (last.time if last is not None else None))
+
+    def _check_taken_over(self, refused: ApplyConflicts, live: Mapping[str, Any], manager: str) -> None:
+        """Let kubectl take what its client-side apply wrote and nobody has changed; raise for all else."""
+        allowed = self._last_applied_set(live) if manager == _KUBECTL else EMPTY
+        rest = [each for each in refused.conflicts if each.path not in allowed]
+        if rest:
+            raise ApplyConflicts(rest) from None
 
     def _last_applied_set(self, live: Mapping[str, Any]) -> FieldSet:
         """What client-side apply wrote and nobody has changed since."""
@@ -192,4 +197,7 @@ def _with_last_applied(tree: Mapping[str, Any], applied: Mapping[str, Any]) -> M
         given_metadata["annotations"] = given_annotations
     given["metadata"] = given_metadata
     text = json.dumps(given, separators=(",", ":"), sort_keys=True, ensure_ascii=False) + "\n"
-    return {**tree, "metadata": {**metadata, "annotations": annotations | {LAST_APPLIED: text}}}
+    annotations[LAST_APPLIED] = text.translate(_ESCAPED)
+    if sum(len(f"{name}{value}".encode()) for name, value in annotations.items()) > _ANNOTATIONS_MAX:
+        del annotations[LAST_APPLIED]
+    return {**tree, "metadata": {**metadata, "annotations": annotations}}

@@ -4,107 +4,40 @@ Guarantees:
 
 - `FieldSet.parse` reads what any API server writes; `FieldSet.encode` prints exactly what Kubernetes prints for the same set,
   elements in Kubernetes' order.
-- Sets are immutable and hashable; union, intersection and both differences are Kubernetes' own.
-- A path prints as in the conflict messages of server-side apply: ``.spec.containers[name="web"].image``.
+- Sets are immutable and hashable; union, intersection and both differences are Kubernetes' own. One that an operation does not
+  change is given back itself, so that ``is`` tells at once that nothing happened.
 - Hostile input raises `FieldSetError` or `TooDeep`, never anything else.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
-from typing import Any, Final, Literal, Self, TypeAlias, cast
+from typing import Any, Final, cast
 
 import msgspec
 
 from steersman.patches.errors import MAX_DEPTH, FieldSetError, TooDeep
-
-__all__ = ["FieldSet", "Path", "PathElement", "format_path"]
-
-_KINDS: Final[dict[str, Literal["field", "key", "value", "index"]]] = {
-    "f": "field",
-    "k": "key",
-    "v": "value",
-    "i": "index",
-}
-_SHORT: Final = 256
-_INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}")
-
-_ESCAPES: Final[dict[int, str]] = (
-    {code: f"\\u{code:04x}" for code in range(0x20)}
-    | {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
-    | {ord('"'): '\\"', ord("\\"): "\\\\"}
+from steersman.patches.path_element import (
+    Path,
+    PathElement,
+    canonical_element,
+    element_order,
+    escaped,
+    format_path,
+    is_known_element,
 )
-# Kubernetes escapes these too, but only in the values inside a path element.
-_VALUE_ESCAPES: Final = _ESCAPES | {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
-
-class PathElement(msgspec.Struct, frozen=True, order=False):
-    """One step of a path, in the text form of fieldsV1: ``f:spec``, ``k:{"name":"web"}``, ``v:"a"`` or ``i:0``."""
-
-    text: str
-
-    def __post_init__(self) -> None:
-        """Bring the text into canonical form, so that equal elements have equal texts."""
-        msgspec.structs.force_setattr(self, "text", _canonical_element(self.text))
-
-    @classmethod
-    def field(cls, name: str) -> Self:
-        """Name a field of an object."""
-        return cls(f"f:{name}")
-
-    @classmethod
-    def key(cls, keys: Mapping[str, Any]) -> Self:
-        """Name an item of a list by its map keys."""
-        return cls(key_text(keys))
-
-    @classmethod
-    def value(cls, value: Any) -> Self:
-        """Name an item of a set by its value."""
-        return cls(value_text(value))
-
-    @classmethod
-    def index(cls, index: int) -> Self:
-        """Name an item of a list by its position."""
-        return cls(f"i:{index}")
-
-    @property
-    def kind(self) -> Literal["field", "key", "value", "index"]:
-        """What the element selects by."""
-        return _KINDS[self.text[0]]
-
-    @property
-    def content(self) -> Any:
-        """The field's name, the map keys as a dict, the item's value, or the index."""
-        return _content(self.text)
-
-    def __str__(self) -> str:
-        match self.kind:
-            case "field":
-                return f".{self.text[2:]}"
-            case "key":
-                return f"[{','.join(f'{name}={_readable(value)}' for name, value in self.content.items())}]"
-            case "value":
-                return f"[={_readable(self.content)}]"
-            case "index":
-                return f"[{self.text[2:]}]"
-
-
-Path: TypeAlias = tuple[PathElement, ...]
-"""The way from the root of an object to a field."""
-
-
-def format_path(path: Path) -> str:
-    """Print a path as Kubernetes does: ``.spec.ports[port=80,protocol="TCP"].name``."""
-    return "".join(str(element) for element in path)
+__all__ = ["EMPTY", "FieldSet", "make_field_set", "wrap_nodes"]
 
 
 class FieldSet:
     """A set of fields. A field in the set does not imply those below it, nor those above."""
 
-    __slots__ = ("_hash", "nodes")
+    __slots__ = ("_hash", "fits", "nodes")
 
     nodes: "Mapping[str, tuple[bool, FieldSet]]"
     """The first level, by text of the element: whether the field is in the set, and what is in the set below it."""
+
+    fits: object
+    """The schema that the set was last found to fit; noted by ``steersman.patches.fitting``."""
 
     _hash: int | None
 
@@ -120,6 +53,7 @@ class FieldSet:
                 below.setdefault(path[-1].text, _Growing()).member = True
         self.nodes = _grown(nodes).nodes
         self._hash = None
+        self.fits = None
 
     @classmethod
     def parse(cls, document: bytes | str | Mapping[str, Any]) -> "FieldSet":
@@ -137,10 +71,13 @@ class FieldSet:
 
     def to_json(self) -> dict[str, Any]:
         """Write fieldsV1 as a JSON tree, elements in canonical order."""
-        written: dict[str, Any] = {}
+        return self._json({})
+
+    def _json(self, written: dict[str, Any]) -> dict[str, Any]:
+        nodes = self.nodes
         for text in self._ordered():
-            member, below = self.nodes[text]
-            written[text] = ({".": {}} if member and below else {}) | below.to_json()
+            member, below = nodes[text]
+            written[text] = below._json({".": {}} if member else {}) if below.nodes else {}  # noqa: SLF001 - the class's own
         return written
 
     def encode(self) -> bytes:
@@ -154,7 +91,7 @@ class FieldSet:
         separator = "," if itself else ""
         for text in self._ordered():
             member, below = self.nodes[text]
-            parts.append(f'{separator}"{text.translate(_ESCAPES)}":')
+            parts.append(f'{separator}"{escaped(text)}":')
             separator = ","
             if below:
                 below._print(parts, itself=member)  # noqa: SLF001 - the class's own
@@ -163,7 +100,11 @@ class FieldSet:
         parts.append("}")
 
     def _ordered(self) -> list[str]:
-        return sorted(self.nodes, key=_element_order)
+        ordered = sorted(self.nodes)
+        # fields come first in both orders, and are ordered by their texts
+        if not ordered or ordered[-1].startswith("f:"):
+            return ordered
+        return sorted(ordered, key=element_order)
 
     def __iter__(self) -> Iterator[Path]:
         """Go through all paths: at each level first the fields in the set, then what lies below."""
@@ -201,7 +142,9 @@ class FieldSet:
             return False
         for text, (member, below) in self.nodes.items():
             theirs = other.nodes.get(text)
-            if theirs is None or theirs[0] != member or not below._equals(theirs[1]):  # noqa: SLF001 - the class's own
+            if theirs is None or theirs[0] != member:
+                return False
+            if below is not theirs[1] and not below._equals(theirs[1]):  # noqa: SLF001 - the class's own
                 return False
         return True
 
@@ -215,44 +158,71 @@ class FieldSet:
 
     def issubset(self, other: "FieldSet") -> bool:
         """Whether every field of this set is in the other."""
+        if self is other:
+            return True
         for text, (member, below) in self.nodes.items():
             theirs = other.nodes.get(text)
-            if theirs is None or member > theirs[0] or not below.issubset(theirs[1]):
+            if theirs is None or member > theirs[0] or not (below is theirs[1] or below.issubset(theirs[1])):
                 return False
         return True
 
     def __or__(self, other: "FieldSet") -> "FieldSet":
-        nodes = dict(self.nodes)
+        if not self.nodes:
+            return other
+        nodes: dict[str, tuple[bool, FieldSet]] | None = None
         for text, (member, below) in other.nodes.items():
-            mine = nodes.get(text)
-            nodes[text] = (member, below) if mine is None else (mine[0] or member, mine[1] | below)
-        return make_field_set(nodes)
+            mine = self.nodes.get(text)
+            if mine is None:
+                node = (member, below)
+            else:
+                both = mine[1] if below is mine[1] else mine[1] | below
+                if both is mine[1] and mine[0] >= member:
+                    continue
+                node = (mine[0] or member, both)
+            if nodes is None:
+                nodes = dict(self.nodes)
+            nodes[text] = node
+        return self if nodes is None else wrap_nodes(nodes)
 
     def __and__(self, other: "FieldSet") -> "FieldSet":
+        if self is other or not self.nodes:
+            return self
         nodes: dict[str, tuple[bool, FieldSet]] = {}
-        for text, (member, below) in self.nodes.items():
-            theirs = other.nodes.get(text)
-            if theirs is not None:
-                nodes[text] = (member and theirs[0], below & theirs[1])
+        for text in self.nodes.keys() & other.nodes.keys():
+            (member, below), (also, theirs) = self.nodes[text], other.nodes[text]
+            nodes[text] = (member and also, below & theirs)
         return make_field_set(nodes)
 
     def __sub__(self, other: "FieldSet") -> "FieldSet":
         """Take away the fields of the other set, and only those: what lies below them stays."""
-        nodes: dict[str, tuple[bool, FieldSet]] = {}
-        for text, (member, below) in self.nodes.items():
-            theirs = other.nodes.get(text)
-            nodes[text] = (member, below) if theirs is None else (member and not theirs[0], below - theirs[1])
-        return make_field_set(nodes)
+        nodes: dict[str, tuple[bool, FieldSet]] | None = None
+        for text in self.nodes.keys() & other.nodes.keys():
+            (member, below), (taken, theirs) = self.nodes[text], other.nodes[text]
+            left = below - theirs
+            if left is not below or (member and taken):
+                if nodes is None:
+                    nodes = dict(self.nodes)
+                nodes[text] = (member and not taken, left)
+        return self if nodes is None else make_field_set(nodes)
 
     def without(self, other: "FieldSet") -> "FieldSet":
         """Take away the fields of the other set together with everything below them."""
+        nodes: dict[str, tuple[bool, FieldSet]] | None = None
+        for text in self.nodes.keys() & other.nodes.keys():
+            (member, below), (taken, theirs) = self.nodes[text], other.nodes[text]
+            node = (False, EMPTY) if taken else (member, below.without(theirs))
+            if taken or node[1] is not below:
+                if nodes is None:
+                    nodes = dict(self.nodes)
+                nodes[text] = node
+        return self if nodes is None else make_field_set(nodes)
+
+    def at_or_below(self, other: "FieldSet") -> "FieldSet":
+        """Keep the fields of the other set, and everything below them."""
         nodes: dict[str, tuple[bool, FieldSet]] = {}
-        for text, (member, below) in self.nodes.items():
-            theirs = other.nodes.get(text)
-            if theirs is None:
-                nodes[text] = (member, below)
-            elif not theirs[0]:
-                nodes[text] = (member, below.without(theirs[1]))
+        for text in self.nodes.keys() & other.nodes.keys():
+            (member, below), (kept, theirs) = self.nodes[text], other.nodes[text]
+            nodes[text] = (member, below) if kept else (False, below.at_or_below(theirs))
         return make_field_set(nodes)
 
     def leaves(self) -> "FieldSet":
@@ -294,13 +264,23 @@ def _grown(nodes: dict[str, _Growing]) -> FieldSet:
 
 def make_field_set(nodes: dict[str, tuple[bool, FieldSet]]) -> FieldSet:
     """Make a set from its first level, whose texts are canonical; for the walkers of this room."""
+    for member, below in nodes.values():
+        if not member and not below.nodes:
+            nodes = {text: node for text, node in nodes.items() if node[0] or node[1].nodes}
+            break
+    return wrap_nodes(nodes) if nodes else EMPTY
+
+
+def wrap_nodes(nodes: dict[str, tuple[bool, FieldSet]]) -> FieldSet:
+    """Make a set from a first level in which every node is in the set, or has something below it."""
     made = FieldSet.__new__(FieldSet)
-    made.nodes = {text: node for text, node in nodes.items() if node[0] or node[1].nodes}
+    made.nodes = nodes
     made._hash = None  # noqa: SLF001 - the module's own
+    made.fits = None
     return made
 
 
-EMPTY: Final = make_field_set({})
+EMPTY: Final = wrap_nodes({})
 _ABSENT: Final = (False, EMPTY)
 
 
@@ -315,130 +295,9 @@ def _parse(document: Any, depth: int) -> tuple[bool, FieldSet]:
     for text, inner in cast("Mapping[str, Any]", document).items():
         if text == ".":
             member = True
-        elif len(text) < 2 or text[1] != ":":
-            raise FieldSetError(f"not a path element: {_shown(text)}; they begin with f:, k:, v: or i:")
-        elif text[0] in _KINDS:
-            canonical = _canonical_element(text)
+        elif is_known_element(text):
+            canonical = canonical_element(text)
             found = _parse(inner, depth + 1)
             present = nodes.get(canonical)
             nodes[canonical] = found if present is None else (present[0] or found[0], present[1] | found[1])
     return member or not nodes, make_field_set(nodes)
-
-
-def key_text(keys: Mapping[str, Any]) -> str:
-    """Print the map keys of an item as a path element."""
-    inner = ",".join(f'"{name.translate(_ESCAPES)}":{_value_json(keys[name])}' for name in sorted(keys))
-    return f"k:{{{inner}}}"
-
-
-def value_text(value: Any) -> str:
-    """Print the value of an item as a path element."""
-    return f"v:{_value_json(value)}"
-
-
-def _value_json(value: Any, depth: int = 0) -> str:
-    if depth > MAX_DEPTH:
-        raise TooDeep
-    if isinstance(value, str):
-        return f'"{value.translate(_VALUE_ESCAPES)}"'
-    if isinstance(value, dict):
-        inner = cast("dict[str, Any]", value)
-        return (
-            "{"
-            + ",".join(
-                f'"{name.translate(_VALUE_ESCAPES)}":{_value_json(inner[name], depth + 1)}' for name in sorted(inner)
-            )
-            + "}"
-        )
-    if isinstance(value, list):
-        return "[" + ",".join(_value_json(each, depth + 1) for each in cast("list[Any]", value)) + "]"
-    if isinstance(value, float):
-        return _number(value)
-    return (
-        {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
-    )
-
-
-def _number(value: float) -> str:
-    """Print a float as Kubernetes does: 80.0 is 80."""
-    return str(int(value)) if value.is_integer() and abs(value) < 1e21 else repr(value)
-
-
-def _canonical_element(text: str) -> str:
-    if text.startswith("f:"):
-        return text
-    # Long texts are never kept: the cache is bounded in bytes as well.
-    return _canonical_of_short(text) if len(text) <= _SHORT else _canonical_of(text)
-
-
-def _canonical_of(text: str) -> str:
-    content = _content(text)
-    match text[0]:
-        case "k":
-            return key_text(content)
-        case "v":
-            return value_text(content)
-        case _:
-            return f"i:{content}"
-
-
-_canonical_of_short = lru_cache(maxsize=4096)(_canonical_of)
-
-
-def _content(text: str) -> Any:
-    kind, rest = text[:2], text[2:]
-    if kind == "f:":
-        return rest
-    if kind == "i:":
-        if not _INDEX.fullmatch(rest):
-            raise FieldSetError(f"not an index: {_shown(text)}")
-        return int(rest)
-    if kind not in {"k:", "v:"}:
-        raise FieldSetError(f"not a path element: {_shown(text)}; they begin with f:, k:, v: or i:")
-    try:
-        content = msgspec.json.decode(rest)
-    except RecursionError:
-        raise TooDeep from None
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise FieldSetError(f"not a path element: {_shown(text)}: {error}") from None
-    if kind == "k:" and not isinstance(content, dict):
-        raise FieldSetError(f"not a path element: {_shown(text)}: map keys are a JSON object")
-    return cast("Any", content)
-
-
-def _element_order(text: str) -> tuple[Any, ...]:
-    """Order elements as Kubernetes does: fields, map keys, values, indexes."""
-    if text.startswith("f:"):
-        return (0, text)
-    content = _content(text)
-    match text[0]:
-        case "k":
-            return (1, tuple((name, _value_order(value)) for name, value in sorted(content.items())))
-        case "v":
-            return (2, _value_order(content))
-        case _:
-            return (3, content)
-
-
-def _value_order(value: Any) -> tuple[Any, ...]:
-    """Order values of any type as Kubernetes does: numbers, texts, booleans, lists, objects, null."""
-    if value is None:
-        return (5,)
-    if isinstance(value, bool):
-        return (2, value)
-    if isinstance(value, (int, float)):
-        return (0, value)
-    if isinstance(value, str):
-        return (1, value)
-    if isinstance(value, list):
-        return (3, tuple(_value_order(each) for each in cast("list[Any]", value)))
-    inner = cast("dict[str, Any]", value)
-    return (4, tuple((name, _value_order(inner[name])) for name in sorted(inner)))
-
-
-def _readable(value: Any) -> str:
-    return f'"{value.translate(_ESCAPES)}"' if isinstance(value, str) else _value_json(value)
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 80 else f"{text[:80]}...")

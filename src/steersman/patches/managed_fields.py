@@ -4,11 +4,16 @@ Guarantees:
 
 - One entry an owner: its name, its operation, its subresource and, for updates, the version it wrote.
 - Entries are written in Kubernetes' order. Of more than `MAX_UPDATERS` updaters the oldest share one entry.
+- Field sets that were read before, or are written as they were read, cost next to nothing.
 - What is no list of entries raises `ManagedFieldsError` with the words of kube-apiserver.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import zip_longest
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+
+import msgspec
 
 from steersman.objects.time import parse_time
 from steersman.patches.errors import FieldSetError, PatchError, TooDeep
@@ -20,6 +25,9 @@ MAX_UPDATERS: Final = 10
 """How many entries of updates an object keeps."""
 
 ANCIENT: Final = "ancient-changes"
+
+#: Longer field sets are read anew each time, so that those which are kept are bounded in bytes as well.
+_LONGEST: Final = 8192
 
 Operation: TypeAlias = Literal["Apply", "Update"]
 
@@ -48,16 +56,28 @@ class Owned(NamedTuple):
     fields: FieldSet
     api_version: str
     time: str | None = None
+    written: Mapping[str, Any] | None = None
+    """The fieldsV1 of these fields, if they were read and nobody has changed them since."""
+
+    def with_fields(self, fields: FieldSet) -> "Owned":
+        """The same owner's, with other fields."""
+        return self if fields is self.fields else Owned(fields, self.api_version, self.time)
+
+    def at(self, time: str | None) -> "Owned":
+        """The same fields, changed at another time."""
+        return self if time == self.time else self._replace(time=time)
 
 
 ManagedFields: TypeAlias = dict[Owner, Owned]
 """The owners of an object's fields."""
 
 
-def read_managed_fields(entries: Sequence[Any] | None) -> ManagedFields:
-    """Read the entries of an object."""
+def read_managed_fields(entries: Any, *, canonical: bool = True) -> ManagedFields:
+    """Read the entries of an object; ``canonical`` says that this room wrote them, so that they may be written as they are."""
     found: ManagedFields = {}
-    for index, entry in enumerate(entries or ()):
+    if entries is not None and not isinstance(entries, list):
+        raise ManagedFieldsError("managed fields are no list")
+    for index, entry in enumerate(cast("list[Any]", entries or [])):
         if not isinstance(entry, Mapping):
             raise ManagedFieldsError(f"entry {index} is no object")
         given = cast("Mapping[str, Any]", entry)
@@ -71,25 +91,44 @@ def read_managed_fields(entries: Sequence[Any] | None) -> ManagedFields:
             problem = f'invalid fieldsType "{fields_type}"' if fields_type else "missing fieldsType"
             raise ManagedFieldsError(f"{problem} in managed fields entry {index}")
         owner = Owner.of(given.get("manager") or "", operation, api_version, given.get("subresource") or "")
+        written: Any = given.get("fieldsV1") or {}
         try:
-            fields = FieldSet.parse(given.get("fieldsV1") or {})
+            fields = _read_fields(written)
         except (FieldSetError, TooDeep) as error:
             raise ManagedFieldsError(f"error decoding set: {error}") from error
-        found[owner] = Owned(fields, api_version, given.get("time"))
+        found[owner] = Owned(fields, api_version, given.get("time"), written if canonical else None)
     return found
 
 
+def _read_fields(written: Any) -> FieldSet:
+    try:
+        printed = _encode(written)
+    except RecursionError:
+        raise TooDeep from None
+    return _fields_of(printed) if len(printed) <= _LONGEST else FieldSet.parse(written)
+
+
+@lru_cache(maxsize=256)
+def _fields_of(printed: bytes) -> FieldSet:
+    return FieldSet.parse(printed)
+
+
+_encode = msgspec.json.Encoder().encode
+
+
 def write_managed_fields(managed: ManagedFields) -> list[dict[str, Any]]:
-    """Write the entries of an object, in Kubernetes' order."""
+    """Write the entries of an object, in Kubernetes' order; they may share parts with those that were read."""
     return [_entry(owner, managed[owner]) for owner in sorted(managed, key=lambda owner: _order(owner, managed[owner]))]
 
 
 def _entry(owner: Owner, owned: Owned) -> dict[str, Any]:
     entry: dict[str, Any] = {"manager": owner.manager} if owner.manager else {}
-    entry |= {"operation": owner.operation, "apiVersion": owned.api_version}
+    entry["operation"] = owner.operation
+    entry["apiVersion"] = owned.api_version
     if owned.time is not None:
         entry["time"] = owned.time
-    entry |= {"fieldsType": "FieldsV1", "fieldsV1": owned.fields.to_json()}
+    entry["fieldsType"] = "FieldsV1"
+    entry["fieldsV1"] = owned.fields.to_json() if owned.written is None else owned.written
     if owner.subresource:
         entry["subresource"] = owner.subresource
     return entry
@@ -100,8 +139,13 @@ def _order(owner: Owner, owned: Owned) -> tuple[Any, ...]:
 
 
 def _seconds(owned: Owned) -> int:
+    return 0 if owned.time is None else _seconds_of(owned.time)
+
+
+@lru_cache(maxsize=256)
+def _seconds_of(time: str) -> int:
     try:
-        return 0 if owned.time is None else int(parse_time(owned.time).timestamp())
+        return int(parse_time(time).timestamp())
     except ValueError:
         return 0
 
@@ -114,6 +158,7 @@ def without_oldest(managed: ManagedFields) -> ManagedFields:
         return managed
     left = dict(managed)
     first: dict[str, Owner] = {}
+    gathered: dict[Owner, list[FieldSet]] = {}
     for owner in sorted(updaters, key=lambda owner: (_seconds(managed[owner]), owner)):
         owned = managed[owner]
         version = owned.api_version
@@ -121,17 +166,22 @@ def without_oldest(managed: ManagedFields) -> ManagedFields:
             first[version] = owner
             continue
         shared = Owner.of(ANCIENT, "Update", version)
-        gathered = left.get(shared)
-        if gathered is None:
-            gathered = left.pop(first[version])
+        if shared not in gathered:
+            oldest = left[shared] if shared in left else left.pop(first[version])
+            gathered[shared] = [oldest.fields]
         del left[owner]
-        left[shared] = Owned(owned.fields | gathered.fields, version, owned.time)
+        gathered[shared].append(owned.fields)
+        left[shared] = Owned(owned.fields, version, owned.time)
         surplus -= 1
         if surplus == 0:
             break
+    for shared, sets in gathered.items():
+        left[shared] = left[shared].with_fields(_union(sets))
     return left
 
 
-def non_empty(managed: ManagedFields) -> ManagedFields:
-    """Leave out owners that own nothing."""
-    return {owner: owned for owner, owned in managed.items() if owned.fields != EMPTY}
+def _union(sets: list[FieldSet]) -> FieldSet:
+    """The union of field sets, in pairs: one after the other would copy what was gathered for each of many thousands."""
+    while len(sets) > 1:
+        sets = [one | other for one, other in zip_longest(sets[::2], sets[1::2], fillvalue=EMPTY)]
+    return sets[0]

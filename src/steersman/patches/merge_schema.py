@@ -22,6 +22,7 @@ ValueKind: TypeAlias = Literal["plain", "quantity", "time", "seconds", "bytes", 
 """How two scalars compare; ``seconds`` is a time that the server cuts to the second (metav1.Time)."""
 
 ListType: TypeAlias = Literal["atomic", "set", "map"]
+ScalarType: TypeAlias = Literal["string", "numeric", "boolean", "untyped"]
 
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _RAW_EXTENSION: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
@@ -66,6 +67,13 @@ _OBJECT_META: Final[dict[str, Any]] = {
 }
 _STRING: Final[dict[str, Any]] = {"type": "string"}
 
+_SCALARS: Final[dict[ScalarType, frozenset[type]]] = {
+    "string": frozenset({str}),
+    "numeric": frozenset({int, float}),
+    "boolean": frozenset({bool}),
+    "untyped": frozenset({str, int, float, bool}),
+}
+
 
 class _Shared:
     """What all places of one schema share."""
@@ -90,7 +98,6 @@ class MergeSchema:
 
     __slots__ = (
         "_additional",
-        "_fields",
         "_items",
         "_properties",
         "_schema",
@@ -102,6 +109,9 @@ class MergeSchema:
         "is_atomic_map",
         "list_type",
         "map_keys",
+        "places",
+        "scalar_type",
+        "scalars",
         "value_kind",
     )
 
@@ -111,7 +121,12 @@ class MergeSchema:
     is_atomic_map: bool
     list_type: ListType
     map_keys: tuple[str, ...]
+    scalar_type: ScalarType
+    scalars: frozenset[type]
+    """The types of scalars that an apply may hold here."""
     value_kind: ValueKind
+    places: "Mapping[str, MergeSchema | None]"
+    """The schemas of fields and map values by name; None if no such field may exist."""
 
     def __init__(
         self,
@@ -147,7 +162,7 @@ class MergeSchema:
         self._schema = schema
         # A schema opts in itself and everything written inside it, but not what it refers to.
         self._unfolds = preserve or schema.get("x-kubernetes-preserve-unknown-fields") is True
-        self._fields: dict[str, MergeSchema] = {}
+        self.places = _Places(self)
         self._items: MergeSchema | None = None
         self._additional: MergeSchema | None = None
         self._properties: Mapping[str, Any] = schema.get("properties") or {}
@@ -159,6 +174,8 @@ class MergeSchema:
         self.allows_map = kind in {"", "object"}
         self.is_atomic_map = schema.get("x-kubernetes-map-type") == "atomic"
         self.list_type, self.map_keys = _list_type(schema)
+        self.scalar_type = _scalar_type(schema)
+        self.scalars = _SCALARS[self.scalar_type] if self.allows_scalar else frozenset()
         self.value_kind = _value_kind(shared, schema) if self.allows_scalar else "plain"
 
     @property
@@ -172,10 +189,13 @@ class MergeSchema:
 
     def field(self, name: str) -> "MergeSchema | None":
         """Find the schema of a field or map value; None if no such field may exist."""
-        found = self._fields.get(name)
-        if found is None and name in self._properties:
-            found = self._fields[name] = _place(self._shared, self._properties[name], preserve=self._unfolds)
-        return self._of_undeclared() if found is None else found
+        return self.places[name]
+
+    def first_visit(self, name: str) -> "MergeSchema | None":
+        """Read the schema of a field that nobody has asked for yet; `places` keeps those that are declared."""
+        if name in self._properties:
+            return _place(self._shared, self._properties[name], preserve=self._unfolds)
+        return self._of_undeclared()
 
     def _of_undeclared(self) -> "MergeSchema | None":
         additional = self._schema.get("additionalProperties")
@@ -202,6 +222,22 @@ class MergeSchema:
         return declared.get("default")
 
 
+class _Places(dict[str, "MergeSchema | None"]):
+    """Finds a field as fast as Python finds anything, once it was visited."""
+
+    __slots__ = ("_schema",)
+
+    def __init__(self, schema: MergeSchema) -> None:
+        self._schema = schema
+
+    def __missing__(self, name: str) -> MergeSchema | None:
+        found = self._schema.first_visit(name)
+        # Names that are not declared come from data and must not fill the memory.
+        if self._schema.declares(name):
+            self[name] = found
+        return found
+
+
 def _place(shared: _Shared, schema: Mapping[str, Any], *, preserve: bool) -> MergeSchema:
     reference = _reference(schema)
     if reference is None:
@@ -223,7 +259,8 @@ def _referred(shared: _Shared, reference: str, schema: Mapping[str, Any]) -> Mer
     place._read(shared, target, preserve=shared.preserve)  # noqa: SLF001 - the module's own
     if name == _QUANTITY:
         place.allows_list = place.allows_map = False
-        place.value_kind = "quantity"
+        place.scalar_type, place.value_kind = "untyped", "quantity"
+        place.scalars = _SCALARS["untyped"]
     elif name == _TIME:
         place.value_kind = "seconds"
     override = schema.get("x-kubernetes-map-type")
@@ -291,6 +328,19 @@ def looks_like_quantity(schema: Mapping[str, Any]) -> bool:
     return schema.get("format") == "quantity" or (
         schema.get("x-kubernetes-int-or-string") is True and "[KMGTPE]i" in (schema.get("pattern") or "")
     )
+
+
+def _scalar_type(schema: Mapping[str, Any]) -> ScalarType:
+    """What a scalar must be for an apply to take it; whatever has a format may be anything."""
+    match schema.get("type"):
+        case "integer" | "number":
+            return "numeric"
+        case "boolean":
+            return "boolean"
+        case "string" if schema.get("format") in {None, "", "byte"}:
+            return "string"
+        case _:
+            return "untyped"
 
 
 def _value_kind(shared: _Shared, schema: Mapping[str, Any]) -> ValueKind:

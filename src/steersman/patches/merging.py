@@ -6,6 +6,7 @@ Guarantees:
   lists are merged by item, maps by key.
 - Items of the live list keep their order, those of the configuration theirs; where the two contradict each other the
   configuration's order wins. An item that the live list holds several times is replaced once it is applied.
+- Parts that do not change are those of the live object themselves, and so is the whole if nothing changes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from steersman.patches.applied_set import item_text
 from steersman.patches.errors import MAX_DEPTH, TooDeep
 from steersman.patches.merge_schema import DEDUCED, MergeSchema
+from steersman.patches.trees import quickly_equal
 
 __all__ = ["ABSENT", "Shape", "is_leaf", "merge_applied", "place_of", "shape_of"]
 
@@ -52,14 +54,16 @@ def _filled(value: Any, shape: Shape) -> bool:
 
 def place_of(schema: MergeSchema, name: str) -> MergeSchema:
     """The schema of a field; what is not declared is deduced from the value."""
-    return schema.field(name) or DEDUCED
+    return schema.places[name] or DEDUCED
 
 
 def _merge(live: Any, applied: Any, schema: MergeSchema, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise TooDeep
-    if live is ABSENT or live is applied:
+    if live is ABSENT:
         return applied
+    if live is applied or quickly_equal(live, applied):
+        return live
     shape = shape_of(applied if applied is not None else live, schema)
     if (live is not None and shape_of(live, schema) != shape) or is_leaf(shape, live, applied, schema):
         return applied
@@ -67,17 +71,41 @@ def _merge(live: Any, applied: Any, schema: MergeSchema, depth: int) -> Any:
         # null says nothing about what is in a map or a list
         return live
     if shape == "map":
-        below: dict[str, Any] = dict(live or {})
-        for name, value in cast("Mapping[str, Any]", applied).items():
-            below[name] = _merge(below.get(name, ABSENT), value, place_of(schema, name), depth + 1)
-        return below
-    return list(_merge_items(live or [], applied, schema, depth))
+        return _merge_maps(live or {}, applied, schema, depth)
+    return _merge_lists(live or [], applied, schema, depth)
+
+
+def _merge_maps(live: dict[str, Any], applied: dict[str, Any], schema: MergeSchema, depth: int) -> dict[str, Any]:
+    merged = live
+    for name, value in applied.items():
+        before = live.get(name, ABSENT)
+        if value == before and isinstance(value, str):
+            # most fields that are applied are texts, and as they were
+            continue
+        after = _merge(before, value, place_of(schema, name), depth + 1)
+        if after is not before:
+            if merged is live:
+                merged = dict(live)
+            merged[name] = after
+    return merged
+
+
+def _merge_lists(live: list[Any], applied: list[Any], schema: MergeSchema, depth: int) -> list[Any]:
+    merged = list(_merge_items(live, applied, schema, depth))
+    if len(merged) == len(live) and all(one is other for one, other in zip(merged, live, strict=True)):
+        return live
+    return merged
 
 
 def _merge_items(live: list[Any], applied: list[Any], schema: MergeSchema, depth: int) -> Iterator[Any]:
     ours = {text: item for item in applied if (text := item_text(item, schema)) is not None}
-    theirs = _indexed(live, schema)
-    for place in _woven([item_text(item, schema) for item in live], list(ours)):
+    names = [item_text(item, schema) for item in live]
+    if names == list(ours):
+        for before, item in zip(live, ours.values(), strict=True):
+            yield _merge(before, item, schema.items, depth + 1)
+        return
+    theirs = _indexed(names, live)
+    for place in _woven(names, list(ours)):
         if isinstance(place, int):
             yield live[place]
         else:
@@ -109,10 +137,9 @@ def _woven(live: list[str | None], applied: list[str]) -> Iterator[int | str]:
     yield from (rest for rest in range(index, len(live)) if live[rest] not in wanted)
 
 
-def _indexed(items: list[Any], schema: MergeSchema) -> dict[str | None, Any]:
+def _indexed(names: list[str | None], items: list[Any]) -> dict[str | None, Any]:
     """Items by name; one that occurs several times has no value to merge with."""
     found: dict[str | None, Any] = {}
-    for item in items:
-        text = item_text(item, schema)
+    for text, item in zip(names, items, strict=True):
         found[text] = ABSENT if text in found else item
     return found

@@ -9,38 +9,19 @@ Guarantees:
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from steersman.patches.applied_set import held_set
-from steersman.patches.changes import Changes, changes_between
+from steersman.patches.changes import NO_CHANGES, Changes, changes_between
 from steersman.patches.errors import PatchError
-from steersman.patches.field_set import EMPTY, FieldSet, Path, format_path, make_field_set
-from steersman.patches.managed_fields import ManagedFields, Owned, Owner, non_empty
-from steersman.patches.merge_schema import DEDUCED, MergeSchema
+from steersman.patches.field_set import FieldSet
+from steersman.patches.fitting import fitted
+from steersman.patches.managed_fields import ManagedFields, Owned, Owner
 from steersman.patches.merging import merge_applied
-from steersman.patches.selecting import with_named_fields, without_fields
+from steersman.patches.path_element import Path, format_path
+from steersman.patches.pruning import pruned
+from steersman.patches.versions import UnknownVersion, Versions, converted
 
-__all__ = ["ApplyConflict", "ApplyConflicts", "UnknownVersion", "Versions"]
-
-
-class UnknownVersion(PatchError):
-    """A version of a kind that is not served any more."""
-
-
-class Versions(Protocol):
-    """The versions of a kind: how each merges, what its endpoints ignore, and how objects pass from one to another."""
-
-    def schema(self, api_version: str) -> MergeSchema:
-        """The merge schema of a version; raises `UnknownVersion`."""
-        ...
-
-    def ignored(self, api_version: str) -> FieldSet:
-        """The fields that requests to this endpoint do not change; nobody owns them by it."""
-        ...
-
-    def convert(self, tree: Mapping[str, Any], api_version: str) -> Mapping[str, Any]:
-        """The object in another version; raises `UnknownVersion`."""
-        ...
+__all__ = ["ApplyConflict", "ApplyConflicts", "Ownership"]
 
 
 class ApplyConflict(NamedTuple):
@@ -61,167 +42,105 @@ class ApplyConflicts(PatchError):
         super().__init__(f"others own what is applied: {'; '.join(str(each) for each in conflicts)}")
 
 
-def record_update(
-    old: Mapping[str, Any],
-    new: Mapping[str, Any],
-    managed: ManagedFields,
-    *,
-    owner: Owner,
-    api_version: str,
-    versions: Versions,
-) -> ManagedFields:
-    """Tell what everybody owns after an update; the owner's time is left as it was."""
-    managed = _fitted(old, managed, versions)
-    left, changes = _taken(old, new, managed, owner=owner, api_version=api_version, versions=versions, force=True)
-    own = left.get(owner, Owned(EMPTY, api_version))
-    fields = (own.fields - changes.removed) | changes.modified | changes.added
-    left[owner] = Owned(fields.without(versions.ignored(api_version)), api_version, own.time)
-    return non_empty(left)
+class Ownership:
+    """Who owns which fields of a kind's objects, when they are written in one of its versions."""
 
+    def __init__(self, versions: Versions, api_version: str) -> None:
+        self._versions = versions
+        self._api_version = api_version
 
-def record_apply(
-    live: Mapping[str, Any],
-    applied: Mapping[str, Any],
-    managed: ManagedFields,
-    *,
-    owner: Owner,
-    api_version: str,
-    versions: Versions,
-    force: bool,
-) -> tuple[dict[str, Any], ManagedFields]:
-    """Merge an applied object into the live one, and tell what everybody owns then."""
-    schema = versions.schema(api_version)
-    managed = _fitted(live, managed, versions)
-    merged = merge_applied(live, applied, schema)
-    last = managed.get(owner)
-    fields = held_set(applied, schema).without(versions.ignored(api_version))
-    managed[owner] = Owned(fields, api_version, last.time if last is not None else None)
-    if last is not None and not (last.api_version == api_version and last.fields <= fields):
-        # who applies all that it applied before leaves nothing behind
-        merged = dict(_pruned(merged, managed, last=last, api_version=api_version, versions=versions))
-    left, _ = _taken(live, merged, managed, owner=owner, api_version=api_version, versions=versions, force=force)
-    return merged, left
+    def after_update(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], managed: ManagedFields
+    ) -> tuple[ManagedFields, FieldSet]:
+        """What everybody is left with after an update, and what the update took."""
+        managed = self._fitted(managed, old)
+        changes = changes_between(old, new, self._versions.schema(self._api_version))
+        if changes is NO_CHANGES:
+            return managed, changes.added
+        changes = changes.without(self._versions.ignored(self._api_version))
+        left = self._taken(old, new, changes, managed, force=True)
+        return left, changes.modified | changes.added
 
+    def after_apply(
+        self,
+        live: Mapping[str, Any],
+        applied: Mapping[str, Any],
+        fields: FieldSet,
+        managed: ManagedFields,
+        *,
+        owner: Owner,
+        force: bool,
+    ) -> tuple[Mapping[str, Any], ManagedFields]:
+        """Merge an applied object, which holds ``fields``, into the live one, and tell what everybody owns then.
 
-def _taken(
-    old: Mapping[str, Any],
-    new: Mapping[str, Any],
-    managed: ManagedFields,
-    *,
-    owner: Owner,
-    api_version: str,
-    versions: Versions,
-    force: bool,
-) -> tuple[ManagedFields, Changes]:
-    """Take from others what changed between two states."""
-    whole = changes_between(old, new, versions.schema(api_version))
-    seen = {api_version: _without_ignored(whole, versions.ignored(api_version))}
-    left: ManagedFields = {}
-    conflicts: list[ApplyConflict] = []
-    for other in sorted(managed):
-        owned = managed[other]
-        if other == owner:
-            left[other] = owned
-            continue
-        try:
-            changes = seen.get(owned.api_version) or _changes_in(old, new, owned.api_version, versions)
-        except UnknownVersion:
-            continue
-        seen[owned.api_version] = changes
-        lost = owned.fields & (changes.modified | changes.added)
-        conflicts.extend(ApplyConflict(other, path) for path in lost)
-        left[other] = owned._replace(fields=(owned.fields - lost) - changes.removed)
-    if conflicts and not force:
-        raise ApplyConflicts(conflicts)
-    return non_empty(left), seen[api_version]
+        The merged object is the live one itself if nothing changes.
+        """
+        schema = self._versions.schema(self._api_version)
+        managed = self._fitted(managed, live)
+        merged: Mapping[str, Any] = merge_applied(live, applied, schema)
+        last = managed.pop(owner, None)
+        fields = fields.without(self._versions.ignored(self._api_version))
+        own = Owned(fields, self._api_version, last.time if last is not None else None)
+        everybody = {**managed, owner: own}
+        is_one_version = all(each.api_version == self._api_version for each in (last or own, *managed.values()))
+        if last is not None and not (is_one_version and last.fields <= fields):
+            # who applies all that it applied before leaves nothing behind
+            merged = pruned(merged, everybody, last=last, api_version=self._api_version, versions=self._versions)
+        if managed and merged is not live:
+            changes = changes_between(live, merged, schema).without(self._versions.ignored(self._api_version))
+            managed = self._taken(live, merged, changes, managed, force=force)
+        if fields:
+            managed[owner] = own
+        return merged, managed
 
+    def _taken(
+        self,
+        old: Mapping[str, Any],
+        new: Mapping[str, Any],
+        changes: Changes,
+        managed: ManagedFields,
+        *,
+        force: bool,
+    ) -> ManagedFields:
+        """Take from the owners of fields what changed between two states."""
+        seen = {self._api_version: changes}
+        left: ManagedFields = {}
+        conflicts: list[ApplyConflict] = []
+        for owner in sorted(managed):
+            owned = managed[owner]
+            try:
+                found = seen.get(owned.api_version) or self._changes_in(owned.api_version, old, new)
+            except UnknownVersion:
+                continue
+            seen[owned.api_version] = found
+            lost = owned.fields & (found.modified | found.added)
+            conflicts.extend(ApplyConflict(owner, path) for path in lost)
+            fields = owned.fields - lost - found.removed
+            if fields:
+                left[owner] = owned.with_fields(fields)
+        if conflicts and not force:
+            raise ApplyConflicts(conflicts)
+        return left
 
-def _changes_in(old: Mapping[str, Any], new: Mapping[str, Any], api_version: str, versions: Versions) -> Changes:
-    before, after = versions.convert(old, api_version), versions.convert(new, api_version)
-    found = changes_between(before, after, versions.schema(api_version))
-    return _without_ignored(found, versions.ignored(api_version))
+    def _changes_in(self, api_version: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Changes:
+        before = converted(self._versions, old, api_version, trying="failed to convert old object")
+        after = converted(self._versions, new, api_version, trying="failed to convert new object")
+        found = changes_between(before, after, self._versions.schema(api_version))
+        return found.without(self._versions.ignored(api_version))
 
-
-def _without_ignored(changes: Changes, ignored: FieldSet) -> Changes:
-    return Changes(*(each.without(ignored) for each in changes)) if ignored else changes
-
-
-def _pruned(
-    merged: Mapping[str, Any], managed: ManagedFields, *, last: Owned, api_version: str, versions: Versions
-) -> Mapping[str, Any]:
-    """Remove what the manager applied last time and nobody owns now."""
-    try:
-        whole = versions.convert(merged, last.api_version)
-    except UnknownVersion:
-        return merged
-    schema = versions.schema(last.api_version)
-    pruned: Mapping[str, Any] = without_fields(whole, with_named_fields(last.fields, schema), schema)
-    pruned = _with_owned(whole, pruned, managed, at=last.api_version, versions=versions)
-    try:
-        pruned = versions.convert(pruned, last.api_version)
-    except UnknownVersion:
-        return merged
-    # whatever else went with it was never this manager's
-    gone = _named(whole, schema) - _named(pruned, schema)
-    pruned = without_fields(whole, gone & with_named_fields(last.fields, schema), schema)
-    return versions.convert(pruned, api_version)
-
-
-def _with_owned(
-    merged: Mapping[str, Any], pruned: Mapping[str, Any], managed: ManagedFields, *, at: str, versions: Versions
-) -> Mapping[str, Any]:
-    """Put back what others own, or the manager itself still does; first in the version in which it was pruned."""
-    owned: dict[str, FieldSet] = {at: EMPTY}
-    for each in managed.values():
-        owned[each.api_version] = owned.get(each.api_version, EMPTY) | each.fields
-    for api_version, fields in owned.items():
-        try:
-            merged, pruned = versions.convert(merged, api_version), versions.convert(pruned, api_version)
-            schema = versions.schema(api_version)
-        except UnknownVersion:
-            continue
-        kept = _named(pruned, schema) | with_named_fields(fields, schema)
-        pruned = without_fields(merged, _named(merged, schema) - kept, schema)
-    return pruned
-
-
-def _named(tree: Mapping[str, Any], schema: MergeSchema) -> FieldSet:
-    return with_named_fields(held_set(tree, schema), schema)
-
-
-def _fitted(live: Mapping[str, Any], managed: ManagedFields, versions: Versions) -> ManagedFields:
-    """Field sets that were written when a place merged by its parts, which is atomic now, own it as a whole."""
-    fitted: ManagedFields = {}
-    for owner, owned in managed.items():
-        try:
-            versions.convert(live, owned.api_version)
-            fields = _fit(owned.fields, versions.schema(owned.api_version))
-        except UnknownVersion:
-            continue
-        fitted[owner] = owned._replace(fields=fields)
-    return fitted
-
-
-def _fit(fields: FieldSet, schema: MergeSchema) -> FieldSet:
-    nodes: dict[str, tuple[bool, FieldSet]] = {}
-    for text, (member, below) in fields.nodes.items():
-        place = _known_place(schema, text)
-        if place is None or not below:
-            nodes[text] = (member, below)
-        elif _is_atomic(place, below):
-            nodes[text] = (True, EMPTY)
-        else:
-            nodes[text] = (member, _fit(below, place))
-    return make_field_set(nodes)
-
-
-def _known_place(schema: MergeSchema, text: str) -> MergeSchema | None:
-    if not text.startswith("f:"):
-        return schema.items if schema.allows_list else None
-    place = schema.field(text[2:]) if schema.allows_map else None
-    return None if place is DEDUCED else place
-
-
-def _is_atomic(place: MergeSchema, below: FieldSet) -> bool:
-    named = any(text.startswith("f:") for text in below.nodes)
-    return place.is_atomic_map and place.allows_map if named else place.allows_list and place.list_type == "atomic"
+    def _fitted(self, managed: ManagedFields, live: Mapping[str, Any]) -> ManagedFields:
+        """Owners as the schemas of now see them, without those of versions that are no more."""
+        found: ManagedFields = {}
+        seen = {self._api_version}
+        for owner, owned in managed.items():
+            try:
+                if owned.api_version not in seen:
+                    # an object that cannot be seen as its owners saw it cannot be written
+                    converted(self._versions, live, owned.api_version)
+                    seen.add(owned.api_version)
+                fields = fitted(owned.fields, self._versions.schema(owned.api_version))
+            except UnknownVersion:
+                continue
+            if fields:
+                found[owner] = owned.with_fields(fields)
+        return found

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from steersman.patches.applied_set import item_text
 from steersman.patches.errors import MAX_DEPTH, TooDeep
-from steersman.patches.field_set import EMPTY, FieldSet, make_field_set
+from steersman.patches.field_set import EMPTY, FieldSet, wrap_nodes
 from steersman.patches.merge_schema import DEDUCED, MergeSchema
 from steersman.patches.merging import place_of, shape_of
 
@@ -34,13 +34,20 @@ def only_fields(tree: Mapping[str, Any], fields: FieldSet, schema: MergeSchema) 
 
 def with_named_fields(fields: FieldSet, schema: MergeSchema) -> FieldSet:
     """Make every declared field above one of the set a member too; keys of free-form maps and items are not."""
-    nodes: dict[str, tuple[bool, FieldSet]] = {}
+    nodes: dict[str, tuple[bool, FieldSet]] | None = None
     for text, (member, below) in fields.nodes.items():
-        name = text[2:] if text.startswith("f:") else None
-        place = schema.items if name is None else place_of(schema, name)
-        named = bool(below) and name is not None and schema.declares(name)
-        nodes[text] = (member or named, with_named_fields(below, place) if below else below)
-    return make_field_set(nodes)
+        if not below.nodes:
+            continue
+        if text.startswith("f:"):
+            name = text[2:]
+            node = (member or schema.declares(name), with_named_fields(below, place_of(schema, name)))
+        else:
+            node = (member, with_named_fields(below, schema.items))
+        if node[1] is not below or node[0] is not member:
+            if nodes is None:
+                nodes = dict(fields.nodes)
+            nodes[text] = node
+    return fields if nodes is None else wrap_nodes(nodes)
 
 
 def _without(value: Any, fields: FieldSet, schema: MergeSchema, depth: int) -> Any:

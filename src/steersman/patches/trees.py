@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
+import msgspec
+
 from steersman.patches.errors import MAX_DEPTH, TooDeep
 
-__all__ = ["check_depth", "json_equal"]
+__all__ = ["check_depth", "json_equal", "quickly_equal"]
+
+_encode = msgspec.json.Encoder().encode
 
 
 def check_depth(value: Any) -> None:
@@ -46,3 +50,15 @@ def json_equal(left: Any, right: Any, depth: int = 0) -> bool:
         if not json_equal(inner, other, depth + 1):
             return False
     return True
+
+
+def quickly_equal(left: Any, right: Any) -> bool:
+    """The same for values that are often equal, at the speed of Python's own comparison; deep ones raise ``RecursionError``."""
+    if left is right:
+        return True
+    if left != right:
+        return False
+    # what was equal differs at most in booleans that stand where the other has numbers
+    if isinstance(left, (dict, list)):
+        return _encode(left) == _encode(right) or json_equal(left, right)
+    return isinstance(left, bool) == isinstance(right, bool)

@@ -1,0 +1,39 @@
+"""Extracting: an object reduced to what one manager applied to it, to begin the manager's next intent with.
+
+Guarantees:
+
+- Applying what was extracted, by the same manager, changes nothing: it holds all that the manager applied and still owns, as
+  the object has it now, and nothing else but the object's type and name.
+- Of a manager that applied nothing, or lost it all to others, there is the type and the name alone.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from steersman.patches.field_set import EMPTY, FieldSet
+from steersman.patches.managed_fields import Owner, read_managed_fields
+from steersman.patches.merge_schema import MergeSchema
+from steersman.patches.selecting import only_fields
+
+__all__ = ["extract_applied"]
+
+
+def extract_applied(
+    obj: Mapping[str, Any], *, manager: str, subresource: str = "", schema: MergeSchema
+) -> dict[str, Any]:
+    """Reduce an object to what a manager applied to it, through its main endpoint or a subresource such as ``status``.
+
+    ``schema`` is that of the version in which ``obj`` is, which should be the one in which the manager applies. Raises
+    `ManagedFieldsError` if the object's managed fields cannot be read.
+    """
+    reduced = only_fields(obj, _applied_fields(obj, manager, subresource), schema)
+    metadata: dict[str, Any] = obj.get("metadata") or {}
+    identity = {name: metadata[name] for name in ("name", "namespace") if name in metadata}
+    kind = {name: obj[name] for name in ("apiVersion", "kind") if name in obj}
+    return kind | reduced | {"metadata": identity | cast("dict[str, Any]", reduced.get("metadata") or {})}
+
+
+def _applied_fields(obj: Mapping[str, Any], manager: str, subresource: str) -> FieldSet:
+    metadata: Mapping[str, Any] = obj.get("metadata") or {}
+    owned = read_managed_fields(metadata.get("managedFields")).get(Owner(manager, "Apply", "", subresource))
+    return EMPTY if owned is None else owned.fields
