@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, cast
@@ -10,13 +9,10 @@ from typing import Any, Final, cast
 import msgspec
 
 from steersman.schemas.field_problems import FieldProblem, problem
+from steersman.schemas.names import dns_1035_label, dns_label, label_value, path_segment, qualified_name
 
 Schema = Mapping[str, Any]
 
-_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
-_KIND: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _ANNOTATIONS_MAX: Final = 256 * 1024
 
 
@@ -93,9 +89,9 @@ def _object_problems(tree: dict[str, Any], path: str) -> Iterator[FieldProblem]:
             yield problem(at, "FieldValueInvalid", value, "must not be empty")
         elif name == "apiVersion" and value.count("/") > 1:
             yield problem(at, "FieldValueInvalid", value, f"unexpected GroupVersion string: {value}")
-        elif name == "kind" and (len(value) > 63 or not _KIND.fullmatch(value.lower())):
-            said = "may have mixed case, but should otherwise match: [a-z]([-a-z0-9]*[a-z0-9])?, at most 63 characters"
-            yield problem(at, "FieldValueInvalid", value, said)
+        elif name == "kind" and (said := dns_1035_label(value.lower())):
+            words = f"may have mixed case, but should otherwise match: {','.join(said)}"
+            yield problem(at, "FieldValueInvalid", value, words)
     if tree.get("metadata") is not None:
         at = _child(path, "metadata")
         try:
@@ -107,14 +103,12 @@ def _object_problems(tree: dict[str, Any], path: str) -> Iterator[FieldProblem]:
 
 
 def _metadata_problems(metadata: _Metadata, path: str) -> Iterator[FieldProblem]:
-    if metadata.name in {".", ".."}:
-        yield problem(f"{path}.name", "FieldValueInvalid", metadata.name, f"may not be '{metadata.name}'")
-    for name, value in (("name", metadata.name or ""), ("generateName", metadata.generate_name or "")):
-        for sign in (sign for sign in "/%" if sign in value):
-            yield problem(f"{path}.{name}", "FieldValueInvalid", value, f"may not contain '{sign}'")
-    if metadata.namespace and (len(metadata.namespace) > 63 or not _LABEL.fullmatch(metadata.namespace)):
-        said = "a lowercase RFC 1123 label of at most 63 characters is expected"
-        yield problem(f"{path}.namespace", "FieldValueInvalid", metadata.namespace, said)
+    yield from _refused(
+        f"{path}.generateName", metadata.generate_name or "", path_segment(metadata.generate_name or "", prefix=True)
+    )
+    yield from _refused(f"{path}.name", metadata.name or "", path_segment(metadata.name or ""))
+    if metadata.namespace:
+        yield from _refused(f"{path}.namespace", metadata.namespace, dns_label(metadata.namespace))
     if (metadata.generation or 0) < 0:
         yield problem(
             f"{path}.generation", "FieldValueInvalid", metadata.generation, "must be greater than or equal to 0"
@@ -130,7 +124,7 @@ def _metadata_problems(metadata: _Metadata, path: str) -> Iterator[FieldProblem]
 
 def _finalizer_problems(finalizers: list[str], path: str) -> Iterator[FieldProblem]:
     for name in finalizers:
-        yield from _name_problems(name, path)
+        yield from _refused(path, name, qualified_name(name))
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         said = "finalizer orphan and foregroundDeletion cannot be both set"
         yield problem(path, "FieldValueInvalid", finalizers, said)
@@ -139,25 +133,18 @@ def _finalizer_problems(finalizers: list[str], path: str) -> Iterator[FieldProbl
 def _map_problems(metadata: _Metadata, path: str) -> Iterator[FieldProblem]:
     """Check labels and annotations."""
     for key, value in (metadata.labels or {}).items():
-        yield from _name_problems(key, f"{path}.labels")
-        if value and (len(value) > 63 or not _NAME.fullmatch(value)):
-            said = "a label value has at most 63 letters, digits, '-', '_' or '.', and begins and ends with a letter or digit"
-            yield problem(f"{path}.labels", "FieldValueInvalid", value, said)
+        yield from _refused(f"{path}.labels", key, qualified_name(key))
+        yield from _refused(f"{path}.labels", value or "", label_value(value or ""))
     annotations = metadata.annotations or {}
     for key in annotations:
-        yield from _name_problems(key.lower(), f"{path}.annotations")
+        yield from _refused(f"{path}.annotations", key, qualified_name(key.lower()))
     if sum(len(key.encode()) + len((value or "").encode()) for key, value in annotations.items()) > _ANNOTATIONS_MAX:
         yield problem(f"{path}.annotations", "FieldValueTooLong", "", f"may not be more than {_ANNOTATIONS_MAX} bytes")
 
 
-def _name_problems(name: str, path: str) -> Iterator[FieldProblem]:
-    """Check a qualified name: ``name`` or ``example.com/name``."""
-    prefix, slash, last = name.rpartition("/")
-    if slash and ("/" in prefix or len(prefix) > 253 or not _SUBDOMAIN.fullmatch(prefix)):
-        yield problem(path, "FieldValueInvalid", name, "prefix part must be a lowercase RFC 1123 subdomain")
-    if len(last) > 63 or not _NAME.fullmatch(last):
-        said = "name part has at most 63 letters, digits, '-', '_' or '.', and begins and ends with a letter or digit"
-        yield problem(path, "FieldValueInvalid", name, said)
+def _refused(path: str, value: str, words: list[str]) -> Iterator[FieldProblem]:
+    for said in words:
+        yield problem(path, "FieldValueInvalid", value, said)
 
 
 def _owner_problems(owners: list[_Owner], path: str) -> Iterator[FieldProblem]:

@@ -10,11 +10,12 @@ Guarantees
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
 from steersman.objects.patterns import compile_pattern
+from steersman.schemas.correlation import UNCORRELATED, ItemsBefore, before_of, is_same
 from steersman.schemas.embedded import embedded_problems
 from steersman.schemas.field_problems import FieldProblem, Reason, problem, quoted, shown
 from steersman.schemas.formats import enforced_format, matches_format
@@ -24,7 +25,11 @@ from steersman.schemas.numbers import as_read, is_whole, number_problems
 Schema = Mapping[str, Any]
 DEPTH_MAX = 128
 PROBLEMS_MAX = 1000
+#: Nor are more kept when their words are so long together: each may name all choices of a long enum.
+_LENGTH_MAX = 4 * 1024 * 1024
 
+#: Both trees are of the version that is asked for, whatever they were.
+_TYPE = frozenset({"apiVersion", "kind"})
 _JSON_KINDS: dict[type, str] = {str: "string", list: "array", dict: "object", int: "integer", float: "number"}
 
 
@@ -44,10 +49,27 @@ def validate_tree(schema: Schema, tree: Any, *, path: str = "") -> list[FieldPro
     found.value(schema, tree, path, 0)
     found.add(*embedded_problems(schema, tree, path))
     found.add(*list_type_problems(schema, tree, path))
-    if len(found.problems) > PROBLEMS_MAX:
+    return _told(found, path)
+
+
+def schema_problems(
+    schema: Schema, tree: Any, *, old: Any = UNCORRELATED, path: str = "", every_format: bool = False
+) -> list[FieldProblem]:
+    """What the schema alone refuses of a tree, without embedded objects and duplicates in lists.
+
+    With ``old``, which the tree replaces, parts that are what they were are borne with. ``every_format``: formats that
+    the server does not know are formats too, as they are where it judges a default.
+    """
+    found = _Check(every_format=every_format)
+    found.value(schema, tree, path, 0, old)
+    return _told(found, path)
+
+
+def _told(found: _Check, path: str) -> list[FieldProblem]:
+    if found.is_full:
         del found.problems[PROBLEMS_MAX:]
         found.problems.append(
-            FieldProblem(path, f"there are more than {PROBLEMS_MAX} problems; the first of them are listed")
+            FieldProblem(path, f"there are more than {len(found.problems)} problems; the first of them are listed")
         )
     return found.problems
 
@@ -83,31 +105,49 @@ def _types_of(schema: Schema) -> tuple[str, ...]:
 class _Check:
     """Collects the problems of one tree."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, every_format: bool = False) -> None:
+        self._every_format = every_format
         self.problems: list[FieldProblem] = []
         self._seen: set[FieldProblem] = set()
+        self._length = 0
+        #: The texts of enums, by where they stand in the schema: a long list of them may be asked for each item of another.
+        self._texts: dict[int, frozenset[str]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more problems are kept."""
+        return len(self.problems) > PROBLEMS_MAX or self._length > _LENGTH_MAX
 
     def add(self, *problems: FieldProblem) -> None:
         """Note problems, each once."""
         for found in problems:
-            if found not in self._seen and len(self.problems) <= PROBLEMS_MAX:
+            if found not in self._seen and not self.is_full:
                 self._seen.add(found)
                 self.problems.append(found)
+                self._length += len(found.message)
 
     def report(self, path: str, reason: Reason, value: Any, detail: str) -> None:
         """Note a problem about ``path``, worded with it."""
         self.add(problem(path, reason, value, f"{path} in body {detail}"))
 
-    def value(self, schema: Schema, value: Any, path: str, depth: int) -> None:
-        """Check one value and everything inside it."""
+    def value(self, schema: Schema, value: Any, path: str, depth: int, old: Any = UNCORRELATED) -> None:
+        """Check one value and everything inside it; what was wrong already is borne with."""
+        before = len(self.problems)
+        self._value(schema, value, path, depth, old)
+        if old is not UNCORRELATED and len(self.problems) > before and is_same(schema, value, old):
+            self._seen.difference_update(self.problems[before:])
+            del self.problems[before:]
+
+    def _value(self, schema: Schema, value: Any, path: str, depth: int, old: Any) -> None:
         if depth > DEPTH_MAX:
             raise SchemaTooDeep(path)
-        if len(self.problems) > PROBLEMS_MAX:
+        if self.is_full:
             return
         value = as_read(value)
         kind = json_kind(value)
         types = _types_of(schema)
-        format_ = enforced_format(types, schema.get("format", ""))
+        format_: str = schema.get("format", "")
+        format_ = format_ if self._every_format else enforced_format(types, format_)
         self._type(schema, types, format_, kind, value, path)
         if kind != "null":
             self._junctors(schema, value, path, depth)
@@ -116,11 +156,11 @@ class _Check:
             elif kind in {"integer", "number"}:
                 self.add(*number_problems(schema, types, format_, value, path))
             elif kind == "array":
-                self._array(schema, value, path, depth)
+                self._array(schema, value, path, depth, old)
         if schema.get("enum"):
             self._enum(schema["enum"], value, path)
         if kind == "object":
-            self._object(schema, value, path, depth)
+            self._object(schema, value, path, depth, old)
 
     def _type(self, schema: Schema, types: tuple[str, ...], format_: str, kind: str, value: Any, path: str) -> None:
         if not types and not format_:
@@ -157,11 +197,12 @@ class _Check:
         if format_ and not matches_format(format_, value):
             self.report(path, "FieldValueTypeInvalid", value, f"must be of type {format_}: {quoted(value)}")
 
-    def _array(self, schema: Schema, value: list[Any], path: str, depth: int) -> None:
+    def _array(self, schema: Schema, value: list[Any], path: str, depth: int, old: Any) -> None:
         items = schema.get("items")
         if items is not None:
+            before = ItemsBefore(schema, old)
             for index, item in enumerate(value):
-                self.value(items, item, f"{path}[{index}]", depth + 1)
+                self.value(items, item, f"{path}[{index}]", depth + 1, before.of(item))
         fewest, most = schema.get("minItems"), schema.get("maxItems")
         if fewest is not None and len(value) < fewest:
             self.report(path, "FieldValueInvalid", len(value), f"should have at least {fewest} items")
@@ -172,22 +213,23 @@ class _Check:
         unit = "item" if most == 1 else "items"
         self.add(problem(path, "FieldValueTooMany", count, f"must have at most {most} {unit}"))
 
-    def _object(self, schema: Schema, value: dict[str, Any], path: str, depth: int) -> None:
+    def _object(self, schema: Schema, value: dict[str, Any], path: str, depth: int, old: Any) -> None:
         fewest, most = schema.get("minProperties"), schema.get("maxProperties")
         if fewest is not None and len(value) < fewest:
             self.report(path, "FieldValueInvalid", len(value), f"should have at least {fewest} properties")
         if most is not None and len(value) > most:
             self._too_many(path, len(value), most)
-        self._additional(schema, value, path, depth)
+        self._additional(schema, value, path, depth, old)
         properties: Schema = schema.get("properties") or {}
         for name, inner in properties.items():
             if name in value:
-                self.value(inner, value[name], f"{path}.{name}" if path else name, depth + 1)
+                before = UNCORRELATED if not path and name in _TYPE else before_of(schema, value, old, name)
+                self.value(inner, value[name], f"{path}.{name}" if path else name, depth + 1, before)
         for name in schema.get("required") or ():
             if name not in value:
                 self.add(problem(f"{path}.{name}" if path else name, "FieldValueRequired"))
 
-    def _additional(self, schema: Schema, value: dict[str, Any], path: str, depth: int) -> None:
+    def _additional(self, schema: Schema, value: dict[str, Any], path: str, depth: int, old: Any) -> None:
         """Check the entries of a map."""
         additional = schema.get("additionalProperties")
         if additional is None or additional is True:
@@ -196,11 +238,15 @@ class _Check:
             if additional is False:
                 self.add(problem(path, "FieldValueInvalid", name, f"{path}.{name} in body is a forbidden property"))
             else:
-                self.value(additional, value[name], f"{path}.{name}", depth + 1)
+                self.value(additional, value[name], f"{path}.{name}", depth + 1, before_of(schema, value, old, name))
 
-    def _enum(self, allowed: Iterable[Any], value: Any, path: str) -> None:
-        allowed = list(allowed)
-        if not any(_same(choice, value) for choice in allowed):
+    def _enum(self, allowed: Collection[Any], value: Any, path: str) -> None:
+        texts = self._texts.get(id(allowed))
+        if texts is None:
+            texts = self._texts[id(allowed)] = frozenset(choice for choice in allowed if isinstance(choice, str))
+        if value in texts if isinstance(value, str) else any(_same(choice, value) for choice in allowed):
+            return
+        if not self.is_full:
             choices = ", ".join(quoted(choice if isinstance(choice, str) else shown(choice)) for choice in allowed)
             self.add(problem(path, "FieldValueNotSupported", value, f"supported values: {choices}"))
 
@@ -231,7 +277,7 @@ class _Check:
 
     def _alone(self, schema: Schema, value: Any, path: str, depth: int) -> list[FieldProblem]:
         """The problems that a value has with one alternative."""
-        alternative = _Check()
+        alternative = _Check(every_format=self._every_format)
         alternative.value(schema, value, path, depth + 1)
         return alternative.problems
 

@@ -1,0 +1,112 @@
+"""What a value was before an update: by name in objects, by key in lists that are maps, and nowhere else.
+
+Guarantee: a value is the same as before exactly where kube-apiserver finds it so, which then bears with what is wrong
+with it ("ratcheting"). Where no schema tells of a part, nothing is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+Schema = Mapping[str, Any]
+
+
+class _Unknown:
+    def __repr__(self) -> str:
+        return "UNCORRELATED"
+
+
+#: Stands for the old value where there is none that could be compared.
+UNCORRELATED: Final[Any] = _Unknown()
+
+
+def before_of(schema: Schema, value: dict[str, Any], old: Any, name: str) -> Any:
+    """What an entry of an object was."""
+    if old is UNCORRELATED or not isinstance(old, dict) or name not in old or name not in value:
+        return UNCORRELATED
+    return cast("dict[str, Any]", old)[name] if _schema_of(schema, name) is not None else UNCORRELATED
+
+
+class ItemsBefore:
+    """What the items of a list were."""
+
+    __slots__ = ("_by_key", "_keys")
+
+    def __init__(self, schema: Schema, old: Any) -> None:
+        self._by_key: dict[tuple[Any, ...], Any] | None = None
+        if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list):
+            return
+        self._keys: list[str] = list(schema.get("x-kubernetes-list-map-keys") or ())
+        by_key: dict[tuple[Any, ...], Any] = {}
+        for item in cast("list[Any]", old):
+            if isinstance(item, dict):
+                by_key.setdefault(self._key(cast("dict[str, Any]", item)), item)
+        self._by_key = by_key
+
+    @property
+    def are_known(self) -> bool:
+        """Whether items have keys by which they are found."""
+        return self._by_key is not None
+
+    def of(self, item: Any) -> Any:
+        """What an item was."""
+        if self._by_key is None or not isinstance(item, dict):
+            return UNCORRELATED
+        return self._by_key.get(self._key(cast("dict[str, Any]", item)), UNCORRELATED)
+
+    def _key(self, item: dict[str, Any]) -> tuple[Any, ...]:
+        # Values of other types than strings and numbers are no keys; repr tells 1 from true.
+        return tuple(repr(item.get(name)) for name in self._keys)
+
+
+def is_same(schema: Schema, value: Any, old: Any) -> bool:
+    """Whether a value is what it was."""
+    if old is UNCORRELATED:
+        return False
+    if value is None or old is None:
+        return value is old
+    if isinstance(value, dict) and isinstance(old, dict):
+        return _is_same_object(schema, cast("dict[str, Any]", value), cast("dict[str, Any]", old))
+    if isinstance(value, list) and isinstance(old, list):
+        return _is_same_list(schema, cast("list[Any]", value), cast("list[Any]", old))
+    return _is_equal(value, old)
+
+
+def _is_same_object(schema: Schema, value: dict[str, Any], old: dict[str, Any]) -> bool:
+    if len(value) != len(old):
+        return False
+    for name, inner in value.items():
+        below = _schema_of(schema, name)
+        if below is None or name not in old or not is_same(below, inner, old[name]):
+            return False
+    return True
+
+
+def _is_same_list(schema: Schema, value: list[Any], old: list[Any]) -> bool:
+    if len(value) != len(old):
+        return False
+    before = ItemsBefore(schema, old)
+    items: Schema | None = schema.get("items")
+    if not before.are_known or items is None:
+        return _is_equal(value, old)
+    return all(is_same(items, item, before.of(item)) for item in value)
+
+
+def _is_equal(value: Any, old: Any) -> bool:
+    """Whether two values are equal and of the same types throughout."""
+    if isinstance(value, dict) and isinstance(old, dict):
+        mine, theirs = cast("dict[str, Any]", value), cast("dict[str, Any]", old)
+        return mine.keys() == theirs.keys() and all(_is_equal(mine[name], theirs[name]) for name in mine)
+    if isinstance(value, list) and isinstance(old, list):
+        items, others = cast("list[Any]", value), cast("list[Any]", old)
+        return len(items) == len(others) and all(map(_is_equal, items, others))
+    return type(cast("object", value)) is type(cast("object", old)) and bool(value == old)
+
+
+def _schema_of(schema: Schema, name: str) -> Schema | None:
+    properties: Schema = schema.get("properties") or {}
+    if name in properties:
+        return properties[name]
+    additional = schema.get("additionalProperties")
+    return cast("Schema", additional) if isinstance(additional, Mapping) else None

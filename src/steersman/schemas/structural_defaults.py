@@ -1,0 +1,186 @@
+"""Whether the defaults of a schema are values that the schema itself takes.
+
+Guarantees
+- `default_problems` finds what kube-apiserver finds, in its words; fields are looked at in the order of their names.
+- What is in a default beyond its schema is a problem; `is_pruned` tells it of one value.
+- It works on a structural schema in canonical form: see `schemas.structural_rules`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, cast
+
+from msgspec.structs import replace
+
+from steersman.schemas.embedded import embedded_problems
+from steersman.schemas.field_problems import FieldProblem
+from steersman.schemas.structural_words import invalid, is_schema
+from steersman.schemas.validation import schema_problems
+
+Schema = Mapping[str, Any]
+#: Why something cannot be metadata; empty if it can.
+MetadataCheck = Callable[[Any], str]
+#: What the CEL rules of a schema say of a default; gets the schema, the default and where that stands.
+CelCheck = Callable[[Schema, Any, str], list[FieldProblem]]
+
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED: Final = "x-kubernetes-embedded-resource"
+_OF_EVERY_OBJECT: Final = frozenset({"apiVersion", "kind", "metadata"})
+#: Parts of a schema that are not asked when a default is judged: they are for objects that are stored.
+_NOT_ASKED: Final = frozenset({"x-kubernetes-int-or-string"})
+_INDEX: Final = object()
+
+
+def default_problems(
+    schema: Schema, path: str, *, pruned: bool, cel: CelCheck, metadata: MetadataCheck
+) -> list[FieldProblem]:
+    """What is wrong with the defaults of the schema of a kind; ``pruned``: they hold nothing unknown."""
+    check = _Defaults(pruned=pruned, cel=cel, metadata=metadata)
+    return list(check.node({**schema, _EMBEDDED: True}, path, (), {}, in_metadata=False))
+
+
+class _Defaults:
+    def __init__(self, *, pruned: bool, cel: CelCheck, metadata: MetadataCheck) -> None:
+        self._pruned = pruned
+        self._cel = cel
+        self._metadata = metadata
+
+    def node(
+        self, schema: Schema, path: str, steps: tuple[Any, ...], whole: Schema, *, in_metadata: bool
+    ) -> Iterator[FieldProblem]:
+        """Judge a schema and what is below; ``steps`` lead to it from ``whole``, the object that it is part of."""
+        embedded = schema.get(_EMBEDDED)
+        if embedded:
+            steps, whole, in_metadata = (), schema, False
+        if "default" in schema:
+            yield from self._default(schema, f"{path}.default", steps, whole, in_metadata=in_metadata)
+        items = schema.get("items")
+        if items is not None:
+            yield from self.node(items, f"{path}.items", (*steps, _INDEX), whole, in_metadata=in_metadata)
+        properties: Mapping[str, Schema] | None = schema.get("properties")
+        if properties:
+            for name in sorted(properties):
+                inside = in_metadata or bool(embedded and name in _OF_EVERY_OBJECT)
+                yield from self.node(
+                    properties[name], f"{path}.properties[{name}]", (*steps, name), whole, in_metadata=inside
+                )
+
+    def _default(
+        self, schema: Schema, path: str, steps: tuple[Any, ...], whole: Schema, *, in_metadata: bool
+    ) -> Iterator[FieldProblem]:
+        value = schema["default"]
+        if in_metadata:
+            found = self._embedded({**whole, _EMBEDDED: True}, _surrounded(value, steps), "")
+            if found:
+                told = str(found[0]) if len(found) == 1 else f"[{', '.join(map(str, found))}]"
+                yield invalid(path, value, f"must result in valid metadata: {told}")
+                return
+        else:
+            if self._pruned and not is_pruned(schema, value):
+                yield invalid(path, value, "must not have unknown fields")
+            found = self._embedded(schema, value, path)
+            if found:
+                yield from found
+                return
+        wrong = [_placed(each, path) for each in schema_problems(_asked(schema), value, every_format=True)]
+        yield from wrong or self._cel(schema, value, path)
+
+    def _embedded(self, schema: Schema, value: Any, path: str) -> list[FieldProblem]:
+        """What is wrong with embedded objects; of what is not even of the right type, the first is all that is told."""
+        unreadable = next(self._unreadable(schema, value, path), None)
+        return [*embedded_problems(schema, value, path)] if unreadable is None else [unreadable]
+
+    def _unreadable(self, schema: Schema | None, value: Any, path: str) -> Iterator[FieldProblem]:
+        if schema is None:
+            return
+        if isinstance(value, list):
+            for at, item in enumerate(cast("list[Any]", value)):
+                yield from self._unreadable(schema.get("items"), item, f"{path}[{at}]")
+        if not isinstance(value, dict):
+            return
+        members = cast("dict[str, Any]", value)
+        known: Mapping[str, Schema] = schema.get("properties") or {}
+        additional: Any = schema.get("additionalProperties")
+        for name in sorted(members):
+            at = f"{path}.{name}" if path else name
+            if schema.get(_EMBEDDED) and name in _OF_EVERY_OBJECT:
+                yield from self._wrong_type(name, members[name], at)
+            if name in known:
+                yield from self._unreadable(known[name], members[name], at)
+            elif is_schema(additional):
+                yield from self._unreadable(additional, members[name], f"{path}[{name}]")
+
+    def _wrong_type(self, name: str, value: Any, path: str) -> Iterator[FieldProblem]:
+        if name == "metadata":
+            told = self._metadata(value)
+            if told:
+                yield invalid(path, value, told)
+        elif not isinstance(value, str):
+            yield invalid(path, value, "must be a string")
+
+
+def is_pruned(schema: Schema, value: Any) -> bool:
+    """Whether a value holds nothing that its schema does not know."""
+    return not _has_unknown(schema, value, top=bool(schema.get(_EMBEDDED)))
+
+
+def _has_unknown(schema: Schema | None, value: Any, *, top: bool = False, keeps: bool = False) -> bool:
+    """``keeps``: what is not known here is taken, because a list around it says so."""
+    keeps = keeps or (schema is not None and bool(schema.get(_PRESERVE)))
+    if isinstance(value, list):
+        items: Schema | None = None if schema is None else schema.get("items")
+        if keeps and items is None:
+            return False
+        return any(_has_unknown(items, item, keeps=keeps) for item in cast("list[Any]", value))
+    if not isinstance(value, dict):
+        return False
+    members = cast("dict[str, Any]", value)
+    if schema is None:
+        return bool(members) and not keeps
+    if top or schema.get(_EMBEDDED):
+        members = {name: inner for name, inner in members.items() if name not in _OF_EVERY_OBJECT}
+    return any(_is_unknown(schema, name, inner, keeps=keeps) for name, inner in members.items())
+
+
+def _is_unknown(schema: Schema, name: str, value: Any, *, keeps: bool) -> bool:
+    known: Mapping[str, Schema] = schema.get("properties") or {}
+    additional: Any = schema.get("additionalProperties")
+    if name in known:
+        return _has_unknown(known[name], value)
+    if additional is None:
+        return not keeps
+    # A map of anything says nothing of its values, so whatever is in one of them is not known.
+    return _has_unknown(cast("Schema", additional) if isinstance(additional, Mapping) else None, value)
+
+
+def _surrounded(value: Any, steps: tuple[Any, ...]) -> dict[str, Any]:
+    """An object that holds a value where it is meant to stand, and else what every object has."""
+    made: Any = copy.deepcopy(value)
+    for step in reversed(steps):
+        made = cast("Any", [made] if step is _INDEX else {step: made})
+    return {"apiVersion": "validation/v1", "kind": "Validation", **made}
+
+
+def _asked(schema: Any) -> Any:
+    """The parts of a schema that a default is judged by."""
+    if isinstance(schema, Mapping):
+        parts = cast("Schema", schema)
+        return {name: _below(name, part) for name, part in parts.items() if name not in _NOT_ASKED}
+    if isinstance(schema, list):
+        return [_asked(part) for part in cast("list[Any]", schema)]
+    return schema
+
+
+def _below(name: str, part: Any) -> Any:
+    if name in {"properties", "dependencies"}:
+        return {key: _asked(inner) for key, inner in part.items()}
+    return _asked(part) if name in {"items", "additionalProperties", "not", "allOf", "anyOf", "oneOf"} else part
+
+
+def _placed(found: FieldProblem, path: str) -> FieldProblem:
+    """A problem with its place in the schema; those of several schemas at once are said of the whole."""
+    if found.message.startswith('Invalid value: "": "'):
+        return replace(found, path=path)
+    return replace(found, path=f"{path}.{found.path.removeprefix('.')}" if found.path else path)

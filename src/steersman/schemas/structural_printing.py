@@ -1,0 +1,151 @@
+"""Schemas as kube-apiserver's messages show them: every field of its own type, in its names and its order.
+
+Guarantee: `printed_schema`, `printed_items` and `printed_rule` give the JSON that the server's message holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, cast
+
+from steersman.schemas.structural_words import is_schema, whole
+
+Schema = Mapping[str, Any]
+Printer = Callable[[Any], str]
+
+
+def struct_text(fields: Iterable[tuple[str, str]]) -> str:
+    """A struct of printed fields."""
+    return "{" + ",".join(f'"{name}":{text}' for name, text in fields) + "}"
+
+
+def list_text(items: Any, printed: Printer) -> str:
+    """A list; null if it is empty, as lists are that nobody gave."""
+    return f"[{','.join(map(printed, items))}]" if items else "null"
+
+
+def pointer_text(value: Any, printed: Printer) -> str:
+    """What may be there or not."""
+    return "null" if value is None else printed(value)
+
+
+def _map_text(entries: Any, printed: Printer) -> str:
+    if not entries:
+        return "null"
+    members = cast("dict[str, Any]", entries)
+    return "{" + ",".join(f"{whole(name)}:{printed(members[name])}" for name in sorted(members)) + "}"
+
+
+def _schema(value: Schema) -> str:
+    return printed_schema(value)
+
+
+def _schemas(value: Any) -> str:
+    return list_text(value, printed_schema)
+
+
+def _named_schemas(value: Any) -> str:
+    return _map_text(value, printed_schema)
+
+
+def _schema_or_bool(value: Any) -> str:
+    if is_schema(value):
+        return struct_text([("Allows", "true"), ("Schema", printed_schema(value))])
+    return struct_text([("Allows", whole(value)), ("Schema", "null")])
+
+
+def printed_items(value: Any) -> str:
+    """The items of a list: one schema, several, or something that is neither."""
+    one = printed_schema(value) if is_schema(value) else "null"
+    several = _schemas(value) if isinstance(value, list) else "null"
+    return struct_text([("Schema", one), ("JSONSchemas", several)])
+
+
+def _dependencies(value: Any) -> str:
+    return _map_text(value, _dependency)
+
+
+def _dependency(value: Any) -> str:
+    one = printed_schema(value) if is_schema(value) else "null"
+    names = list_text(value, whole) if isinstance(value, list) else "null"
+    return struct_text([("Schema", one), ("Property", names)])
+
+
+def _documentation(value: Schema) -> str:
+    return struct_text(
+        [("Description", whole(value.get("description", ""))), ("URL", whole(value.get("url", "")))],
+    )
+
+
+def printed_rule(rule: Schema) -> str:
+    """A CEL rule."""
+    return struct_text(
+        [
+            ("Rule", whole(rule.get("rule", ""))),
+            ("Message", whole(rule.get("message", ""))),
+            ("MessageExpression", whole(rule.get("messageExpression", ""))),
+            ("Reason", whole(rule.get("reason"))),
+            ("FieldPath", whole(rule.get("fieldPath", ""))),
+            ("OptionalOldSelf", whole(rule.get("optionalOldSelf"))),
+        ]
+    )
+
+
+def _rules(value: Any) -> str:
+    return list_text(value, printed_rule)
+
+
+#: The fields of the server's type in order: its name, the name in JSON, what is shown of nothing, and how a value is shown.
+FIELDS: Final[tuple[tuple[str, str, str, Printer], ...]] = (
+    ("ID", "id", '""', whole),
+    ("Schema", "$schema", '""', whole),
+    ("Ref", "$ref", "null", whole),
+    ("Description", "description", '""', whole),
+    ("Type", "type", '""', whole),
+    ("Nullable", "nullable", "false", whole),
+    ("Format", "format", '""', whole),
+    ("Title", "title", '""', whole),
+    ("Default", "default", "null", whole),
+    ("Maximum", "maximum", "null", whole),
+    ("ExclusiveMaximum", "exclusiveMaximum", "false", whole),
+    ("Minimum", "minimum", "null", whole),
+    ("ExclusiveMinimum", "exclusiveMinimum", "false", whole),
+    ("MaxLength", "maxLength", "null", whole),
+    ("MinLength", "minLength", "null", whole),
+    ("Pattern", "pattern", '""', whole),
+    ("MaxItems", "maxItems", "null", whole),
+    ("MinItems", "minItems", "null", whole),
+    ("UniqueItems", "uniqueItems", "false", whole),
+    ("MultipleOf", "multipleOf", "null", whole),
+    ("Enum", "enum", "null", whole),
+    ("MaxProperties", "maxProperties", "null", whole),
+    ("MinProperties", "minProperties", "null", whole),
+    ("Required", "required", "null", whole),
+    ("Items", "items", "null", printed_items),
+    ("AllOf", "allOf", "null", _schemas),
+    ("OneOf", "oneOf", "null", _schemas),
+    ("AnyOf", "anyOf", "null", _schemas),
+    ("Not", "not", "null", _schema),
+    ("Properties", "properties", "null", _named_schemas),
+    ("AdditionalProperties", "additionalProperties", "null", _schema_or_bool),
+    ("PatternProperties", "patternProperties", "null", _named_schemas),
+    ("Dependencies", "dependencies", "null", _dependencies),
+    ("AdditionalItems", "additionalItems", "null", _schema_or_bool),
+    ("Definitions", "definitions", "null", _named_schemas),
+    ("ExternalDocs", "externalDocs", "null", _documentation),
+    ("Example", "example", "null", whole),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", "null", whole),
+    ("XEmbeddedResource", "x-kubernetes-embedded-resource", "false", whole),
+    ("XIntOrString", "x-kubernetes-int-or-string", "false", whole),
+    ("XListMapKeys", "x-kubernetes-list-map-keys", "null", whole),
+    ("XListType", "x-kubernetes-list-type", "null", whole),
+    ("XMapType", "x-kubernetes-map-type", "null", whole),
+    ("XValidations", "x-kubernetes-validations", "null", _rules),
+)
+
+
+def printed_schema(schema: Schema) -> str:
+    """A schema in canonical form."""
+    return struct_text(
+        (called, printed(schema[name]) if name in schema else nothing) for called, name, nothing, printed in FIELDS
+    )
