@@ -101,9 +101,11 @@ class Comparison:
         answers: list[dict[str, Done]] = []
         for turn in range(self._options.rounds + 1):
             now = msgspec.structs.replace(command, first=command.first + turn * command.count)
-            if command.do in {"update", "status patch", "get", "list", "replay"}:
+            if command.do in {"update", "status patch", "apply other", "get", "list", "replay"}:
                 # These go to what is there, and change it again each time.
                 now = msgspec.structs.replace(command, revision=turn + 1)
+            elif command.do == "apply same":
+                now = command
             found: dict[str, Done] = {}
             for subject in self._subjects if turn % 2 else reversed(self._subjects):
                 spent = await subject.do(now)
@@ -123,6 +125,9 @@ class Comparison:
             ("create pod", "create of a Pod"),
             ("update", "update of a ConfigMap"),
             ("status patch", "status patch of a Pod"),
+            ("apply new", "apply of a Deployment (create)"),
+            ("apply same", "apply of a Deployment (no change)"),
+            ("apply other", "apply of a Deployment (change)"),
             ("get", "get of a ConfigMap"),
         ):
             say(f"{name}: {self._options.rounds} rounds of {count}")
@@ -155,7 +160,7 @@ class Comparison:
             sizes[subject.name] = answer.done.size
         largest = max(sizes.values())
         for subject in self._subjects:
-            # Kube-apiserver keeps managed fields, which make objects longer: the others get as many bytes of data.
+            # What servers add makes objects of one longer than those of the other, which get as many bytes of data.
             padding = largest - sizes[subject.name]
             await subject.do(Command(do="create", namespace=MANY, count=count, concurrency=32, padding=padding))
         say(f"list: {self._options.rounds} rounds")
@@ -233,7 +238,7 @@ def _notes(options: argparse.Namespace) -> tuple[str, ...]:
     return (
         "CPU of the server's process alone, without what it uses at rest; etcd's is beside kube-apiserver's.",
         "Requests 8 at a time, HTTP/1.1 over TLS with a client certificate, answers not packed.",
-        "The embedded server keeps its objects in memory, and no managed fields. The list has the same size on both.",
+        "The embedded server keeps its objects in memory. The list has the same size on both.",
         f"Watchers: {options.watchers:,} connections of one load process, which costs the same on both to read.",
         f"A round of them is the median of {WRITES} writes, from sending one until the last connection has its event.",
         f"Memory: what a process has for itself with {options.kept:,} objects more, after a collection, without history.",

@@ -22,18 +22,40 @@ import aiohttp
 import msgspec
 import yaml
 
-from bench.apiserver_objects import NAMESPACE, config_map, config_map_name, new_pod, pod_name, pod_status
+from bench.apiserver_objects import (
+    NAMESPACE,
+    config_map,
+    config_map_name,
+    deployment,
+    deployment_name,
+    new_pod,
+    pod_name,
+    pod_status,
+)
 
 CORE = "/api/v1/namespaces"
 JSON = {"Content-Type": "application/json"}
 MERGE = {"Content-Type": "application/merge-patch+json"}
+APPLY = {"Content-Type": "application/apply-patch+yaml"}
 #: Watches are opened by so few at a time: handshakes cost both sides, and nobody measures them.
 OPENING = 16
 #: An event that has not come after so long will not.
 PATIENCE = 60.0
 
 Operation = Literal[
-    "namespace", "create", "create pod", "update", "status patch", "get", "list", "replay", "watch", "write"
+    "namespace",
+    "create",
+    "create pod",
+    "update",
+    "status patch",
+    "apply new",
+    "apply same",
+    "apply other",
+    "get",
+    "list",
+    "replay",
+    "watch",
+    "write",
 ]
 
 
@@ -125,6 +147,14 @@ class Load:
     def _status_patch(self, command: Command, number: int) -> Awaitable[bytes]:
         body = pod_status(number, command.revision)
         return self._send("PATCH", f"{CORE}/{command.namespace}/pods/{pod_name(number)}/status", body, MERGE)
+
+    def _apply_new(self, command: Command, number: int) -> Awaitable[bytes]:
+        path = f"/apis/apps/v1/namespaces/{command.namespace}/deployments/{deployment_name(number)}"
+        body = deployment(command.namespace, number, revision=command.revision)
+        return self._send("PATCH", f"{path}?fieldManager=bench&force=true", body, APPLY)
+
+    #: The same request; what it does depends on what is there.
+    _apply_same = _apply_other = _apply_new
 
     def _get(self, command: Command, number: int) -> Awaitable[bytes]:
         return self._send("GET", f"{CORE}/{command.namespace}/configmaps/{config_map_name(number)}", headers=None)

@@ -51,6 +51,29 @@ def new_pod(number: int) -> bytes:
     return msgspec.json.encode({"apiVersion": "v1", "kind": "Pod"} | tree)
 
 
+def deployment(namespace: str, number: int, *, revision: int = 0) -> bytes:
+    """A Deployment of the same Pods as a controller applies it; ``revision`` changes an image."""
+    tree = msgspec.json.decode(new_pod(number))
+    labels = tree["metadata"]["labels"]
+    tree["spec"]["containers"][0]["image"] += f"-{revision}"
+    return msgspec.json.encode(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": deployment_name(number), "namespace": namespace, "labels": labels},
+            "spec": {
+                "replicas": 3,
+                "selector": {"matchLabels": {"app": labels["app"]}},
+                "template": {"metadata": {"labels": labels}, "spec": tree["spec"]},
+            },
+        }
+    )
+
+
+def deployment_name(number: int) -> str:
+    return f"service-{number:06d}"
+
+
 def pod_name(number: int) -> str:
     return f"service-7d9c5b8f6d-{number:06d}"
 

@@ -2,7 +2,7 @@
 
 Whatever asks for `api_server`, be it through `client`, `namespace`, `sites` or `install`, runs on both in the rooms of ROOMS:
 ``[engine]`` and ``[embedded]``. What only the engine has is asked of `engine` itself, or the test says why it cannot run
-on the other one: ``@pytest.mark.engine_only("server-side apply")``; it then runs once, on the engine.
+on the other one: ``@pytest.mark.engine_only("aggregation")``; it then runs once, on the engine.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _installed() -> set[type]:
 
 @pytest.fixture
 def install(api_server, _installed) -> Callable[..., Awaitable[None]]:
-    """Has the server serve kinds: ``await install(Site)``. The engine gets their CRDs, the embedded server the classes."""
+    """Has the server serve kinds: ``await install(Site)``. On the run's engine each is installed once."""
 
     async def install(*classes: type) -> None:
         if not isinstance(api_server, Engine):

@@ -64,6 +64,19 @@ def test_binding_again_starts_afresh(virtual_loop) -> None:
     assert loop.run_until_complete(read()) == MOMENT
 
 
+def test_a_loop_can_have_the_machines_time_again() -> None:
+    loop = asyncio.new_event_loop()
+    aio.bind(loop, clock=FixedClock(MOMENT), seed=3)
+    aio.unbind(loop)
+    aio.unbind(loop)
+
+    async def read() -> datetime:
+        return aio.now()
+
+    assert abs(loop.run_until_complete(read()) - datetime.now(UTC)) < timedelta(minutes=1)
+    loop.close()
+
+
 def test_a_binding_goes_with_its_loop() -> None:
     """Binding a loop does not keep it alive."""
     loop = asyncio.new_event_loop()

@@ -8,9 +8,9 @@ import pytest
 from samples.embedded import Raw
 from samples.site import GROUP, Site
 from steersman.apiserver import ApiServer
+from steersman.apiserver.custom_resources import custom_definition
 from steersman.apiserver.discovery import Health, HealthCheck
 from steersman.apiserver.discovery.catalogue import version_order
-from steersman.apiserver.registry import custom_definition
 from steersman.objects import GroupVersionResource
 from steersman.wire import Request
 from steersman.wire.discovery import parse_aggregated_discovery, parse_group_list, parse_resource_list

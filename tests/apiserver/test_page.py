@@ -51,17 +51,8 @@ async def raw():
         yield Raw(server.handler)
 
 
-async def test_apply_is_refused(raw):
-    for content_type in ("application/apply-patch+yaml", "application/apply-patch+cbor"):
-        body = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
-        path = "/api/v1/namespaces/default/configmaps/a?fieldManager=m"
-        assert (await raw.send("PATCH", path, body, content_type=content_type)).code == 415
-    assert (await raw.get("/api/v1/namespaces/default/configmaps")).names == []
-
-
 async def test_objects_that_only_the_server_could_act_on_are_refused(raw):
     refused = [
-        ("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition"),
         ("apiregistration.k8s.io", "apiservices", "APIService"),
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),

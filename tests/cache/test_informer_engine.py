@@ -131,7 +131,6 @@ async def test_metadata_alone_is_kept(client, namespace):
     assert view.labels == {"app": "web"}
 
 
-@pytest.mark.engine_only("managed fields")
 async def test_managed_fields_are_kept_beside_the_object_and_only_ours(client, namespace, api_server):
     await client.create(config("managed", namespace))
     await api_server.kubectl("annotate", "configmap", "managed", "-n", namespace, "a=b")
@@ -161,7 +160,6 @@ async def test_a_transform_makes_objects_smaller_and_partial(client, namespace):
         assert is_partial(informer.decode(stored))
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_objects_are_found_by_index_label_and_owner(client, namespace):
     owner = await client.create(config("owner", namespace))
     for number in range(6):
@@ -200,7 +198,6 @@ async def test_an_object_that_cannot_be_decoded_spoils_nothing_else(client, name
         assert informer.statistics().index_failures == 1
 
 
-@pytest.mark.engine_only("custom resource definitions")
 async def test_a_missing_kind_is_waited_for_and_its_removal_survived(client, crd_group, namespace, heard):
     class RockSpec(Spec):
         size: int = 1

@@ -40,7 +40,6 @@ async def held(client, namespace):
         yield Held(cache)
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_a_created_object_is_there_at_once_in_get_list_and_index(held, client, namespace):
     owner = await client.create(config("owner", namespace))
     await held.hold()

@@ -78,7 +78,6 @@ async def test_a_kind_installed_later_is_found(client, crd_group, install):
     assert (await client.discovery.resource_of(Late.gvk())).resource == "lates"
 
 
-@pytest.mark.engine_only("custom resource definitions")
 async def test_installing_twice_changes_nothing(client, sites):
     before = await client.request("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/sites.{GROUP}")
     await client.install(Site)
@@ -99,7 +98,6 @@ class Clash(
     """Wants the singular name of Site."""
 
 
-@pytest.mark.engine_only("custom resource definitions")
 async def test_a_name_that_is_taken_says_so(client, sites):
     with pytest.raises(NotEstablished, match="another definition uses the name"):
         await client.install(Clash)

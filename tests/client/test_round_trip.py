@@ -228,8 +228,7 @@ async def gadgets(client):
 
 
 @pytest.mark.slow
-@pytest.mark.engine_only("custom resource definitions")
-async def test_a_custom_kind_of_which_the_server_knows_more(trips, gadgets):
+async def test_a_custom_kind_of_which_the_server_knows_more(trips, gadgets, count):
     """Three programs of different age write to the same object in turn, and none loses what the others know."""
 
     async def trip(seed):
@@ -238,4 +237,4 @@ async def test_a_custom_kind_of_which_the_server_knows_more(trips, gadgets):
         for cls in rng.sample(GENERATIONS, len(GENERATIONS)):
             await trips.go(path, cls, "namespaced", rng, CHANGES)
 
-    await trips.run(max(1, TRIPS // 4), trip)
+    await trips.run(max(1, count // 4), trip)

@@ -168,7 +168,6 @@ async def test_a_merge_patch_from_before_and_after(client, namespace, sites):
         await client.patch_from(before, stale, lock=True)
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_apply_by_two_managers(client, namespace, sites):
     await client.apply(site("shared", namespace, replicas=2))
     with pytest.raises(Conflict) as refused:
@@ -181,7 +180,6 @@ async def test_apply_by_two_managers(client, namespace, sites):
     assert taken.spec.replicas == 5
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_apply_takes_an_intent_not_a_state(client, namespace, sites):
     made = await client.apply(site("intent", namespace))
     with pytest.raises(NotAnIntent, match="read from the server"):
@@ -194,7 +192,6 @@ async def test_apply_needs_a_manager(api_server, namespace, sites):
             await nobody.apply(site("nobody", namespace))
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_apply_with_an_owner(client, namespace, sites):
     owner = await client.create(site("owner", namespace))
     child = ConfigMap(metadata=ObjectMeta(name="child", namespace=namespace), data={"a": "b"})
@@ -461,7 +458,6 @@ async def test_metadata_only(client, namespace):
     assert (await client.metadata.list(Pod, namespace=namespace)).items[0].metadata.name == "p"
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_several_managers_apply_parts_of_one_object(client, namespace, sites):
     """An intent need not be whole: what it leaves out belongs to somebody else."""
     await client.apply(site("parts", namespace, replicas=2), field_manager="owner")

@@ -26,14 +26,7 @@ class Known:
         return fnmatchcase(scenario, self.scenario) and fnmatchcase(path, pattern)
 
 
-_MANAGED_FIELDS = (
-    "the engine stores nothing but other managedFields, of what it had filled in itself; they are not kept until "
-    "there is server-side apply, so here nothing changes"
-)
-_APPLY = "the forms of patches that are taken are told, and server-side apply is not yet among them"
-
 KNOWN: tuple[Known, ...] = (
-    Known("deleting/namespace-fields", ".body.metadata.resourceVersion", _MANAGED_FIELDS),
     Known(
         "patching/strategic-label-removed",
         ".body.*message",
@@ -44,12 +37,6 @@ KNOWN: tuple[Known, ...] = (
         ".status",
         "the engine answers 500 to a binding without a node's name; it is the sender's mistake, so here it is 422",
     ),
-    Known(
-        "custom/strategic-merge-patch",
-        ".body.message",
-        _APPLY,
-    ),
-    Known("found_at_random/custom-patches-of-no-form", ".body.message", _APPLY),
     Known(
         "protobuf/answers-are-json",
         "*",

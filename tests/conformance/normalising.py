@@ -4,7 +4,7 @@ Guarantees
 - A uid, resourceVersion, address or generated name becomes a label that tells in which step it was first seen: whether
   two places hold the same value stays visible, and so does the order of resourceVersions.
 - What a scenario sends itself comes back as it was sent.
-- The rules are those of this module; managedFields go by `until_apply_exists` alone.
+- The rules are those of this module.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 import yaml
@@ -23,6 +24,9 @@ from conformance.scenario import lookup
 
 from samples.site import GROUP
 from steersman.aio import now
+
+#: Where groups of custom resources are.
+_CUSTOM = GROUP[GROUP.index(".") :]
 
 #: The headers that are compared; of an ETag only that there is one.
 HEADERS = ("Content-Type", "Warning", "Retry-After", "Allow", "Cache-Control", "Location", "Vary", "Content-Encoding")
@@ -46,15 +50,34 @@ _OBJECT_VERSIONS = re.compile(r"(ResourceVersion in (?:object meta|record)(?:: |
 _STORE_VERSIONS = re.compile(r"(current: |resource version: \d+ \(|resourceVersion: |revision: )(\d+)")
 
 
-def until_apply_exists(metadata: dict[str, Any]) -> None:
-    """Drop managedFields: the rule that goes when server-side apply is there."""
-    metadata.pop("managedFields", None)
+def order_managers(metadata: dict[str, Any]) -> None:
+    """The entries of managedFields come in the order of their seconds: whether two have the same is chance."""
+    managed = metadata.get("managedFields")
+    if isinstance(managed, list) and all(isinstance(entry, dict) for entry in managed):
+        names = ("operation", "manager", "apiVersion", "subresource")
+        managed.sort(key=lambda entry: [str(entry.get(name, "")) for name in names])
+
+
+def _told(cause: dict[str, Any]) -> str:
+    return f"{cause.get('field', '')}: {cause.get('message', '')}"
 
 
 def _order_causes(status: dict[str, Any], details: dict[str, Any]) -> None:
-    """The problems of a custom resource come in the order of a Go map: in none."""
+    """The problems of a custom resource, and the owners of fields, come in the order of a Go map: in none."""
     causes = details.get("causes")
-    if details.get("group") == GROUP and isinstance(causes, list) and len(causes) > 1:
+    if isinstance(causes, list) and all(cause.get("reason") == "FieldManagerConflict" for cause in causes):
+        causes.sort(key=lambda cause: cause.get("message", ""))
+        return
+    if details.get("kind") == "CustomResourceDefinition" and isinstance(causes, list) and len(causes) > 1:
+        # Only what is wrong with schemas comes in no order; in which order all the rest comes is compared.
+        runs = groupby(causes, key=lambda cause: "openAPIV3Schema" in cause.get("field", ""))
+        causes = [each for schemas, run in runs for each in (sorted(run, key=_told) if schemas else run)]
+        details["causes"] = causes
+        status["message"] = (
+            f"{status['message'].partition(' is invalid: ')[0]} is invalid: {list(dict.fromkeys(map(_told, causes)))}"
+        )
+        return
+    if str(details.get("group")).endswith(_CUSTOM) and isinstance(causes, list) and len(causes) > 1:
         causes.sort(key=lambda cause: (cause.get("field", ""), cause.get("message", "")))
         told = sorted(f"{cause.get('field', '')}: {cause.get('message', '')}" for cause in causes)
         status["message"] = f"{status['message'].partition(' is invalid: ')[0]} is invalid, in any order: {told}"
@@ -148,6 +171,9 @@ class Normaliser:
                     told.setdefault(wanted, []).append(self._text(value))
             if name.lower() == "etag":
                 told["ETag"] = "<present>"
+        if all("unrecognized format" in each for each in told.get("Warning", ())):
+            # formats are told in the order of a Go map
+            told.get("Warning", []).sort()
         return {"status": status, "headers": told}
 
     def body(self, step: int, body: bytes, content_type: str) -> Any:
@@ -224,7 +250,7 @@ class Normaliser:
         return {self._text(name): self._walk(value, name) for name, value in tree.items()}
 
     def _metadata(self, metadata: dict[str, Any]) -> dict[str, Any]:
-        until_apply_exists(metadata)
+        order_managers(metadata)
         if isinstance(metadata.get("resourceVersion"), str):
             metadata["resourceVersion"] = self._versions.of(metadata["resourceVersion"], self._step)
         due, grace = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")

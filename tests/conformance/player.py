@@ -143,6 +143,9 @@ class _Player:
         text = self.bindings.text
         query = tuple((name, text(value)) for name, value in call.query)
         headers = tuple((name, text(value)) for name, value in call.headers)
+        if all(name.lower() != "user-agent" for name, _ in headers):
+            # it names who manages fields
+            headers = (*headers, ("User-Agent", "conformance/1"))
         return Request(call.method, text(call.path), query, headers, self.bindings.body(call.body))
 
     async def send(self, call: Call) -> tuple[Response, bytes]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from conformance.bodies import Tree, merged
 from conformance.chances import Usual, maybe, pick, placed
+from conformance.random_applies import MANAGERS, random_apply
 from conformance.random_kinds import KINDS, RandomKind
 from conformance.random_users import USERS, let_in
 from conformance.scenario import (
@@ -63,12 +64,10 @@ class _Sequence:
         self.chance = chance
         self.length = length
         self.kinds = {name: KINDS[name] for name in chance.sample(sorted(kinds), min(3, len(kinds)))}
-        if "event" in self.kinds or "service" in self.kinds:
-            # They are the same objects, and a write in the other form changes managedFields at least.
-            self.kinds.pop("newevent", None)
         if "service" in self.kinds:
             # The engine tells of Services by Events of its own.
             self.kinds.pop("event", None)
+            self.kinds.pop("newevent", None)
         self.places = ["ns", "ns", "ns", "ns2"]
         self.has_users = chance.random() < 0.3
         self.steps: list[Step] = []
@@ -138,6 +137,8 @@ class _Sequence:
             options["dryRun"] = pick(self.chance, ["All"], ["Some"])
         if self.flip(0.1):
             options["fieldValidation"] = pick(self.chance, ["Strict", "Warn", "Ignore"], ["Loud"])
+        if self.flip(0.3):
+            options["fieldManager"] = self.chance.choice(MANAGERS)
         if self.flip(0.05):
             options["accept"] = self.chance.choice((TABLE, PARTIAL, "application/yaml"))
         return options
@@ -230,7 +231,7 @@ class _Sequence:
         if self.flip(0.15):
             known = {"resourceVersion": f"$rv:{memory}"} if self.flip(0.8) else {"uid": f"$uid:{memory}"}
             change = merged(change, {"metadata": known})
-        form = self.form(kind)
+        form = self.chance.choice(("merge", "merge", "strategic"))
         if kind.strategic is not None and form == "strategic" and self.flip(0.5):
             change = kind.strategic(chance)
         sent: Any = change
@@ -238,9 +239,11 @@ class _Sequence:
             sent = chance.choice((b"{", [], "text", b"null", {"metadata": None}, {"kind": "Other"}, {"apiVersion": 5}))
         self.add(patch(f"{path}/{name}", sent, form, as_=memory, **self.trial()))
 
-    def form(self, kind: RandomKind) -> str:
-        """A form of patch; the refusal of one that custom resources do not take names apply, which is not there yet."""
-        return "merge" if kind is KINDS["site"] else self.chance.choice(("merge", "merge", "strategic"))
+    def apply(self) -> None:
+        kind, path, name, memory = self.pick()
+        self.add(
+            random_apply(self.chance, kind, f"{path}/{name}", self.body(kind, path, name), as_=memory, **self.trial())
+        )
 
     def operate(self) -> None:
         kind, path, name, memory = self.pick()
@@ -273,22 +276,19 @@ class _Sequence:
             self.add(get(one, as_=memory))
         elif self.flip(0.3) and kind is not KINDS["service"]:
             # a Service that is not there would be made, without an address
-            # what else it changed would be put back, and be left in managedFields
             known = {key: f"${{{memory}.{key}}}" for key in ("metadata", "spec")}
             self.add(put(one, {**kind.make(Usual(), name), **known, "status": status}, as_=memory, **self.trial()))
         else:
             change: Tree = {"status": status}
             if self.flip(0.3):
                 change = merged(change, {"metadata": {"labels": {"more": chance.choice("12")}}})
-            form = self.form(kind)
-            self.add(patch(one, change, form, as_=memory, **self.trial()))
+            self.add(patch(one, change, chance.choice(("merge", "strategic")), as_=memory, **self.trial()))
 
     def scale(self) -> None:
         if not any(kind.scales for kind in self.kinds.values()):
             return
         _, path, name, memory = self.pick(scaled=True)
-        # Never twice the same number: the engine notes a manager of it even then, which is for when apply exists.
-        self.replicas += 1
+        self.replicas += self.chance.choice((0, 1))
         asked = {
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
@@ -482,7 +482,7 @@ class _Sequence:
         self.open()
         weighed = {
             self.create: 10, self.read: 4, self.replace: 4, self.edit: 3, self.merge: 6, self.operate: 4, self.status: 4,
-            self.scale: 2, self.own_subresource: 1, self.remove: 4, self.remove_many: 1, self.survey: 4, self.open: 2,
+            self.scale: 2, self.apply: 8, self.own_subresource: 1, self.remove: 4, self.remove_many: 1, self.survey: 4, self.open: 2,
         }  # fmt: skip
         for number in range(self.length):
             self.chance.choices(list(weighed), weights=list(weighed.values()))[0]()

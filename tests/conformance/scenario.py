@@ -26,7 +26,7 @@ ROWS = frozenset(
         "Discovery", "OpenAPI v3", "Health", "Table", "PartialObjectMetadata", "Status errors", "List chunking",
         "resourceVersion", "Watch stream", "Watch errors", "Selector transitions", "Bookmarks", "WatchList", "No-op writes",
         "Update", "Metadata", "generation", "Delete", "Propagation", "deletecollection", "Patch", "dryRun",
-        "fieldValidation", "Subresources", "Selectors", "Namespaces", "Storage", "Negotiation", "Kinds",
+        "fieldValidation", "Subresources", "Selectors", "Namespaces", "Storage", "Negotiation", "Kinds", "Apply",
     }
 )  # fmt: skip
 

@@ -154,7 +154,8 @@ async def test_a_random_difference_is_shrunk_to_what_causes_it(server) -> None:
         number += 1
     shrunk = await shrink(found, differs)
     assert len(shrunk.steps) == 2
-    assert [step.path.rsplit("/", 1)[-1] for step in shrunk.steps] == ["deployments", "scale"]
+    # made by whichever request makes it
+    assert [step.path.rsplit("/", 1)[-1] == "scale" for step in shrunk.steps] == [False, True]
 
 
 async def test_a_recording_stands_in_for_the_server(server, tmp_path: Path) -> None:
@@ -210,7 +211,11 @@ def normalised(body: Any, literals: str = "") -> Any:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ({"metadata": {"namespace": "ns-abcde", "managedFields": [1]}}, {"metadata": {"namespace": "{ns}"}}),
+        ({"metadata": {"namespace": "ns-abcde"}}, {"metadata": {"namespace": "{ns}"}}),
+        (
+            {"metadata": {"managedFields": [{"manager": "b", "time": "2001-01-01T00:00:00Z"}, {"manager": "a"}]}},
+            {"metadata": {"managedFields": [{"manager": "a"}, {"manager": "b", "time": "2001-01-01T00:00:00Z"}]}},
+        ),
         ({"a": "2001-01-01T00:00:00Z"}, {"a": "2001-01-01T00:00:00Z"}),
         ({"metadata": {"resourceVersion": "7"}}, {"metadata": {"resourceVersion": "<rv of step 3>"}}),
         ({"metadata": {"resourceVersion": ""}}, {"metadata": {"resourceVersion": ""}}),

@@ -98,7 +98,6 @@ def deployment(namespace, **container):
     )
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_an_unchanged_intent_is_sent_once(client, namespace, sites):
     """With an owner, forced or not, remembered or after a restart; what comes back is the object."""
     owner = await client.create(site("owner", namespace))
@@ -118,7 +117,6 @@ async def test_an_unchanged_intent_is_sent_once(client, namespace, sites):
             assert await here.sent(here.client.apply(config(namespace, **data), owner=by)) == ["PATCH child"]
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_drift_is_corrected_and_the_work_of_others_left_alone(client, namespace):
     async with watching(client, ConfigMap) as here:
         made = await here.client.apply(config(namespace, a="1"))
@@ -140,7 +138,6 @@ async def test_drift_is_corrected_and_the_work_of_others_left_alone(client, name
         assert (await client.get(ConfigMap, made.key)).data == {"a": "1", "theirs": "1"}
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_what_the_server_writes_down_otherwise_is_not_sent_again(client, namespace):
     """A value that is dropped makes no loop, also when others write beside it; drift is still seen."""
     async with watching(client, Deployment) as here:
@@ -161,7 +158,6 @@ async def test_what_the_server_writes_down_otherwise_is_not_sent_again(client, n
         assert await here.sent(here.client.apply(intent(), force=True)) == ["PATCH web"]
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_a_status_is_applied_once(client, namespace, sites):
     made = await client.create(site("web", namespace))
     async with watching(client, Site) as here, here.restarted() as restarted:
@@ -184,7 +180,6 @@ async def test_a_status_is_applied_once(client, namespace, sites):
         assert (await client.get(Site, made.key)).status.ready_replicas == 2
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_another_manager_is_another_intent(client, namespace):
     async with watching(client, ConfigMap) as here, here.restarted() as again:
         intent = config(namespace, a="1")
@@ -198,7 +193,6 @@ async def test_another_manager_is_another_intent(client, namespace):
         assert await here.sent(again.client.apply(intent, field_manager="second")) == ["PATCH child"]
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_what_cannot_be_known_is_sent(client, namespace, sites):
     """Dry runs, live applies, kinds that are not watched, cached in part, or without a schema."""
     intent = config(namespace, a="1")
@@ -225,7 +219,6 @@ async def test_what_cannot_be_known_is_sent(client, namespace, sites):
         assert await here.sent(restarted.client.apply(wanted)) == ["PATCH u"]
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_a_deleted_object_is_applied_again(client, namespace):
     """Our own deletion is known at once, one that only began too; so is one of many objects."""
     async with watching(client, ConfigMap) as here:
@@ -246,7 +239,6 @@ async def test_a_deleted_object_is_applied_again(client, namespace):
         await here.client.patch(ConfigMap, made.key, MergePatch({"metadata": {"finalizers": None}}))
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_a_lost_answer_is_not_taken_for_an_apply(client, namespace):
     """The write may or may not have happened: the next apply asks the server."""
 
@@ -272,7 +264,6 @@ async def test_a_lost_answer_is_not_taken_for_an_apply(client, namespace):
     assert (await client.get(ConfigMap, f"{namespace}/child")).data == {"a": "1"}
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_kubectl_s_name_is_its_own(api_server, namespace):
     """Applies under that name also carry over an annotation, so they are left to the server."""
     async with (
@@ -336,7 +327,6 @@ async def test_the_memory_is_bounded_and_forgetting_sends_nothing(monkeypatch):
     assert applies.unsent == 8
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_objects_that_are_gone_are_forgotten(client, namespace, monkeypatch):
     """A program that makes and removes objects for months does not grow."""
     monkeypatch.setattr("steersman.controller.applies._SWEEP_FROM", 4)

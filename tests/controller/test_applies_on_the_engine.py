@@ -98,7 +98,6 @@ async def world(client, another, namespace, sites):
         yield of
 
 
-@pytest.mark.engine_only("server-side apply")
 @pytest.mark.parametrize("kind", list(intents.POOLS))
 async def test_what_is_left_out_would_have_changed_nothing(world, kind):
     """Random intents over random drifts, with and without a memory: whatever is not sent would have changed nothing."""

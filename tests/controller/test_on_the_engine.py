@@ -4,8 +4,6 @@ import asyncio
 from contextlib import asynccontextmanager
 from functools import partial
 
-import pytest
-
 from samples.site import Site, site
 from steersman import MergePatch, NotFound, ObjectMeta, Stores, View
 from steersman.aio import Supervisor
@@ -73,7 +71,6 @@ def publishing(namespace, reconciler):
     return controller(Site).when(here).owns(ConfigMap, when=here).run_with(reconciler)
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_one_reconcile_and_two_writes_an_object(client, cache, namespace):
     """The echoes of the child and of the status make no further run."""
     reconciler = Publisher()
@@ -90,7 +87,6 @@ async def test_one_reconcile_and_two_writes_an_object(client, cache, namespace):
     assert {f"site-{number}" for number in range(20)} <= {child.metadata.name for child in children}
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_news_of_others_are_reconciled_with_their_causes(client, cache, namespace):
     reconciler = Publisher()
     async with running(publishing(namespace, reconciler), cache) as made:
@@ -110,7 +106,6 @@ async def test_news_of_others_are_reconciled_with_their_causes(client, cache, na
         assert (await client.get(ConfigMap, f"{namespace}/web")).data == {"image": "nginx:1.27"}
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_a_reconcile_reads_what_it_wrote(client, cache, namespace):
     """Get and list, right after create, patch and delete, without waiting for the watch."""
     seen = []
@@ -138,7 +133,6 @@ async def test_a_reconcile_reads_what_it_wrote(client, cache, namespace):
     assert seen == ["one", "two", "gone"]
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_a_write_that_changes_nothing_does_not_hide_the_news_of_another(api_server, client, cache, namespace):
     """The answer to an apply without effect has the version of somebody else's write; that write is news."""
     runs = []
@@ -165,7 +159,6 @@ async def test_a_write_that_changes_nothing_does_not_hide_the_news_of_another(ap
     assert runs == [None, None, "1"]
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_marking_a_child_for_deletion_is_an_echo_and_its_end_is_news(client, cache, namespace):
     """The answer to a deletion shows the marked object, so that its event is known to be ours."""
     runs = []
@@ -312,7 +305,6 @@ async def test_owners_are_found_through_a_chain(client, cache, namespace):
         await until(lambda: f"Pod {namespace}/pod vanished" in str(runs[-1]))
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_what_was_there_is_reconciled_and_a_converged_world_is_quiet(client, cache, namespace):
     """A restart looks at every object once, sends no write, and then nothing happens."""
     for number in range(5):

@@ -191,3 +191,24 @@ def test_done_without_take_is_refused():
             Queue().done(A)
 
     run_virtual(scenario())
+
+
+def test_it_is_busy_until_nothing_is_left_but_what_waits_for_its_time():
+    async def scenario():
+        queue = Queue()
+        assert not queue.busy
+        queue.add(A, cause("later"), after=60)
+        assert not queue.busy
+        queue.add(A, cause("now"))
+        assert queue.busy
+        await queue.take()
+        assert queue.busy
+        queue.retry(A)
+        queue.done(A)
+        assert queue.busy
+        await queue.take()
+        queue.forget(A)
+        queue.done(A)
+        assert not queue.busy
+
+    run_virtual(scenario())

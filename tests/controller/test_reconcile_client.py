@@ -43,7 +43,6 @@ def config(name, namespace, **data):
     return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=data)
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_every_verb_that_writes_is_told(observed, namespace, sites):
     client, told = observed
     made = await client.create(site("web", namespace))
@@ -98,7 +97,6 @@ async def test_a_deletion_that_only_began_is_written(client, namespace, sites):
     assert told.told == [("written", "Site", "held", "", True), ("written", "Site", "held", "", False)]
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_what_was_not_known_before_is_not_certain(client, namespace):
     """Its managedFields cannot tell: who only removes fields leaves no entry there."""
     told = Told()

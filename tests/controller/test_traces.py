@@ -201,7 +201,6 @@ def test_nothing_is_kept_while_nobody_traces():
     assert current_traceparent() == ""
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_a_run_is_linked_to_the_run_of_another_controller_that_wrote_what_it_saw(
     client, cache, namespace, finished
 ):

@@ -3,8 +3,6 @@
 import asyncio
 from collections import Counter
 
-import pytest
-
 from samples.site import Site, site
 from steersman import MergePatch, ObjectMeta
 from steersman.cache import KindOptions
@@ -54,7 +52,6 @@ def image(value):
     return MergePatch({"spec": {"image": value}})
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_level_not_edge_merged(client, other, namespace, line, running, until):
     """Twenty changes that arrive as one are one look at the last of them."""
     mirror = Mirror()
@@ -72,7 +69,6 @@ async def test_level_not_edge_merged(client, other, namespace, line, running, un
         assert (await other.get(ConfigMap, "merged")).data["image"] == "v20"
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_level_not_edge_repeated(client, other, namespace, running, until):
     """The same event again and again makes the same look again and again, and no write."""
     mirror = Mirror()
@@ -85,7 +81,6 @@ async def test_level_not_edge_repeated(client, other, namespace, running, until)
         assert (await other.get(ConfigMap, "repeated")).metadata.resource_version == version
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_level_not_edge_missed(client, other, namespace, line, running, until):
     """While no watch gets through: one changed, one deleted, one created, one replaced by another of its name."""
     mirror = Mirror()

@@ -104,7 +104,6 @@ def play(client, namespace, line, running):
     return play
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_never_older_than_yourself(play, line):
     """A thousand writes of every kind, each read back at once in all ways, with the watch a quarter second behind."""
 
@@ -136,7 +135,6 @@ async def test_never_older_than_yourself(play, line):
     await play(scenario)
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_never_older_than_yourself_when_the_answer_is_lost(play, line):
     """The write happened and its answer did not arrive: the next read of any form shows it."""
 
@@ -171,7 +169,6 @@ FAILURE = {
 UNREADABLE = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "own"}, "data": ["not", "a", "map"]}
 
 
-@pytest.mark.engine_only("server-side apply")
 @pytest.mark.parametrize("answer", [(500, FAILURE), (200, UNREADABLE)], ids=["failure", "unreadable"])
 async def test_never_older_than_yourself_when_the_answer_tells_nothing(play, line, answer):
     """The write happened, and the answer is a failure of the server's, or nothing that our type can hold."""
@@ -191,7 +188,6 @@ async def test_never_older_than_yourself_when_the_answer_tells_nothing(play, lin
     await play(scenario)
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_never_older_than_yourself_when_a_write_is_cancelled(play, line):
     """A write that was given up in the middle may have happened: the next read asks the server."""
 
@@ -227,7 +223,6 @@ async def test_never_older_than_yourself_when_a_write_is_cancelled(play, line):
     await play(scenario)
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_never_older_than_yourself_after_a_conflict(play, line, other):
     """A refused write changes nothing; what is read is still one's own last write, or the newer one it met."""
 
@@ -269,7 +264,6 @@ async def test_never_older_than_yourself_after_deleting_many(play, line):
     await play(scenario)
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_never_older_than_yourself_without_waiting_for_others(client, namespace, line, running, until):
     """While one key's watch is far behind its writes, other keys read and write as fast as ever."""
     await client.create(site("slow", namespace))
@@ -299,7 +293,6 @@ async def test_never_older_than_yourself_without_waiting_for_others(client, name
     assert max(seconds) < 1.0
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_never_older_than_yourself_and_no_echo(client, namespace, line, running, until, runs_when_quiet):
     """One reconcile and two writes an object: the events of one's own writes, however late, make no further run."""
 

@@ -59,7 +59,6 @@ def publishing(client, namespace, publisher, **options):
     return manager
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_no_lost_keys_no_hot_loops(client, other, namespace, running, until, caplog):
     """A key that fails runs ever more seldom, holds up nobody, and is done as soon as it can be, without an event."""
     publisher = Publisher()
@@ -86,7 +85,6 @@ async def test_no_lost_keys_no_hot_loops(client, other, namespace, running, unti
     assert "broken by the test" in caplog.text
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_no_lost_keys(client, other, namespace, running, until):
     """Objects that come while the manager starts, and during every reconcile, are all seen."""
     publisher = Publisher()
@@ -109,7 +107,7 @@ async def _run_until(manager, running, until, condition):
         await until(condition)
 
 
-@pytest.mark.engine_only("server-side apply")
+@pytest.mark.engine_only("metrics of its requests")
 async def test_no_hot_loops_in_a_converged_world(client, other, namespace, line, running, until, runs_when_quiet):
     """Nothing changes: no write, no reconcile. Started again: one look at each object, and no write."""
     for number in range(30):

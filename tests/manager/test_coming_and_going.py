@@ -217,7 +217,6 @@ async def test_leadership_is_lost_and_won_again_in_one_process(client, namespace
         assert manager.statistics().leader.leading
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_the_manager_connects_by_itself(api_server, namespace, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(api_server.kubeconfig))
     manager = Manager(name="by-itself")

@@ -86,7 +86,6 @@ def manager_of(client: Client, namespace: str, **options) -> Manager:
     return manager
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_ready_after_sync_and_never_before(client, namespace):
     await client.create(site("a", namespace))
     manager = manager_of(client, namespace)
@@ -113,7 +112,6 @@ async def test_ready_after_sync_and_never_before(client, namespace):
     assert asyncio.all_tasks() == tasks
 
 
-@pytest.mark.engine_only("custom resource definitions")
 async def test_readyz_names_the_missing_crd_and_goes_on_when_it_comes(client, namespace, crd_group):
     late = Kind(f"{crd_group}/v1", "Late")
     manager = manager_of(client, namespace)
@@ -179,7 +177,6 @@ def patches(samples) -> float:
         return 0
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_metrics_have_the_known_names_and_are_well_formed(client, namespace):
     for name in ("a", "b", "bad"):
         await client.create(site(name, namespace))

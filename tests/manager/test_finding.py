@@ -56,7 +56,6 @@ async def run(manager):
         tasks.start(manager.run(), name="manager")
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_a_reconcile_finds_by_index_and_by_owner_what_it_just_wrote(client, namespace):
     manager = Manager(client, namespaces=[namespace])
     manager.index(Site, "image", images)

@@ -61,7 +61,6 @@ def manager_of(client: Client, children: Children, **options) -> Manager:
     return manager
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_controllers_run_until_they_are_told_to_stop(client, namespace):
     for number in range(5):
         await client.create(site(f"s{number}", namespace))
@@ -75,7 +74,6 @@ async def test_controllers_run_until_they_are_told_to_stop(client, namespace):
     assert manager.controllers == ()
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_a_signal_drains(client, namespace):
     """What runs is finished, and written, before the program ends."""
     await client.create(site("slow", namespace))
@@ -105,7 +103,6 @@ async def test_a_second_signal_ends_at_once(client, namespace):
     assert children.seen == []
 
 
-@pytest.mark.engine_only("server-side apply")
 async def test_only_the_leader_acts_and_a_stop_hands_over(client, api_server, namespace):
     leader = {"lease": 15.0, "renew": 10.0, "retry": 1.0, "namespace": namespace}
     first, second = Children(namespace), Children(namespace)

@@ -13,7 +13,7 @@ Guarantees:
 
 from steersman.aio.backoff import Backoff
 from steersman.aio.channel import Channel, ChannelClosed, ChannelFull, ChannelStatistics
-from steersman.aio.clock import BootClock, Clock, bind, boottime, name_suffix, new_uid, now, randomness
+from steersman.aio.clock import BootClock, Clock, bind, boottime, name_suffix, new_uid, now, randomness, unbind
 from steersman.aio.supervisor import Supervisor
 
 __all__ = [
@@ -31,4 +31,5 @@ __all__ = [
     "new_uid",
     "now",
     "randomness",
+    "unbind",
 ]

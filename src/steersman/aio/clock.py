@@ -70,6 +70,11 @@ def bind(loop: asyncio.AbstractEventLoop, *, clock: Clock, seed: int) -> None:
     _bindings[loop] = _Binding(clock=clock, generator=random.Random(seed))
 
 
+def unbind(loop: asyncio.AbstractEventLoop) -> None:
+    """Let `loop` have the machine's time and chance again."""
+    _bindings.pop(loop, None)
+
+
 def now() -> datetime:
     """Return the wall time of the running loop, in UTC."""
     return _current().clock.now().astimezone(UTC)

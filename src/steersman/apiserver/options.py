@@ -8,9 +8,8 @@ from typing import Literal
 
 from steersman import kinds as builtin
 from steersman.apiserver.chain import Authorizer, Rbac
-from steersman.apiserver.registry import Definition, custom_definition
 from steersman.apiserver.storage import JournaledStorage, MemoryStorage, Storage
-from steersman.objects import GroupVersion, Object
+from steersman.objects import GroupVersion
 from steersman.objects.misuse import nearest
 
 _RBAC = GroupVersion("rbac.authorization.k8s.io", "v1")
@@ -33,42 +32,6 @@ def group_versions(kinds: Iterable[GroupVersion | str] | None, *, rbac: bool = F
     if rbac:
         chosen[_RBAC] = None
     return list(chosen)
-
-
-def served_resources(resources: Iterable[type[Object]]) -> list[Definition]:
-    """The definitions of resource classes; no two of one name, and none of Kubernetes' own kinds."""
-    if isinstance(resources, type):
-        raise TypeError(f"resources is a list of classes: write resources=[{resources.__name__}]")
-    found: dict[tuple[str, str], type[Object]] = {}
-    definitions: list[Definition] = []
-    for cls in resources:
-        _refuse_builtin(cls)
-        definition = custom_definition(cls)
-        group, resource = definition.gvk.group, definition.resource
-        before = found.get((group, resource))
-        if before is cls:
-            continue
-        if before is not None:
-            versions = f"{before.gvk().version} and {definition.gvk.version}"
-            why = (
-                f"{before.__qualname__} and {cls.__qualname__} are both {resource}.{group}"
-                if before.gvk().version == definition.gvk.version
-                else f"{resource}.{group} is given as {versions}: several versions of a kind are not served yet"
-            )
-            raise ValueError(f"resources: {why}; leave one of them out")
-        found[group, resource] = cls
-        definitions.append(definition)
-    return definitions
-
-
-def _refuse_builtin(cls: type[Object]) -> None:
-    if not hasattr(cls, "__resource__"):
-        return
-    own = cls.gvk().group_version
-    if own in builtin.all_group_versions():
-        raise ValueError(
-            f"resources: {cls.__qualname__} is a kind of Kubernetes itself, which kinds=[{str(own)!r}] serves"
-        )
 
 
 def chosen_authorizer(authorizer: Authorizer | Literal["rbac"], storage: Storage) -> Authorizer:

@@ -58,7 +58,7 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
 class ServerRequest:
     """A request on its way through the server; handlers of the chain fill in what they find out."""
 
-    __slots__ = ("_warned", "accounts", "annotations", "info", "user", "wants_yaml", "warnings", "wire")
+    __slots__ = ("_warned", "accounts", "annotations", "authorize", "info", "user", "wants_yaml", "warnings", "wire")
 
     def __init__(self, wire: Request, *, user: User = IN_PROCESS, accounts: AccountTokens | None = None) -> None:
         self.wire = wire
@@ -71,6 +71,8 @@ class ServerRequest:
         self._warned: set[str] = set()
         #: Whether the answer is to be YAML, once that is known.
         self.wants_yaml = False
+        #: Asks whether the user may do another verb on the same object too; raises `Refused` if not. None: everything.
+        self.authorize: Callable[[str], Awaitable[None]] | None = None
         #: What an audit should know.
         self.annotations: dict[str, str] = {}
 

@@ -35,9 +35,17 @@ from steersman.apiserver.chain.rbac_policy import create_policy
 from steersman.apiserver.chain.tokens import AccountTokens
 from steersman.apiserver.compaction import compact_for_ever
 from steersman.apiserver.context import Limits, VerbContext
+from steersman.apiserver.custom_resources import (
+    Converter,
+    CustomResources,
+    Terminating,
+    declared,
+    declared_definitions,
+    install_declared,
+)
 from steersman.apiserver.discovery import discovery_routes, feed_check, storage_check
 from steersman.apiserver.errors import Refused, internal, no_such_resource, unauthorized
-from steersman.apiserver.options import chosen_authorizer, group_versions, opened, served_resources
+from steersman.apiserver.options import chosen_authorizer, group_versions, opened
 from steersman.apiserver.peer import request_peer
 from steersman.apiserver.registry import Definition, Registry, builtin_definitions
 from steersman.apiserver.registry.builtin.claim_admission import ClaimGrowth
@@ -54,6 +62,8 @@ from steersman.wire import Request
 
 _log = logging.getLogger("steersman.apiserver")
 
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
 #: Answers a request that is about a path; None if it is not about this one.
 Route: TypeAlias = Callable[[ServerRequest], Awaitable[ServerResponse | None]]
 
@@ -67,7 +77,10 @@ class ApiServer:
     ```
 
     What it serves: ``kinds`` are the built-in group-versions, such as ``["v1", "apps/v1"]``, all of them unless told
-    otherwise; ``resources`` are `Resource` classes; ``definitions`` are served as they are, in place of others.
+    otherwise; ``resources`` are `Resource` classes, whose CustomResourceDefinitions are there from the beginning, several
+    of one kind as its versions; ``definitions`` are served as they are, in place of others. ``conversions`` are functions
+    in place of conversion webhooks, by the names of CRDs: ``{"sites.web.example.com": fn}`` with
+    ``fn(obj, to_api_version)``, which returns the object in that version.
 
     Where objects are: in memory, and gone with the server; in a folder, if ``storage`` is its path; or in any `Storage`.
 
@@ -84,6 +97,7 @@ class ApiServer:
         *,
         kinds: Iterable[GroupVersion | str] | None = None,
         resources: Iterable[type[Object]] = (),
+        conversions: Mapping[str, Converter] | None = None,
         definitions: Iterable[Definition] = (),
         storage: Storage | Path | str | None = None,
         authorizer: Authorizer | Literal["rbac"] = always_allow,
@@ -96,8 +110,12 @@ class ApiServer:
         history: int = HISTORY,
     ) -> None:
         self.registry = Registry(builtin_definitions(group_versions(kinds, rbac=authorizer == "rbac")))
-        for definition in served_resources(resources):
-            self.registry.add(definition)
+        self._declared = declared(resources)
+        #: The definitions of custom resources, served as they are made, changed and deleted.
+        self.custom_resources = CustomResources(self, conversions or {})
+        if self.custom_resources.definition is None:
+            for definition in declared_definitions(self._declared, conversions or {}):
+                self.registry.add(definition)
         self.storage, self._own_storage = opened(storage)
         #: Makes and reviews the tokens of service accounts.
         self.account_tokens = AccountTokens(self.storage)
@@ -115,7 +133,8 @@ class ApiServer:
         self.limits = limits or Limits()
         self.feed = Feed(self.storage, history=history)
         has_namespaces = self.registry.any_version("", "namespaces") is not None
-        own = [*([NamespaceLifecycle()] if has_namespaces else []), NotYet(), PodClasses(), ClaimGrowth()]
+        own: list[Plugin] = [NamespaceLifecycle()] if has_namespaces else []
+        own += [NotYet(), PodClasses(), ClaimGrowth(), Terminating(self.custom_resources.is_terminating)]
         self.admission = Admission([*own, *admission])
         #: Who answers requests that are not about resources, in order.
         self.routes: list[Route] = [
@@ -150,6 +169,10 @@ class ApiServer:
             await create_system_namespaces(self)
             if self._creates_policy:
                 await create_policy(self)
+            if self.custom_resources.definition is not None:
+                await install_declared(self, self._declared)
+                await self.custom_resources.begin(tasks)
+                tasks.start(self.custom_resources.run(), name="api server: custom resources")
         except BaseException:
             await stack.aclose()
             raise
@@ -252,7 +275,10 @@ class ApiServer:
         if info.is_resource:
             definition = self.registry.find(info.group, info.version, info.resource)
             if definition is not None:
-                return await perform(self.context(definition), request)
+                answered = await perform(self.context(definition), request)
+                if definition is self.custom_resources.definition and info.verb in _WRITES:
+                    await self.custom_resources.catch_up()
+                return answered
             if self._is_builtin(info.group, info.version):
                 raise no_such_resource()
         for route in self.routes:

@@ -28,5 +28,5 @@ async def create_system_namespaces(server: ApiServer) -> None:
             continue
         obj: Tree = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}
         definition.strategy.default(obj)
-        request = ServerRequest(Request("POST", "/api/v1/namespaces"))
+        request = ServerRequest(Request("POST", "/api/v1/namespaces", headers=(("User-Agent", "kube-apiserver"),)))
         await create_object(context, request, obj, WriteOptions())

@@ -99,6 +99,11 @@ class Queue:
         """Whether `close` was called."""
         return self._closed
 
+    @property
+    def busy(self) -> bool:
+        """Whether a request is ready, runs or is tried again; one that only waits for its time does not count."""
+        return self._state.busy
+
     def statistics(self) -> QueueStatistics:
         """Count, and name those that wait and run for the longest time."""
         return self._state.statistics(_now())

@@ -252,6 +252,11 @@ class QueueState:
         return len(self._line)
 
     @property
+    def busy(self) -> bool:
+        """Whether a request is ready, runs or is tried again; one that only waits for its time does not count."""
+        return bool(self._line) or self._running > 0 or bool(self._backoffs)
+
+    @property
     def next_due(self) -> float | None:
         """When the next delayed request gets ready."""
         while self._timers and not self._is_live(self._timers[0][0], self._timers[0][2]):

@@ -140,6 +140,11 @@ class Controller:
         """Whether all sources have told what was there at the start, and nobody said stop."""
         return self._working and not self._queue.closed
 
+    @property
+    def busy(self) -> bool:
+        """Whether a request is ready, runs or is tried again; one that only waits for its time does not count."""
+        return self._queue.busy
+
     def statistics(self, *, keys: int = 100) -> ControllerStatistics:
         """All that a page about this controller shows.
 

@@ -15,10 +15,6 @@ _POLICIES = "admission policies are not evaluated by this server; a plugin in Ap
 
 #: By group and resource, why it is refused.
 REFUSED: Mapping[tuple[str, str], str] = {
-    ("apiextensions.k8s.io", "customresourcedefinitions"): (
-        "definitions are not served by this server; give it the class: ApiServer(resources=[...]), or "
-        "steersman serve --resource MODULE:CLASS"
-    ),
     ("apiregistration.k8s.io", "apiservices"): "this server asks no other API server",
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _HOOKS,
     ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _HOOKS,

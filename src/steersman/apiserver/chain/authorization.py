@@ -105,4 +105,12 @@ class Authorization:
         request.annotations[REASON] = decision.reason
         if not decision.allowed:
             raise refused(access, decision.reason)
+
+        async def authorize(verb: str) -> None:
+            other = msgspec.structs.replace(access, verb=verb)
+            decided = await self._authorizer(other)
+            if not decided.allowed:
+                raise refused(other, decided.reason)
+
+        request.authorize = authorize
         return await next_(request)

@@ -76,5 +76,6 @@ async def _create(server: ApiServer, resource: str, tree: dict[str, Any]) -> Non
         return
     tree["apiVersion"] = f"{_GROUP}/{_VERSION}"
     definition.strategy.default(tree)
-    request = ServerRequest(Request("POST", f"/apis/{_GROUP}/{_VERSION}/{resource}"))
+    path, agent = f"/apis/{_GROUP}/{_VERSION}/{resource}", ("User-Agent", "kube-apiserver")
+    request = ServerRequest(Request("POST", path, headers=(agent,)))
     await create_object(server.context(definition), request, tree, WriteOptions())

@@ -22,6 +22,7 @@ from steersman.apiserver.chain.rbac import Rbac, Rule, listed
 from steersman.apiserver.chain.tokens import AUDIENCE, NotAccepted
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import Refused, bad_request, invalid
+from steersman.apiserver.field_managers import managed_update
 from steersman.apiserver.registry import Definition, builtin_definitions
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest, User
@@ -167,6 +168,7 @@ def _reviewer(answerer: _Answerer) -> Callable[[VerbContext, ServerRequest], Awa
         options = write_options(request, "CreateOptions")
         tree = read_object(definition, request, body, options.field_validation)
         take_namespace(definition, request.info.namespace, tree["metadata"])
+        tree = managed_update(context, request, None, tree, options.field_manager)
         await answerer(tree, request)
         return answer(request, msgspec.json.encode(tree), status=201)
 
@@ -228,6 +230,5 @@ def _subject_problems(spec: Tree) -> list[FieldProblem]:
 
 
 def _metadata_problems(review: Tree) -> list[FieldProblem]:
-    if not review["metadata"]:
-        return []
-    return [problem("metadata", "FieldValueInvalid", review["metadata"], "must be empty")]
+    given = {name: value for name, value in review["metadata"].items() if name != "managedFields"}
+    return [problem("metadata", "FieldValueInvalid", given, "must be empty")] if given else []

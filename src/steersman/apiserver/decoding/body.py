@@ -251,8 +251,16 @@ def _built_in(
             except Unreadable as error:
                 raise bad_request(_handled(expected, expected, str(error))) from error
             findings = reader.findings
+            _keep_reset(text.tree, tree)
     tree["kind"], tree["apiVersion"] = expected.kind, expected.api_version
     return Decoded(tree, _told(expected, text, [*twice, *findings], directive))
+
+
+def _keep_reset(given: Any, tree: Tree) -> None:
+    """Managed fields are the one empty list that says something: that nobody manages anything."""
+    metadata: Any = cast("Tree", given).get("metadata") if isinstance(given, dict) else None
+    if isinstance(metadata, dict) and cast("Tree", metadata).get("managedFields") == []:
+        tree["metadata"]["managedFields"] = []
 
 
 def _pairs(text: _Text) -> Any:

@@ -42,30 +42,31 @@ def _read_metadata(tree: Tree, path: str) -> list[str]:
     return [f"{prefix}.{finding.partition(' field ')[2][1:-1]}" for finding in reader.findings]
 
 
-def _unknown(schema: Schema | None, value: Any, path: str, found: list[str], *, root: bool = False) -> None:
-    """Collect the paths that pruning drops."""
+def _unknown(
+    schema: Schema | None, value: Any, path: str, found: list[str], *, root: bool = False, preserved: bool = False
+) -> None:
+    """Collect the paths that pruning drops; ``preserved``: the value keeps what its schema does not know."""
+    preserved = preserved or bool(schema and schema.get("x-kubernetes-preserve-unknown-fields"))
     if isinstance(value, list):
         items: Schema | None = schema.get("items") if schema is not None else None
-        preserves = schema is not None and schema.get("x-kubernetes-preserve-unknown-fields")
         for at, item in enumerate(cast("list[Any]", value)):
-            if items is not None or not preserves:
-                _unknown(items, item, f"{path}[{at}]", found)
+            if items is not None or not preserved:
+                _unknown(items, item, f"{path}[{at}]", found, preserved=preserved)
         return
     if not isinstance(value, dict):
         return
     schema = schema if schema is not None else {}
     properties: Schema = schema.get("properties") or {}
     additional = schema.get("additionalProperties")
-    preserves = schema.get("x-kubernetes-preserve-unknown-fields") or additional is True
     whole = root or schema.get("x-kubernetes-embedded-resource")
     for name, inner in cast("Tree", value).items():
         here = f"{path}.{name}" if path else name
         if whole and name in _OF_EVERY_OBJECT:
             continue
-        below = properties.get(name, additional if isinstance(additional, Mapping) else None)
+        below = properties.get(name, additional)
         if below is not None:
-            _unknown(below, inner, here, found)
-        elif not preserves:
+            _unknown(cast("Schema", below) if isinstance(below, Mapping) else None, inner, here, found)
+        elif not preserved:
             found.append(here)
 
 

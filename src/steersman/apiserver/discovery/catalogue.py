@@ -137,6 +137,8 @@ class Snapshot:
         """The kind as which the objects of a resource are stored: the one that needs no conversion."""
         group = (definition.stored_as or (definition.gvk.group, ""))[0]
         kind = definition.gvk.kind
+        if definition.storage_version:
+            return GroupVersionKind(group, definition.storage_version, kind)
         for version, definitions in self.groups.get(group, {}).items():
             for each in definitions:
                 if each.prefix == definition.prefix and each.gvk.kind == kind and each.conversion is None:

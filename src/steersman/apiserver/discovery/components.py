@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from steersman import kinds
+from steersman.apiserver.discovery.custom_schemas import published
 from steersman.apiserver.discovery.descriptions import COMMON_FIELDS, describe
 from steersman.apiserver.registry import Definition, Tree
 from steersman.kinds import index
@@ -70,7 +71,8 @@ class Components:
         else:
             self._take(name)
         if "list" in definition.verbs:
-            self._schemas[f"{name}List"] = schema = _list_schema(definition, name)
+            listed = f"{name.removesuffix(definition.gvk.kind)}{definition.list_kind}"
+            self._schemas[listed] = schema = _list_schema(definition, name)
             self._follow(schema)
         return name
 
@@ -120,15 +122,7 @@ def _described(name: str) -> Tree:
 
 def _custom_schema(definition: Definition) -> Tree:
     """The schema of a custom kind, with the fields that every object has."""
-    schema = definition.schema()
-    properties: dict[str, Any] = {
-        "apiVersion": {"description": COMMON_FIELDS["apiVersion"], "type": "string"},
-        "kind": {"description": COMMON_FIELDS["kind"], "type": "string"},
-        "metadata": {"description": COMMON_FIELDS["metadata"], "allOf": [reference(f"{_META}.ObjectMeta")]},
-    }
-    for field, node in schema.get("properties", {}).items():
-        properties.setdefault(field, node)
-    return {**schema, "properties": properties, _KIND: [_named(definition.gvk, definition.gvk.kind)]}
+    return {**published(definition), _KIND: [_named(definition.gvk, definition.gvk.kind)]}
 
 
 def _list_schema(definition: Definition, name: str) -> Tree:
@@ -150,7 +144,11 @@ def _list_schema(definition: Definition, name: str) -> Tree:
             },
         },
         _KIND: [_named(definition.gvk, definition.list_kind)],
-    }
+    } | (
+        {"x-kubernetes-selectable-fields": [{"fieldPath": path} for path in definition.selectable]}
+        if definition.custom and definition.selectable
+        else {}
+    )
 
 
 def _named(gvk: GroupVersionKind, kind: str) -> Tree:

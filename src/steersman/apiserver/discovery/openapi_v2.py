@@ -17,6 +17,7 @@ import msgspec
 
 from steersman.apiserver.discovery.catalogue import Catalogue, Snapshot, subresources_of
 from steersman.apiserver.discovery.components import Components
+from steersman.apiserver.discovery.custom_schemas import published_v2
 from steersman.apiserver.discovery.negotiation import has_newest, not_modified
 from steersman.apiserver.registry import Tree
 from steersman.apiserver.request import ServerRequest
@@ -45,6 +46,15 @@ _COUNTS: Final = {
 _NUMBERS: Final = {"maximum": 7, "minimum": 9}
 _EXTENSION: Final = "x-"
 _PLAIN: Final = frozenset({*_TEXTS, *_COUNTS, *_NUMBERS, "type", "required", "enum"})
+_PLAIN_CUSTOM: Final = _PLAIN | {
+    "example",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "externalDocs",
+    "multipleOf",
+    "uniqueItems",
+}
+_KIND: Final = "x-kubernetes-group-version-kind"
 _encode = msgspec.json.Encoder().encode
 
 
@@ -86,36 +96,43 @@ class OpenApiV2:
 def document(snapshot: Snapshot) -> Tree:
     """The document of all that is served."""
     components = Components()
+    custom: dict[str, Tree] = {}
     for group_version in snapshot.group_versions():
         for definition in snapshot.of(group_version) or ():
             name = components.add(definition)
+            if definition.custom:
+                gvk = definition.gvk
+                kind = {"group": gvk.group, "kind": gvk.kind, "version": gvk.version}
+                custom[name] = _as_v2({**published_v2(definition), _KIND: [kind]}, _PLAIN_CUSTOM)
             for subresource in subresources_of(definition):
                 components.add_kind(subresource.gvk, name)
     return {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": index.KUBERNETES.removeprefix("v")},
         "paths": {},
-        "definitions": {name: _as_v2(schema) for name, schema in components.tree().items()},
+        "definitions": {name: custom.get(name) or _as_v2(schema) for name, schema in components.tree().items()},
     }
 
 
-def _as_v2(schema: Tree) -> Tree:
+def _as_v2(schema: Tree, plain: frozenset[str] = _PLAIN) -> Tree:
     """A schema without what v2 has no words for."""
-    found: Tree = {key: value for key, value in schema.items() if key in _PLAIN or key.startswith(_EXTENSION)}
+    found: Tree = {key: value for key, value in schema.items() if key in plain or key.startswith(_EXTENSION)}
     parts: list[Tree] = [schema, *(schema.get("allOf") or ())]
     referred = next((part for part in parts if "$ref" in part), schema)
     if "$ref" in referred:
         found["$ref"] = referred["$ref"].replace("#/components/schemas/", "#/definitions/")
-    elif "type" not in found and (
-        schema.get("oneOf") or schema.get("anyOf") or schema.get("x-kubernetes-int-or-string")
+    elif (
+        plain is _PLAIN
+        and "type" not in found
+        and (schema.get("oneOf") or schema.get("anyOf") or schema.get("x-kubernetes-int-or-string"))
     ):
         # numbers or texts: v2 knows one type at a time
         found["type"] = "string"
     if "properties" in schema:
-        found["properties"] = {name: _as_v2(each) for name, each in schema["properties"].items()}
+        found["properties"] = {name: _as_v2(each, plain) for name, each in schema["properties"].items()}
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
-            found[key] = _as_v2(schema[key])
+            found[key] = _as_v2(schema[key], plain)
     return found
 
 

@@ -12,10 +12,8 @@ from steersman.apiserver.registry.definition import (
     Tree,
 )
 from steersman.apiserver.registry.generic import (
-    CustomStrategy,
     GenericStrategy,
     builtin_definitions,
-    custom_definition,
     generic_definitions,
 )
 from steersman.apiserver.registry.registry import Registry
@@ -24,7 +22,6 @@ __all__ = [
     "ALL_VERBS",
     "Column",
     "Conversion",
-    "CustomStrategy",
     "Definition",
     "GenericStrategy",
     "Registry",
@@ -34,6 +31,5 @@ __all__ = [
     "Surroundings",
     "Tree",
     "builtin_definitions",
-    "custom_definition",
     "generic_definitions",
 ]

@@ -2,8 +2,9 @@
 
 Guarantees
 - A path that finds nothing, or something of another type than its column, gives an empty cell, never an error.
-- Only plain paths are followed (``.spec.replicas``, ``.status.conditions[0].type``,
-  ``.status.conditions[?(@.type=="Ready")].status``); what is more than that gives an empty cell.
+- Only plain paths are followed (``.spec.replicas``, ``.status.conditions[0].type``, ``.spec.ports[*].name``,
+  ``.status.conditions[?(@.type=="Ready")].status``); what is more than that gives an empty cell. Of several values the
+  first one is shown.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from steersman.apiserver.registry.definition import Tree
 from steersman.objects import parse_time
 
 _STEP = re.compile(
-    r"\.(?P<name>[A-Za-z0-9_-]+|\\\.)|\[(?P<index>-?[0-9]+)\]|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]"
+    r"\.(?P<name>[A-Za-z0-9_-]+|\\\.)|\[(?P<index>-?[0-9]+)\]|(?P<all>\.?\[\*\]|\.\*)|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]"
     r"""|\[\?\(@\.(?P<field>[A-Za-z0-9_-]+)\s*==\s*["'](?P<value>[^"']*)["']\)\]"""
 )
 
@@ -35,11 +36,13 @@ def follow(path: str, obj: Any) -> list[Any]:
 
 
 def _one_step(step: re.Match[str], value: Any) -> list[Any]:
+    if step["all"] is not None:
+        return list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else _items(value)
     name = step["name"] if step["name"] is not None else step["quoted"]
     if name is not None:
         members = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         return [members[name]] if name in members else []
-    items = cast("list[Any]", value) if isinstance(value, list) else []
+    items = _items(value)
     if step["index"] is not None:
         index = int(step["index"])
         return [items[index]] if -len(items) <= index < len(items) else []
@@ -48,6 +51,10 @@ def _one_step(step: re.Match[str], value: Any) -> list[Any]:
         for item in items
         if isinstance(item, dict) and cast("dict[str, Any]", item).get(step["field"]) == step["value"]
     ]
+
+
+def _items(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def json_path_text(path: str, obj: Tree) -> str:
@@ -81,7 +88,7 @@ def json_path_cell(path: str, kind: str, obj: Tree) -> Any:
 def _printed(value: Any) -> str:
     import msgspec  # noqa: PLC0415 - only tables with odd cells need it
 
-    return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(value, order="deterministic").decode()
 
 
 def age(timestamp: str | None) -> str:

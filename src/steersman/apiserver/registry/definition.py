@@ -106,9 +106,9 @@ class Strategy:
     def prepare_status(self, obj: Tree, old: Tree) -> None:
         """Put back what an update of the status may not change; the spec and its like are back already."""
 
-    def validate_type(self, obj: Tree) -> list[FieldProblem]:
-        """What is wrong with what an object calls itself, before anything else is looked at."""
-        del obj
+    def validate_type(self, obj: Tree, old: Tree | None = None) -> list[FieldProblem]:
+        """What is wrong with what an object calls itself, and what is told beside that; nothing else is looked at then."""
+        del obj, old
         return []
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
@@ -133,6 +133,11 @@ class Strategy:
     def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
         """What is wrong with a name, or the prefix of one that is generated, in words."""
         return dns_subdomain(name, prefix=prefix)
+
+    def tolerated(self, obj: Tree, old: Tree) -> list[str]:
+        """What is wrong but was so before: told with every answer, also with a refusal for other reasons."""
+        del obj, old
+        return []
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
         """What the writer should know though it is allowed."""
@@ -160,6 +165,11 @@ class Strategy:
         """The seconds that a deletion waits for whoever ends the object; None: the kind knows no grace."""
         del obj
         return None if self.grace_period is None else self.grace_period if requested is None else requested
+
+    def begin_deletion(self, obj: Tree) -> bool:
+        """Mark an object for a deletion that others end, in the kind's own way; whether that is done."""
+        del obj
+        return False
 
     def mark_deletion(self, obj: Tree) -> None:
         """Change what else changes when a deletion is marked, such as the phase of a Namespace."""
@@ -193,11 +203,21 @@ class Subresource(msgspec.Struct, frozen=True, kw_only=True):
     answer: Answerer
 
 
+def _differs(_: Record) -> bool:
+    return False
+
+
 class Conversion(msgspec.Struct, frozen=True, kw_only=True):
     """Between a kind as it is served here and as it is stored by another group-version; changes trees in place."""
 
     to_stored: Callable[[Tree], None]
     from_stored: Callable[[Tree], None]
+    #: Whether a stored object is served as it is.
+    is_same: Callable[[Record], bool] = _differs
+    #: The schemas of all versions of a custom resource, served or not.
+    schemas: Mapping[str, Tree] = {}
+    #: Makes an object of any served version one of another, by the name of that, and leaves in it what it does not know.
+    change: Callable[[Tree, str], None] | None = None
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,6 +258,10 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     on_read: Callable[[Record], Record] | None = None
     #: Between this group-version and the one that is stored, where they differ.
     conversion: Conversion | None = None
+    #: The version in which a custom resource is stored, where there may be others than this one.
+    storage_version: str = ""
+    #: The kind of its lists, if that is not the kind and ``List``.
+    listed_as: str = ""
     #: Whether a deletion answers with the object instead of a Status.
     returns_deleted: bool = False
     #: What everybody is told who asks for it, if it should no longer be used.
@@ -262,7 +286,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def list_kind(self) -> str:
         """The kind of its lists."""
-        return f"{self.gvk.kind}List"
+        return self.listed_as or f"{self.gvk.kind}List"
 
     @property
     def prefix(self) -> str:

@@ -1,18 +1,16 @@
-"""Definitions that follow from what is known of a kind anyway: its discovery, its schema, or its class.
+"""Definitions that follow from what is known of a kind anyway: its discovery and its schema.
 
 Guarantees
 - Every built-in resource has a definition here, with the engine's names, scope, verbs, deletion answers and generation
   rules. What a kind fills in and refuses beyond that is added by its own module: see `builtin_definitions`.
-- A `Resource` class is served as its CRD would be: custom, with the subresources and columns that it declares.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, cached_property, partial
-from typing import Any, Final, cast
+from functools import partial
+from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from steersman import kinds
@@ -22,9 +20,7 @@ from steersman.apiserver.registry.builtin.event import CONVERSION
 from steersman.apiserver.registry.builtin.on_read import ON_READ
 from steersman.apiserver.registry.builtin.pod_cells import row_conditions
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.columns import json_path_cell, json_path_text
-from steersman.apiserver.registry.custom_rules import object_problems, status_problems
-from steersman.apiserver.registry.definition import ALL_VERBS, Column, Definition, ScalePaths, Strategy, Tree
+from steersman.apiserver.registry.definition import Definition, ScalePaths, Strategy
 from steersman.apiserver.registry.lives import (
     BINDING,
     NAMESPACE,
@@ -34,12 +30,8 @@ from steersman.apiserver.registry.lives import (
     PodLife,
     answer_binding,
 )
-from steersman.apiserver.registry.metadata import finalizer_warnings
 from steersman.apiserver.registry.names import dns_1035_label, dns_label, path_segment
-from steersman.objects import GroupVersion, GroupVersionKind, Object
-from steersman.objects.options import ResourceOptions
-from steersman.schemas import FieldProblem, admitted, crd_for, schema_for
-from steersman.schemas.field_problems import problem
+from steersman.objects import GroupVersion, GroupVersionKind
 
 _Name = tuple[str, str]
 
@@ -188,52 +180,6 @@ class GenericStrategy(Strategy):
         return self._judge(name, prefix=prefix)
 
 
-class CustomStrategy(Strategy):
-    """The rules of a custom resource: those of its schema. CEL rules are not evaluated, and every writer is told so."""
-
-    unconditional_update = False
-    counts_generations = True
-
-    def __init__(self, kind: GroupVersionKind, schema: Callable[[], Tree], scale: ScalePaths | None) -> None:
-        self._kind = kind.kind
-        self._api_version = kind.api_version
-        self._schema = schema
-        self._scale = scale
-
-    def default(self, obj: Tree) -> None:
-        """Drop what the schema does not know, and fill in its defaults."""
-        made: Tree = admitted(self._schema(), obj, root=True)
-        obj.clear()
-        obj.update(made)
-
-    def validate_type(self, obj: Tree) -> list[FieldProblem]:
-        """Another kind, or another version."""
-        expected = (("kind", self._kind), ("apiVersion", self._api_version))
-        return [
-            problem(name, "FieldValueInvalid", obj[name], f"must be {value}")
-            for name, value in expected
-            if obj[name] != value
-        ]
-
-    def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """What the schema refuses."""
-        return object_problems(self._schema(), obj, self._scale)
-
-    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """What the schema refuses."""
-        del old
-        return status_problems(self._schema(), obj, self._scale)
-
-    def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """That there are rules which nobody judges, and finalizers that others may have too."""
-        told = [f"the CEL rules of {self._kind} are not evaluated by this server"] if self._has_rules else []
-        return told + finalizer_warnings(obj["metadata"], {} if old is None else old["metadata"])
-
-    @cached_property
-    def _has_rules(self) -> bool:
-        return '"x-kubernetes-validations"' in msgspec.json.encode(self._schema()).decode()
-
-
 def generic_definitions(group_version: GroupVersion) -> list[Definition]:
     """The definitions of a built-in group-version, without what its kinds fill in and refuse."""
     listed = kinds.resources_of(group_version)
@@ -319,74 +265,3 @@ def _inherit(own: Strategy, generic: Strategy) -> None:
     ):
         if not any(name in vars(cls) for cls in before):
             setattr(own, name, getattr(generic, name))
-
-
-def custom_definition(cls: type[Object]) -> Definition:
-    """The definition of a `Resource` class, as its CRD would be served."""
-    options: ResourceOptions | None = getattr(cls, "__resource__", None)
-    if options is None:
-        name = cls.__qualname__ if isinstance(cast("object", cls), type) else repr(cls)
-        raise TypeError(
-            f"{name} declares no kind, so it cannot be served; name a class derived from Resource[...] with group= and "
-            "version= as class options"
-        )
-    # What a server would refuse of the class is refused here, in its words.
-    version: Tree = crd_for(cls)["spec"]["versions"][0]
-    subresources: Tree = version.get("subresources", {})
-    paths: Tree | None = subresources.get("scale")
-    scale = None if paths is None else _scale_paths(paths)
-    gvk = GroupVersionKind(options.group, options.version, options.kind)
-    # Made once: it is looked at for every write.
-    schema = cache(partial(schema_for, cls))
-    return Definition(
-        gvk=gvk,
-        resource=options.plural,
-        singular=options.singular,
-        short_names=options.short_names,
-        categories=options.categories,
-        namespaced=options.scope == "Namespaced",
-        verbs=ALL_VERBS,
-        schema=schema,
-        strategy=CustomStrategy(gvk, schema, scale),
-        has_status="status" in subresources,
-        scale=scale,
-        columns=_custom_columns(options),
-        selectable={path[1:]: partial(json_path_text, path) for path in options.selectable_fields},
-        custom=True,
-        returns_deleted=False,
-        deprecation=_custom_deprecation(options),
-    )
-
-
-def _custom_deprecation(options: ResourceOptions) -> str:
-    if isinstance(options.deprecated, str):
-        return options.deprecated
-    return f"{options.api_version} {options.kind} is deprecated" if options.deprecated else ""
-
-
-def _scale_paths(scale: Tree) -> ScalePaths:
-    selector: str | None = scale.get("labelSelectorPath")
-    return ScalePaths(
-        spec_replicas=_parts(scale["specReplicasPath"]),
-        status_replicas=_parts(scale["statusReplicasPath"]),
-        selector=None if selector is None else _parts(selector),
-    )
-
-
-def _parts(path: str) -> tuple[str, ...]:
-    return tuple(path[1:].split("."))
-
-
-def _custom_columns(options: ResourceOptions) -> tuple[Column, ...]:
-    return tuple(
-        Column(
-            name=column.name,
-            type=column.type,
-            format=column.format,
-            description=column.description
-            or f"Custom resource definition column (in JSONPath format): {column.json_path}",
-            priority=column.priority,
-            cell=partial(json_path_cell, column.json_path, column.type),
-        )
-        for column in options.columns
-    )

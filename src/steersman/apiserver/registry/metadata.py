@@ -44,6 +44,10 @@ _KNOWN = [
 ]
 
 
+_MANAGED = ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"]
+_MANAGER_MAX, _SUBRESOURCE_MAX = 128, 256
+
+
 class _Owner(msgspec.Struct, rename="camel"):
     api_version: str | None = None
     kind: str | None = None
@@ -51,6 +55,17 @@ class _Owner(msgspec.Struct, rename="camel"):
     uid: str | None = None
     controller: bool | None = None
     block_owner_deletion: bool | None = None
+
+
+class _Manager(msgspec.Struct, rename="camel"):
+    manager: str | None = None
+    operation: str | None = None
+    api_version: str | None = None
+    time: str | None = None
+    fields_type: str | None = None
+    #: Whatever it is: what is no set of fields is nobody's.
+    fields_v1: Any = None
+    subresource: str | None = None
 
 
 class _Shape(msgspec.Struct, rename="camel"):
@@ -68,7 +83,7 @@ class _Shape(msgspec.Struct, rename="camel"):
     annotations: dict[str, str | None] | None = None
     owner_references: list[_Owner] | None = None
     finalizers: list[str | None] | None = None
-    managed_fields: list[dict[str, Any]] | None = None
+    managed_fields: list[_Manager] | None = None
 
 
 def check_shape(metadata: Any) -> str | None:
@@ -83,8 +98,12 @@ def check_shape(metadata: Any) -> str | None:
 def tidy(metadata: Tree) -> Tree:
     """Metadata without what says nothing: nulls, empty maps and lists, fields that nobody knows."""
     tidied: Tree = {name: value for name in _KNOWN if (value := metadata.get(name)) not in (None, "", {}, [])}
-    # Until managers of fields are tracked, nobody's claim about them is kept.
-    tidied.pop("managedFields", None)
+    managed: list[Tree] | None = metadata.get("managedFields")
+    if managed is not None:
+        # An empty list says something: that nobody manages anything. So does one of nothing, which no rule makes shorter.
+        tidied["managedFields"] = [
+            {name: value for name in _MANAGED if (value := entry.get(name)) not in (None, "")} for entry in managed
+        ] or [{}]
     tidied.pop("selfLink", None)
     for name in ("labels", "annotations"):
         if name in tidied and None in tidied[name].values():
@@ -160,6 +179,7 @@ def validate_changed(definition: Definition, metadata: Tree, old: Tree, own: lis
     if not (found or changes or odd):
         return [one for one in own if one is not CHANGED and one is not WHOLE]
     again = changes + _labels_and_annotations(metadata) + _owners(metadata.get("ownerReferences", ()))
+    again += _managers(metadata)
     found += again
     for one in own:
         if one is CHANGED:
@@ -206,7 +226,7 @@ def _common(definition: Definition, metadata: Tree) -> list[FieldProblem]:
         found += _owners(metadata["ownerReferences"])
     if "finalizers" in metadata:
         found += _finalizers(metadata["finalizers"])
-    return found
+    return found + _managers(metadata)
 
 
 def _labels_and_annotations(metadata: Tree) -> list[FieldProblem]:
@@ -257,6 +277,33 @@ def _owners(owners: Iterable[Tree]) -> list[FieldProblem]:
                 printed = msgspec.json.encode([_ordered(each) for each in owners]).decode()
                 found.append(FieldProblem(where, f"Invalid value: {printed}: {words}"))
             controller = controller or this
+    return found
+
+
+def _managers(metadata: Tree) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
+    for index, entry in enumerate(metadata.get("managedFields", ())):
+        where = f"metadata.managedFields[{index}]"
+        found += manager_problems(entry.get("manager", ""), f"{where}.manager")
+        if len(entry.get("subresource", "").encode()) > _SUBRESOURCE_MAX:
+            words = f"may not be more than {_SUBRESOURCE_MAX} bytes"
+            found.append(problem(f"{where}.subresource", "FieldValueTooLong", "", words))
+    return found
+
+
+def manager_problems(manager: str, path: str) -> list[FieldProblem]:
+    """What is wrong with the name of one who manages fields."""
+    if manager.isascii() and manager.isprintable() and len(manager) <= _MANAGER_MAX:
+        return []
+    found: list[FieldProblem] = []
+    if len(manager.encode()) > _MANAGER_MAX:
+        found.append(problem(path, "FieldValueTooLong", "", f"may not be more than {_MANAGER_MAX} bytes"))
+    position = 0
+    for character in manager:
+        if not character.isprintable():
+            words = f"invalid character U+{ord(character):04X} (at position {position})"
+            found.append(problem(path, "FieldValueInvalid", manager, words))
+        position += len(character.encode())
     return found
 
 

@@ -3,12 +3,12 @@
 Guarantees
 - A resource of a group-version is served by one `Definition`, found in constant time.
 - Resources may be added and removed while the server runs; `revision` changes when they do, so whatever is made of
-  them (discovery, OpenAPI) can be kept until then.
+  them (discovery, OpenAPI) can be kept until then, and `listeners` are told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from steersman.apiserver.registry.definition import Definition
 from steersman.objects import GroupVersion, GroupVersionKind
@@ -22,6 +22,8 @@ class Registry:
         self._by_name: dict[tuple[str, str], Definition] = {}
         #: Counts the changes.
         self.revision = 0
+        #: Are called after each change. They must not wait.
+        self.listeners: list[Callable[[], object]] = []
         for definition in definitions:
             self.add(definition)
 
@@ -30,7 +32,7 @@ class Registry:
         gvk = definition.gvk
         self._by_resource[gvk.group, gvk.version, definition.resource] = definition
         self._by_name[gvk.group, definition.resource] = definition
-        self.revision += 1
+        self._changed()
 
     def remove(self, group: str, version: str, resource: str) -> None:
         """Serve a resource no more; its objects stay in the store."""
@@ -40,7 +42,12 @@ class Registry:
         for (its_group, _, name), other in self._by_resource.items():
             if (its_group, name) == (group, resource):
                 self._by_name[group, resource] = other
+        self._changed()
+
+    def _changed(self) -> None:
         self.revision += 1
+        for listener in self.listeners:
+            listener()
 
     def find(self, group: str, version: str, resource: str) -> Definition | None:
         """The definition of a resource; None if it is not served."""

@@ -37,6 +37,8 @@ class Served(NamedTuple):
     url: str
     kubeconfig: Path
     port: int
+    #: The certificate, as PEM, by which the server's own can be checked.
+    authority: bytes = b""
 
 
 @asynccontextmanager
@@ -82,7 +84,7 @@ async def serve(
             path = Path(kubeconfig) if kubeconfig is not None else place / "kubeconfig"
             admin = authority.client(ADMIN, groups=(MASTERS,))
             write_kubeconfig(path, url=listener.address, authority=authority.certificate, user=admin)
-            yield Served(listener.address, path, listener.port)
+            yield Served(listener.address, path, listener.port, authority.certificate)
 
 
 def _before_body(server: ApiServer) -> Callable[[Request], ServerResponse | None]:

@@ -18,8 +18,9 @@ from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import media_type_of
-from steersman.apiserver.documents import encode_served
+from steersman.apiserver.documents import encode_served, encode_stored
 from steersman.apiserver.errors import Refused, already_exists, invalid, name_taken, too_large, unnamed
+from steersman.apiserver.field_managers import keep_readable, managed_update, without_managed
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.registry.metadata import (
@@ -67,14 +68,18 @@ async def create_object(
     *,
     admitted: Callable[[Tree], None] | None = None,
     allocates: bool = True,
+    manages: bool = True,
 ) -> Record:
     """Store a new object whose body was read and whose defaults are in; the tree is used up.
 
     ``admitted`` is called with its metadata when nothing but its own rules can still refuse it. Unless ``allocates``,
-    it is not given what is scarce.
+    it is not given what is scarce. Unless ``manages``, it has its managed fields already, and cannot do without them.
     """
+    if manages:
+        warn_of_duplicate_owners(request, obj["metadata"])
+        obj = managed_update(context, request, None, obj, options.field_manager)
     metadata: Tree = obj["metadata"]
-    warn_of_duplicate_owners(request, metadata)
+    managed = metadata.get("managedFields")
     attributes = Attributes(
         context,
         request,
@@ -86,18 +91,19 @@ async def create_object(
         dry_run=options.dry_run,
     )
     await context.admission.admit(attributes)
+    keep_readable(request, metadata, managed)
     if admitted is not None:
         admitted(metadata)
     warn_of_duplicate_owners(request, metadata, admitted=True)
     if "name" in metadata or "generateName" not in metadata:
-        return await _store(attributes, obj, options, allocates=allocates)
+        return await _store(attributes, obj, options, allocates=allocates, spares=manages)
     taken: Refused | None = None
     for _ in range(_ATTEMPTS):
         attempt: Tree = msgspec.json.decode(msgspec.json.encode(obj))
         prefix: str = metadata["generateName"]
         attempt["metadata"]["name"] = f"{prefix[:_GENERATED_MAX]}{name_suffix()}"
         try:
-            return await _store(attributes, attempt, options, allocates=allocates)
+            return await _store(attributes, attempt, options, allocates=allocates, spares=manages)
         except Refused as refused:
             if refused.status.reason != "AlreadyExists":
                 raise
@@ -114,7 +120,7 @@ def warn_of_duplicate_owners(request: ServerRequest, metadata: Tree, *, admitted
         request.warn(DUPLICATE_OWNERS.format(when=when, uids=", ".join(duplicates)))
 
 
-async def _store(attributes: Attributes, obj: Tree, options: WriteOptions, *, allocates: bool) -> Record:
+async def _store(attributes: Attributes, obj: Tree, options: WriteOptions, *, allocates: bool, spares: bool) -> Record:
     context, request = attributes.context, attributes.request
     definition, strategy = context.definition, context.definition.strategy
     metadata: Tree = obj["metadata"]
@@ -139,23 +145,30 @@ async def _store(attributes: Attributes, obj: Tree, options: WriteOptions, *, al
         await strategy.allocate(obj, None, context, dry_run=options.dry_run)
     try:
         attributes.obj, attributes.name = obj, metadata["name"]
-        await context.admission.validate(attributes)
-        return await _put(context, obj, options)
+        await _judge(attributes)
+        return await _put(attributes, obj, options, spares=spares)
     except BaseException:
         if allocates:
             await strategy.released(obj, context)
         raise
 
 
-async def _put(context: VerbContext, obj: Tree, options: WriteOptions) -> Record:
+async def _judge(attributes: Attributes) -> None:
+    request = attributes.request
+    if request.info.verb != "create" and request.authorize is not None:
+        # Who may change objects may not make them by that.
+        await request.authorize("create")
+    await attributes.context.admission.validate(attributes)
+
+
+async def _put(attributes: Attributes, obj: Tree, options: WriteOptions, *, spares: bool) -> Record:
+    context = attributes.context
     definition, metadata = context.definition, obj["metadata"]
     name: str = metadata["name"]
     version: str = metadata.pop("resourceVersion", "")
     key = definition.storage_key(metadata.get("namespace", ""), name)
     generated = "generateName" in metadata
-    value = encode_served(definition, obj)
-    if len(value) > context.limits.object:
-        raise too_large_to_store()
+    value = small_enough(context, obj, encode_served(definition, obj), spares=spares)
     if options.dry_run:
         there, _ = await context.storage.get(key)
         if there is not None:
@@ -178,9 +191,17 @@ def _is_version(text: str) -> bool:
         return False
 
 
-def too_large_to_store() -> Refused:
-    """The answer to an object that the store does not take."""
-    return too_large("etcdserver: request is too large")
+def small_enough(context: VerbContext, obj: Tree, value: bytes, *, spares: bool) -> bytes:
+    """The bytes of an object that the store takes: ``value``, or, if that is too long, without its managed fields.
+
+    413 if that does not help, or they may not be spared.
+    """
+    limit = context.limits.object
+    if len(value) > limit and spares:
+        value = encode_stored(without_managed(obj))
+    if len(value) > limit:
+        raise too_large("etcdserver: request is too large")
+    return value
 
 
 def _taken(context: VerbContext, name: str, there: Record | None, *, generated: bool) -> Refused:

@@ -15,7 +15,7 @@ from steersman.apiserver.admission.attributes import Attributes
 from steersman.apiserver.answers import answer, answer_status
 from steersman.apiserver.bodies import read_body, read_delete_options
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.documents import decode_stored, encode_served, encode_stored
+from steersman.apiserver.documents import decode_served, encode_served
 from steersman.apiserver.errors import not_found
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.presenting.form import blank_object
@@ -98,7 +98,7 @@ def _blank(context: VerbContext) -> Record:
 
 async def _try(context: VerbContext, request: ServerRequest, record: Record, options: DeleteOptions) -> Outcome:
     definition, strategy = context.definition, context.definition.strategy
-    obj, old = decode_stored(record), decode_stored(record)
+    obj, old = decode_served(definition, record), decode_served(definition, record)
     metadata: Tree = old["metadata"]
     check_preconditions(definition, old, record, options)
     attributes = Attributes(
@@ -118,7 +118,7 @@ async def _try(context: VerbContext, request: ServerRequest, record: Record, opt
     if decision.kind == "pending":
         return Outcome(record, uid, is_gone=False, is_marked=False)
     if decision.stores and not unchanged(obj, old):
-        value = encode_stored(obj)
+        value = encode_served(definition, obj)
         if options.is_dry_run:
             return Outcome(record._replace(value=value), uid, is_gone=decision.kind == "end", is_marked=True)
         record = await context.storage.put(record.key, value, expect=record.modified, ttl=definition.ttl)

@@ -19,6 +19,8 @@ from steersman.apiserver.verbs.options import DeleteOptions, Preconditions
 from steersman.apiserver.verbs.update import engine_key
 from steersman.objects import format_time, parse_time
 
+_OWN_WORDS = frozenset({("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition")})
+
 
 class Decision(NamedTuple):
     """What to do: ``pending``: nothing, it is under way; ``mark``: store the object and let it be; ``end``: delete it.
@@ -35,8 +37,8 @@ def check_preconditions(definition: Definition, obj: Tree, record: Record, optio
     wanted = options.preconditions
     if wanted is None:
         return
-    if definition.gvk.kind == "Namespace" and not definition.gvk.group:
-        _check_namespace(definition, obj, record, wanted)
+    if (definition.gvk.group, definition.gvk.kind) in _OWN_WORDS:
+        _check_in_own_words(definition, obj, record, wanted)
         return
     # Kube-apiserver names the kind here, where it names the resource elsewhere.
     named, name = Named(definition.refused_kind.group, definition.gvk.kind), obj["metadata"]["name"]
@@ -55,8 +57,8 @@ def check_preconditions(definition: Definition, obj: Tree, record: Record, optio
         raise conflict(named, name, why)
 
 
-def _check_namespace(definition: Definition, obj: Tree, record: Record, wanted: Preconditions) -> None:
-    """The same in the words that kube-apiserver has for a Namespace."""
+def _check_in_own_words(definition: Definition, obj: Tree, record: Record, wanted: Preconditions) -> None:
+    """The same in the words that kube-apiserver has for kinds with a deletion of their own."""
     name, uid = obj["metadata"]["name"], obj["metadata"].get("uid", "")
     if wanted.uid is not None and wanted.uid != uid:
         why = f"Precondition failed: UID in precondition: {wanted.uid}, UID in object meta: {uid}"
@@ -92,6 +94,8 @@ def decide(strategy: Strategy, obj: Tree, options: DeleteOptions) -> Decision:
     metadata: Tree = obj["metadata"]
     if "deletionTimestamp" in metadata and strategy.blocks_deletion(obj):
         return Decision("pending", stores=False)
+    if "deletionTimestamp" not in metadata and strategy.begin_deletion(obj):
+        return Decision("mark", stores=True)
     graceful = _graceful(strategy, obj, options.grace_period_seconds)
     if graceful == "pending":
         return Decision("pending", stores=False)

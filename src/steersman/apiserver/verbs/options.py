@@ -10,6 +10,7 @@ from steersman.apiserver.decoding.body import TYPE_META
 from steersman.apiserver.decoding.go_words import json_words, kind_of
 from steersman.apiserver.decoding.syntax import syntax_problem
 from steersman.apiserver.errors import Refused, bad_request, invalid, unnamed
+from steersman.apiserver.registry.metadata import manager_problems
 from steersman.apiserver.request import ServerRequest
 from steersman.objects import GroupKind
 from steersman.schemas import FieldProblem
@@ -19,7 +20,6 @@ from steersman.wire import InvalidOption
 _META = "meta.k8s.io"
 _POLICIES = ("Foreground", "Background", "Orphan")
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
-_MANAGER_MAX = 128
 
 Kind = Literal["CreateOptions", "UpdateOptions", "PatchOptions", "DeleteOptions", "ListOptions"]
 
@@ -90,7 +90,7 @@ def write_options(request: ServerRequest, kind: Kind, *, applies: bool = False) 
             problems.append(problem("fieldManager", "FieldValueRequired", "", "is required for apply patch"))
         if not applies and force is not None:
             problems.append(problem("force", "FieldValueForbidden", "", "may not be specified for non-apply patch"))
-    problems += _manager_problems(manager)
+    problems += manager_problems(manager, "fieldManager")
     dry_run = [value for name, value in query if name == "dryRun"]
     problems += dry_run_problems(dry_run)
     if validation not in _VALIDATIONS:
@@ -104,19 +104,6 @@ def write_options(request: ServerRequest, kind: Kind, *, applies: bool = False) 
         field_validation=validation or "Warn",
         force=None if force is None else force != "0" and force.lower() != "false",
     )
-
-
-def _manager_problems(manager: str) -> list[FieldProblem]:
-    found: list[FieldProblem] = []
-    if len(manager.encode()) > _MANAGER_MAX:
-        found.append(problem("fieldManager", "FieldValueTooLong", "", f"may not be more than {_MANAGER_MAX} bytes"))
-    position = 0
-    for character in manager:
-        if not character.isprintable():
-            words = f"invalid character U+{ord(character):04X} (at position {position})"
-            found.append(problem("fieldManager", "FieldValueInvalid", manager, words))
-        position += len(character.encode())
-    return found
 
 
 def dry_run_problems(values: list[str]) -> list[FieldProblem]:

@@ -5,7 +5,7 @@ Guarantees
   is made on that alone.
 - A form of patch that is not known here is refused, never taken for another.
 
-Server-side apply is refused with 415 until there is one.
+Server-side apply is another way to change an object, told in `steersman.apiserver.verbs.apply`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from steersman.apiserver.errors import Refused, bad_request, invalid, too_large,
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.apply import apply
 from steersman.apiserver.verbs.naming import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.update import Change
@@ -42,6 +43,7 @@ from steersman.wire import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE
 #: Makes the patched tree of the present one, which it may use up.
 Patch = Callable[[Tree], Any]
 
+_OF_CUSTOM = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 #: How much is quoted at a time: longer texts are cut.
 _QUOTED = 1000
 _REJECTED = "the server rejected our request due to an error in our request"
@@ -51,6 +53,8 @@ async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a PATCH of an object or of its status."""
     definition, info = context.definition, request.info
     form_of_patch = patch_type(definition, request)
+    if form_of_patch == APPLY_PATCH:
+        return await apply(context, request)
     form = form_for(definition, request)
     body = read_body(request, context.limits.body)
     options = write_options(request, "PatchOptions")
@@ -66,13 +70,10 @@ async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
 def patch_type(definition: Definition, request: ServerRequest) -> str:
     """The form of a patch; 415 if it is none that this resource takes."""
     given = (request.wire.header("Content-Type") or "").partition(";")[0].strip()
-    known = [JSON_PATCH, MERGE_PATCH]
-    if not definition.custom:
-        known.append(STRATEGIC_MERGE_PATCH)
-    if given in known:
+    if given in _OF_CUSTOM or (given == STRATEGIC_MERGE_PATCH and not definition.custom):
         return given
-    if definition.custom or given in {STRATEGIC_MERGE_PATCH, APPLY_PATCH}:
-        raise unsupported_media_type(known)
+    if definition.custom:
+        raise unsupported_media_type(_OF_CUSTOM)
     status = Status(
         status="Failure",
         message="415: Unsupported Media Type",
@@ -200,16 +201,23 @@ def _patched(
 ) -> Tree:
     form, body = told_as
     lenient = options.field_validation == "Ignore"
+    managed_before = current["metadata"].get("managedFields")
     tree = apply_patch(read_patch(definition, form, body, lenient=lenient), current)
     if form == STRATEGIC_MERGE_PATCH and isinstance(tree, dict):
         # What it makes is read into the type that is served, whatever it calls itself.
         made = cast("Tree", tree)
         for key, value in (("kind", definition.gvk.kind), ("apiVersion", definition.gvk.api_version)):
             made[key] = value if isinstance(made.get(key, ""), str) else made[key]
+    managed = _unchanged_managed(managed_before, tree)
+    if managed is not None:
+        # It need not be read again, which costs as much as the rest.
+        del tree["metadata"]["managedFields"]
     try:
         twice = [] if form == JSON_PATCH else said_twice(body)
         obj = read_patched(definition, request, tree, options.field_validation, twice=twice)
     except Refused as refused:
+        if managed is not None:
+            tree["metadata"]["managedFields"] = managed
         if refused.status.code != 400:
             raise
         if form == STRATEGIC_MERGE_PATCH:
@@ -219,3 +227,10 @@ def _patched(
     check_name(request.info.name, obj["metadata"])
     definition.strategy.default(obj)
     return obj
+
+
+def _unchanged_managed(before: Any, tree: Any) -> Any:
+    """The managed fields of a patched tree, if they are what they were."""
+    metadata: Any = cast("Tree", tree).get("metadata") if isinstance(tree, dict) else None
+    managed = cast("Tree", metadata).get("managedFields") if isinstance(metadata, dict) else None
+    return managed if managed is not None and managed == before else None

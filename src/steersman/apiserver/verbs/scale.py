@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -12,23 +13,34 @@ from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import decode_served, encode_stored
-from steersman.apiserver.errors import Refused, bad_request, invalid, method_not_allowed, modified, unnamed
+from steersman.apiserver.errors import Refused, bad_request, internal, invalid, method_not_allowed, modified, unnamed
+from steersman.apiserver.field_managers import (
+    SCALE,
+    ScaledFields,
+    applied,
+    described,
+    managed_scale,
+    manager_of,
+    updated,
+    without_managed,
+)
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.presenting.table import AGE_COLUMN, CUSTOM_AGE_COLUMN, NAME_COLUMN
 from steersman.apiserver.registry.definition import Column, Definition, ScalePaths, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.apply import read_intent
 from steersman.apiserver.verbs.get import read
 from steersman.apiserver.verbs.naming import check_name, take_namespace
-from steersman.apiserver.verbs.options import read_version, write_options
+from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
 from steersman.apiserver.verbs.patch import apply_patch, patch_type, read_patch, unreadable_patch
 from steersman.apiserver.verbs.update import Change
 from steersman.kinds import schema_of
-from steersman.objects import GroupVersionKind, Selector, SelectorError
+from steersman.objects import Selector, SelectorError
 from steersman.schemas.field_problems import problem
 from steersman.transport import ServerResponse
+from steersman.wire import APPLY_PATCH
 
-SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 _INT32_MAX = 2**31 - 1
 
 
@@ -88,9 +100,19 @@ async def scale(context: VerbContext, request: ServerRequest) -> ServerResponse:
             record = await _patch(context, request)
         case _:
             raise method_not_allowed()
-    shown = scale_of(definition, decode_served(definition, record))
+    obj = decode_served(definition, record)
+    if request.info.verb == "get" and definition.custom:
+        _check_replicas(definition, obj)
+    shown = scale_of(definition, obj)
     form = form_for(_SERVED_CUSTOM_SCALE if definition.custom else _SERVED_SCALE, request)
     return answer(request, form.one(record._replace(value=encode_stored(shown))))
+
+
+def _check_replicas(definition: Definition, obj: Tree) -> None:
+    """500 for a custom resource that does not say how many replicas it wants: so kube-apiserver has it."""
+    path = (definition.scale or ScalePaths()).spec_replicas
+    if _at(obj, path) is None:
+        raise internal(f'the spec replicas field ".{".".join(path)}" does not exist')
 
 
 def scale_of(definition: Definition, obj: Tree) -> Tree:
@@ -137,36 +159,44 @@ def _selector(selector: Any) -> str:
 
 
 async def _update(context: VerbContext, request: ServerRequest) -> Any:
-    definition = context.definition
     body = read_body(request, context.limits.body)
     options = write_options(request, "UpdateOptions")
-    wanted = _checked(definition, request, read_object(_SERVED_SCALE, request, body, options.field_validation))
-    uid: str = wanted["metadata"].get("uid", "")
-    return await Change(context, request, options, _Scaling(definition, request, wanted), uid=uid).make()
+
+    def wanted(_: Tree) -> Tree:
+        return read_object(_SERVED_SCALE, request, body, options.field_validation)
+
+    uid: str = _checked(context.definition, request, wanted({}))["metadata"].get("uid", "")
+    scaling = _Scaling(context, request, options, wanted)
+    return await Change(context, request, options, scaling, uid=uid, manages=False).make()
 
 
 async def _patch(context: VerbContext, request: ServerRequest) -> Any:
     definition = context.definition
     form = patch_type(definition, request)
     body = read_body(request, context.limits.body)
-    options = write_options(request, "PatchOptions")
+    options = write_options(request, "PatchOptions", applies=form == APPLY_PATCH)
 
-    def patched(current: Tree) -> Tree:
+    def patched(scale: Tree) -> Tree:
         make = read_patch(definition, form, body, schema=schema_of(SCALE))
-        tree = apply_patch(make, scale_of(definition, current))
+        tree = apply_patch(make, scale)
         if not isinstance(tree, dict) or check_shape(cast("Tree", tree).get("metadata", {})) is not None:
             raise bad_request("the patch makes something else than a Scale")
-        wanted = cast("Tree", tree)
-        wanted["metadata"] = tidy(wanted.get("metadata") or {})
-        scaling = _Scaling(definition, request, _checked(definition, request, wanted))
-        try:
-            return scaling(current)
-        except Refused as refused:
-            if refused.status.code != 400 or "unmarshal" not in refused.status.message:
-                raise
-            raise unreadable_patch(msgspec.json.encode(tree).decode(), refused) from None
+        made = cast("Tree", tree)
+        made["metadata"] = tidy(made.get("metadata") or {})
+        return made
 
-    return await Change(context, request, options, patched).make()
+    def merged(scale: Tree) -> Tree:
+        intent = read_intent(request, body, options)
+        manager = manager_of(request, options.field_manager)
+        made = applied(managed_scale(), scale, intent, manager=manager, force=bool(options.force))
+        if definition.custom and without_managed(made) != without_managed(scale):
+            # Kube-apiserver cannot: it takes the scale for a version of the custom resource.
+            why = f"request to convert CR to an invalid group/version: {SCALE.api_version}"
+            raise unnamed(f"failed to convert new object ({described(SCALE, intent)}) to proper version: {why}")
+        return made
+
+    scaling = _Scaling(context, request, options, merged if form == APPLY_PATCH else patched, form=form)
+    return await Change(context, request, options, scaling, manages=False).make()
 
 
 def _checked(definition: Definition, request: ServerRequest, wanted: Tree) -> Tree:
@@ -176,30 +206,75 @@ def _checked(definition: Definition, request: ServerRequest, wanted: Tree) -> Tr
 
 
 class _Scaling:
-    """The change of an object that a scale asks for."""
+    """The change of an object that a change of its scale asks for; ``make`` makes the new scale of the present one."""
 
-    def __init__(self, definition: Definition, request: ServerRequest, wanted: Tree) -> None:
-        self._definition = definition
-        self._name = request.info.name
-        self._wanted = wanted
+    def __init__(
+        self,
+        context: VerbContext,
+        request: ServerRequest,
+        options: WriteOptions,
+        make: Callable[[Tree], Tree],
+        *,
+        form: str = "",
+    ) -> None:
+        self._context = context
+        self._definition = context.definition
+        self._request = request
+        self._options = options
+        self._make = make
+        #: The form of a patch, if it is one.
+        self._form = form
 
     def __call__(self, current: Tree) -> Tree:
-        replicas = _replicas(self._definition, self._wanted, self._name)
-        self._check_version(current)
+        metadata: Tree = current["metadata"]
+        fields = ScaledFields(self._context.registry, self._definition, metadata.get("managedFields"))
+        scale = scale_of(self._definition, current)
+        entries = fields.of_scale()
+        if entries:
+            scale["metadata"]["managedFields"] = entries
+        before = msgspec.json.decode(msgspec.json.encode(scale))
+        wanted = _checked(self._definition, self._request, self._make(scale))
+        replicas = self._replicas(wanted)
+        self._check_version(wanted, current)
+        if self._form != APPLY_PATCH:
+            manager = manager_of(self._request, self._options.field_manager)
+            wanted = updated(managed_scale(), before, _written(wanted), manager)
+        self._put(current, replicas)
+        owned = fields.of_object(wanted["metadata"].get("managedFields"))
+        if owned:
+            metadata["managedFields"] = owned
+        else:
+            metadata.pop("managedFields", None)
+        return current
+
+    def _replicas(self, wanted: Tree) -> int:
+        try:
+            return _replicas(self._definition, wanted, self._request.info.name)
+        except Refused as refused:
+            if not self._form or refused.status.code != 400 or "unmarshal" not in refused.status.message:
+                raise
+            raise unreadable_patch(msgspec.json.encode(wanted).decode(), refused) from None
+
+    def _put(self, current: Tree, replicas: int) -> None:
         place = current
         path = (self._definition.scale or ScalePaths()).spec_replicas
         for name in path[:-1]:
             place = place.setdefault(name, {})
         place[path[-1]] = replicas
-        return current
 
-    def _check_version(self, current: Tree) -> None:
+    def _check_version(self, wanted: Tree, current: Tree) -> None:
         try:
-            version = read_version(self._wanted["metadata"].get("resourceVersion", ""))
+            version = read_version(wanted["metadata"].get("resourceVersion", ""))
         except ValueError as error:
             raise unnamed(str(error)) from None
         if version and str(version) != current["metadata"]["resourceVersion"]:
-            raise modified(self._definition.named, self._name)
+            raise modified(self._definition.named, self._request.info.name)
+
+
+def _written(wanted: Tree) -> Tree:
+    """A scale as its type writes it: no replicas are not told."""
+    spec: Tree = wanted.get("spec") or {}
+    return {**wanted, "spec": {name: value for name, value in spec.items() if value}}
 
 
 def _replicas(definition: Definition, wanted: Tree, name: str) -> int:

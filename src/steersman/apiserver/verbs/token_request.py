@@ -22,6 +22,7 @@ from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import media_type_of
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import Named, bad_request, conflict, internal, invalid, not_found
+from steersman.apiserver.field_managers import managed_of, manager_of, updated
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.lives import TOKEN_REQUEST
@@ -52,8 +53,10 @@ async def request_token(context: VerbContext, request: ServerRequest) -> ServerR
     body = read_body(request, context.limits.body)
     options = write_options(request, "CreateOptions")
     tree = read_object(_DEFINITION, request, body, options.field_validation)
-    info, metadata = request.info, tree["metadata"]
-    take_namespace(_DEFINITION, info.namespace, metadata)
+    info = request.info
+    take_namespace(_DEFINITION, info.namespace, tree["metadata"])
+    tree = _managed(context, request, tree, options.field_manager)
+    metadata = tree["metadata"]
     attributes = Attributes(
         context,
         request,
@@ -98,6 +101,14 @@ async def request_token(context: VerbContext, request: ServerRequest) -> ServerR
     tree["status"] = {"token": await request.accounts.sign(claims), "expirationTimestamp": until}
     request.annotations[_ISSUED] = claims.credential
     return answer(request, form.one(Record("", msgspec.json.encode(tree), 0, 0)), status=201)
+
+
+def _managed(context: VerbContext, request: ServerRequest, tree: Tree, field_manager: str) -> Tree:
+    """The request with its managed fields: of what was asked for, and of the life that is filled in."""
+    spec: Tree = tree.get("spec") or {}
+    tree["spec"] = {"expirationSeconds": _LIFE} | {name: value for name, value in spec.items() if value is not None}
+    managed = managed_of(context.registry, _DEFINITION, request.info.subresource)
+    return updated(managed, None, tree, manager_of(request, field_manager))
 
 
 async def _account(context: VerbContext, request: ServerRequest, metadata: Tree) -> str:

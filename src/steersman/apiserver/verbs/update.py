@@ -3,7 +3,7 @@
 Guarantees
 - A change is made to the object as it is: whoever was faster is looked at again, and no change of theirs is lost.
 - What nobody may change stays: identity, creation, deletion, generation; a status is changed through itself alone.
-- A change that changes nothing stores nothing.
+- A change that changes nothing, or nothing but times of managed fields, stores nothing.
 - Whoever takes away the last finalizer of an object that is being deleted deletes it.
 """
 
@@ -20,16 +20,17 @@ from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import decode_served, encode_served
 from steersman.apiserver.errors import conflict, invalid, modified, not_found, unnamed
+from steersman.apiserver.field_managers import forget_new_times, keep_readable, managed_update
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, Strategy, Tree
 from steersman.apiserver.registry.metadata import validate_changed
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
-from steersman.apiserver.verbs.create import create_object, too_large_to_store, warn_of_duplicate_owners
+from steersman.apiserver.verbs.create import create_object, small_enough, warn_of_duplicate_owners
 from steersman.apiserver.verbs.naming import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
 from steersman.objects import GroupKind
-from steersman.patches.trees import json_equal
+from steersman.patches.trees import json_equal, quickly_equal
 from steersman.schemas.field_problems import problem
 from steersman.transport import ServerResponse
 
@@ -82,6 +83,7 @@ class Change:
         *,
         uid: str = "",
         part: Part = "",
+        manages: bool = True,
     ) -> None:
         self._context = context
         self._request = request
@@ -89,6 +91,8 @@ class Change:
         self._transform = transform
         self._uid = uid
         self._part: Part = part
+        #: Whether managed fields are kept here; else what the transform makes has its own.
+        self._manages = manages
         #: Makes the object if it is not there; None: 404.
         self.create: Callable[[], Tree] | None = None
         #: Whether it was not there.
@@ -124,7 +128,15 @@ class Change:
         before = admitted if "resourceVersion" in obj["metadata"] else None
         # Whoever makes an object by its status, as only Services can be made, is given nothing.
         allocates = self._part != "status"
-        record = await create_object(context, self._request, obj, self._options, admitted=before, allocates=allocates)
+        record = await create_object(
+            context,
+            self._request,
+            obj,
+            self._options,
+            admitted=before,
+            allocates=allocates,
+            manages=self._manages,
+        )
         self.created = True
         return record
 
@@ -137,6 +149,9 @@ class Change:
                 f"Precondition failed: UID in precondition: {self._uid}, UID in object meta: {found}"
             )
         obj = self._transform(decode_served(definition, record))
+        if self._manages:
+            obj = managed_update(context, request, old, obj, self._options.field_manager)
+        managed = obj["metadata"].get("managedFields")
         attributes = Attributes(
             context,
             request,
@@ -148,17 +163,19 @@ class Change:
             dry_run=self._options.dry_run,
         )
         await context.admission.admit(attributes)
+        keep_readable(request, obj["metadata"], managed)
         warn_of_duplicate_owners(request, obj["metadata"], admitted=True)
         self._check_version(obj["metadata"], record)
         self._prepare(obj, old)
         self._validate(obj, old)
         if self._part != "status":
             await definition.strategy.allocate(obj, old, context, dry_run=self._options.dry_run)
+        is_same = forget_new_times(obj, old)
         await context.admission.validate(attributes)
         if _is_finished(definition, obj, old):
             return await self._delete(record, obj)
         unfinished = record.created == record.modified and definition.strategy.is_unfinished(old)
-        if not unfinished and unchanged(obj, old):
+        if not unfinished and is_same and _is_read_as_stored(definition, record) and quickly_equal(obj, old):
             return record
         return await self._put(record, obj, always=unfinished)
 
@@ -207,11 +224,13 @@ class Change:
             own = strategy.validate_status(obj, old)
             own = [CHANGED, *own] if strategy.judges_metadata_of_status else own
         else:
-            wrong_type = strategy.validate_type(obj)
+            wrong_type = strategy.validate_type(obj, old)
             own = wrong_type or strategy.validate_update(obj, old)
             if CHANGED not in own and strategy.judges_metadata and not wrong_type:
                 own = [CHANGED, WHOLE, *own] if strategy.validates_whole_updates else [CHANGED, *own]
         problems = validate_changed(definition, obj["metadata"], old["metadata"], own)
+        for text in strategy.tolerated(obj, old):
+            self._request.warn(text)
         if problems:
             raise invalid(definition.refused_as(obj), obj["metadata"].get("name", ""), problems)
         if definition.custom:
@@ -223,10 +242,9 @@ class Change:
     async def _put(self, record: Record, obj: Tree, *, always: bool) -> Record:
         context = self._context
         value = encode_served(context.definition, obj)
-        if value == record.value and not always:
+        if not always and _is_stored(context.definition, record, value):
             return record
-        if len(value) > context.limits.object:
-            raise too_large_to_store()
+        value = small_enough(context, obj, value, spares=self._manages)
         if self._options.dry_run:
             return record._replace(value=value)
         return await context.storage.put(record.key, value, expect=record.modified, ttl=context.definition.ttl)
@@ -282,13 +300,16 @@ def _counted(obj: Tree, not_counted: frozenset[str]) -> Tree:
 def _only_status(definition: Definition, obj: Tree, old: Tree) -> None:
     """Put back everything but the status, and of a custom resource its metadata too."""
     kept = {"status", "kind", "apiVersion"} if definition.custom else {"status", "kind", "apiVersion", "metadata"}
+    managed = obj["metadata"].get("managedFields")
     for name in [name for name in obj if name not in kept and name not in old]:
         del obj[name]
     for name, value in old.items():
         if name not in kept:
             obj[name] = value
     if definition.custom:
-        obj["metadata"] = dict(old["metadata"])
+        obj["metadata"] = {name: value for name, value in old["metadata"].items() if name != "managedFields"}
+        if managed is not None:
+            obj["metadata"]["managedFields"] = managed
 
 
 def _is_finished(definition: Definition, obj: Tree, old: Tree) -> bool:
@@ -297,6 +318,19 @@ def _is_finished(definition: Definition, obj: Tree, old: Tree) -> bool:
     if "deletionTimestamp" not in before or obj["metadata"].get("finalizers"):
         return False
     return not before.get("deletionGracePeriodSeconds") and not definition.strategy.blocks_deletion(obj)
+
+
+def _is_read_as_stored(definition: Definition, record: Record) -> bool:
+    """Whether reading adds nothing to an object: else writing what was read stores that, as it does in kube-apiserver."""
+    return not definition.custom or definition.conversion is None or definition.conversion.is_same(record)
+
+
+def _is_stored(definition: Definition, record: Record, value: bytes) -> bool:
+    if value == record.value:
+        return True
+    if _is_read_as_stored(definition, record):
+        return False
+    return json_equal(msgspec.json.decode(value), msgspec.json.decode(record.value))
 
 
 def unchanged(obj: Tree, old: Tree) -> bool:

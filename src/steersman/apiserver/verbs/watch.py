@@ -147,13 +147,22 @@ class _Stream:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The stream, in pieces of any number of frames."""
+        try:
+            async for piece in self._pieces():
+                yield piece
+        except Refused as refused:
+            # Of an object that cannot be shown, such as one that cannot be converted, that is told in its place.
+            yield encode_frame("ERROR", encode_status(refused.status))
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
         if self._initial is not None:
             for piece in self._initial_pieces(self._initial):
                 yield piece
             self._initial = None
         loop = asyncio.get_running_loop()
         next_bookmark = self._next_bookmark()
-        while not self._window.closed:
+        while True:
+            closed = self._window.closed
             try:
                 events = self._window.after(self._position)
             except TooOld as old:
@@ -163,7 +172,7 @@ class _Stream:
             piece, self._left = self._left + self._print(events), b""
             if piece:
                 yield piece
-            if loop.time() >= self._deadline:
+            if closed or loop.time() >= self._deadline:
                 return
             if self._bookmarks and loop.time() >= next_bookmark:
                 next_bookmark = self._next_bookmark()

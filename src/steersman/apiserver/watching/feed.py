@@ -71,6 +71,15 @@ class Feed:
             window.closed = self._closed
         return window
 
+    def renew(self, prefix: str) -> None:
+        """Let the watchers of one resource end, and its history begin anew."""
+        window = self._windows.pop(prefix, None)
+        if window is not None:
+            window.closed = True
+            window.wake()
+            self._windows[prefix] = Window(self.reached, capacity=self._history)
+            self._windows[prefix].closed = self._closed
+
     async def wait_for(self, revision: int, seconds: float) -> bool:
         """Wait until a revision was seen, for so long; whether it was."""
         loop = asyncio.get_running_loop()

@@ -88,6 +88,11 @@ class Window:
             raise TooOld(self.oldest)
         return self._events[position - self._first :]
 
+    @property
+    def end(self) -> int:
+        """Where the next change will be."""
+        return self._first + len(self._events)
+
     def has(self, position: int) -> bool:
         """Whether there is a change at a position already."""
         return position < self._first + len(self._events)

@@ -228,11 +228,8 @@ class StatefulSetStrategy(WorkloadStrategy):
             strategy["type"] = "RollingUpdate"
             strategy.setdefault("rollingUpdate", {})
         rolling = strategy.get("rollingUpdate")
-        if rolling is not None:
-            if strategy["type"] == "RollingUpdate":
-                rolling.setdefault("partition", 0)
-            # A feature that is off.
-            rolling.pop("maxUnavailable", None)
+        if rolling is not None and strategy["type"] == "RollingUpdate":
+            rolling.setdefault("partition", 0)
         retention: Tree = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
         retention.setdefault("whenDeleted", "Retain")
         retention.setdefault("whenScaled", "Retain")
@@ -246,6 +243,16 @@ class StatefulSetStrategy(WorkloadStrategy):
             spec["volumeClaimTemplates"][index] = typed | {
                 name: template[name] for name in template if name not in typed
             }
+
+    def prepare_create(self, obj: Tree) -> None:
+        """Clear what belongs to a feature that is off."""
+        super().prepare_create(obj)
+        inner(subtree(obj, "spec", "updateStrategy"), "rollingUpdate").pop("maxUnavailable", None)
+
+    def prepare_update(self, obj: Tree, old: Tree) -> None:
+        """Clear it here too."""
+        super().prepare_update(obj, old)
+        inner(subtree(obj, "spec", "updateStrategy"), "rollingUpdate").pop("maxUnavailable", None)
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
         """What is odd about the template and the limit of revisions."""
@@ -354,6 +361,8 @@ class DaemonSetStrategy(WorkloadStrategy):
             strategy["rollingUpdate"].setdefault(name, 0)
         spec.setdefault("revisionHistoryLimit", 10)
         fill_template(spec["template"])
+        # What is a field inside the server is always there, and whoever creates the object owns it.
+        _note(obj, _noted(obj))
 
     def prepare_create(self, obj: Tree) -> None:
         """Count templates from one."""

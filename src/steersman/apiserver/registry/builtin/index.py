@@ -27,6 +27,7 @@ from steersman.apiserver.registry.builtin.service import ServiceStrategy
 from steersman.apiserver.registry.builtin.service_account import ServiceAccountStrategy
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.structural import StructuralStrategy
+from steersman.apiserver.registry.crd.strategy import CustomResourceDefinitionStrategy
 from steersman.apiserver.registry.definition import Column, Strategy, Tree
 from steersman.objects import GroupVersionKind
 
@@ -40,6 +41,7 @@ _VALIDATED: Mapping[tuple[str, str], type[BuiltinStrategy]] = {
     ("v1", "Secret"): SecretStrategy,
     ("v1", "Service"): ServiceStrategy,
     ("v1", "ServiceAccount"): ServiceAccountStrategy,
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): CustomResourceDefinitionStrategy,
     ("apps/v1", "DaemonSet"): DaemonSetStrategy,
     ("apps/v1", "Deployment"): DeploymentStrategy,
     ("apps/v1", "ReplicaSet"): ReplicaSetStrategy,
@@ -70,7 +72,6 @@ _STRUCTURAL: tuple[tuple[str, str], ...] = tuple(
             "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration "
             "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration"
         ),
-        "apiextensions.k8s.io/v1": "CustomResourceDefinition",
         "apiregistration.k8s.io/v1": "APIService",
         "apps/v1": "ControllerRevision",
         "autoscaling/v1": "HorizontalPodAutoscaler",

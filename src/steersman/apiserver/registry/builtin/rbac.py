@@ -20,6 +20,23 @@ class RoleStrategy(BuiltinStrategy):
     names = "path"
     create_on_update = True
 
+    def default(self, obj: Tree) -> None:
+        """Bring it into the form of its type; who gives no rules owns them all the same."""
+        is_empty = obj.get("rules") == []
+        super().default(obj)
+        if is_empty:
+            obj["rules"] = []
+
+    def prepare_create(self, obj: Tree) -> None:
+        """No rules are none."""
+        super().prepare_create(obj)
+        obj["rules"] = obj.get("rules") or None
+
+    def prepare_update(self, obj: Tree, old: Tree) -> None:
+        """No rules are none."""
+        super().prepare_update(obj, old)
+        obj["rules"] = obj.get("rules") or None
+
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Rules must allow something, on something."""
         namespaced = self.kind.kind == "Role"

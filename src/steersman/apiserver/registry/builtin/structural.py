@@ -144,6 +144,10 @@ _FILLS: Mapping[str, Callable[[Tree], None]] = {
 }
 
 
+#: Lists that somebody owns who gives them without an item, though they are stored as none.
+_LISTS: Mapping[str, tuple[str, ...]] = {"EndpointSlice": ("endpoints", "ports")}
+
+
 class StructuralStrategy(BuiltinStrategy):
     """How kinds behave that are not judged."""
 
@@ -151,6 +155,13 @@ class StructuralStrategy(BuiltinStrategy):
         super().__init__(kind, has_status=has_status)
         # A kubelet tells what its Node is like when it makes it.
         self.keeps_new_status = kind == _NODE
+
+    def default(self, obj: Tree) -> None:
+        """Bring it into the form of its type, and fill in what was not given."""
+        empty = [name for name in _LISTS.get(self.kind.kind, ()) if obj.get(name) == []]
+        super().default(obj)
+        for name in empty:
+            obj[name] = []
 
     def fill(self, obj: Tree) -> None:
         """Fill in the usual defaults."""
@@ -165,8 +176,18 @@ class StructuralStrategy(BuiltinStrategy):
         hides = self.kind.kind != "CSIDriver" or "serviceAccountTokenInSecrets" in spec
         return [] if hides or not spec.get("tokenRequests") else [_TOKENS_SHOWN]
 
+    def prepare_update(self, obj: Tree, old: Tree) -> None:
+        """Put the status back."""
+        super().prepare_update(obj, old)
+        self._store_lists(obj)
+
+    def _store_lists(self, obj: Tree) -> None:
+        for name in _LISTS.get(self.kind.kind, ()):
+            obj[name] = obj.get(name) or None
+
     def prepare_create(self, obj: Tree) -> None:
         """Clear the status."""
+        self._store_lists(obj)
         if not self.keeps_new_status:
             super().prepare_create(obj)
         if self.kind.kind == "PersistentVolume":

@@ -1,0 +1,97 @@
+"""Resource classes that a server is given: their definitions, as objects of the server where it has those.
+
+Guarantee: several classes of one kind are its versions; what a server would refuse of them is refused in its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from steersman import kinds as builtin
+from steersman.apiserver.custom_resources.conversion import Converter
+from steersman.apiserver.custom_resources.definitions import definitions_of
+from steersman.apiserver.custom_resources.lifecycle import GROUP, HEADERS, ITSELF, RESOURCE
+from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.create import create_object
+from steersman.apiserver.verbs.options import WriteOptions
+from steersman.apiserver.verbs.update import Change
+from steersman.objects import Object
+from steersman.objects.options import ResourceOptions
+from steersman.schemas import crd_for
+from steersman.wire import Request
+
+if TYPE_CHECKING:
+    from steersman.apiserver.server import ApiServer
+
+
+def declared(resources: Iterable[type[Object]]) -> list[Tree]:
+    """The CRDs of resource classes; none of Kubernetes' own kinds."""
+    if isinstance(resources, type):
+        raise TypeError(f"resources is a list of classes: write resources=[{resources.__name__}]")
+    by_name: dict[str, list[type[Object]]] = {}
+    for cls in resources:
+        options = _options(cls)
+        found = by_name.setdefault(f"{options.plural}.{options.group}", [])
+        if cls in found:
+            continue
+        same = next((each for each in found if _options(each).version == options.version), None)
+        if same is not None:
+            name = f"{options.plural}.{options.group}"
+            why = f"{same.__qualname__} and {cls.__qualname__} are both {name} {options.version}"
+            raise ValueError(f"resources: {why}; leave one of them out")
+        found.append(cls)
+    return [crd_for(*classes) for classes in by_name.values()]
+
+
+def _options(cls: type[Object]) -> ResourceOptions:
+    options: ResourceOptions | None = getattr(cls, "__resource__", None)
+    if options is None:
+        name = cls.__qualname__ if isinstance(cast("object", cls), type) else repr(cls)
+        raise TypeError(
+            f"{name} declares no kind, so it cannot be served; name a class derived from Resource[...] with group= and "
+            "version= as class options"
+        )
+    own = cls.gvk().group_version
+    if own in builtin.all_group_versions():
+        raise ValueError(
+            f"resources: {cls.__qualname__} is a kind of Kubernetes itself, which kinds=[{str(own)!r}] serves"
+        )
+    return options
+
+
+def declared_definitions(crds: Iterable[Tree], conversions: Mapping[str, Converter]) -> list[Definition]:
+    """The definitions of CRDs that a server does not have as objects."""
+    return [
+        definition
+        for crd in crds
+        for definition in definitions_of(crd, conversion=conversions.get(crd["metadata"]["name"]))
+    ]
+
+
+async def install_declared(server: ApiServer, crds: Iterable[Tree]) -> None:
+    """Create CRDs in a server, or change those that are there to what they are now."""
+    definition = server.registry.find(GROUP, "v1", RESOURCE)
+    assert definition is not None
+    context = server.context(definition)
+    for crd in crds:
+        tree: Tree = msgspec.json.decode(msgspec.json.encode(crd))
+        name: str = tree["metadata"]["name"]
+        there, _ = await server.storage.get(definition.storage_key("", name))
+        definition.strategy.default(tree)
+        if there is None:
+            wire = Request("POST", f"/apis/{GROUP}/v1/{RESOURCE}", headers=HEADERS)
+            await create_object(context, ServerRequest(wire, user=ITSELF), tree, WriteOptions())
+            continue
+        wire = Request("PUT", f"/apis/{GROUP}/v1/{RESOURCE}/{name}", headers=HEADERS)
+        change = partial(_with_spec, tree["spec"])
+        await Change(context, ServerRequest(wire, user=ITSELF), WriteOptions(), change).make()
+
+
+def _with_spec(spec: Tree, crd: Tree) -> Tree:
+    crd["spec"] = msgspec.json.decode(msgspec.json.encode(spec))
+    return crd

@@ -1,0 +1,156 @@
+"""CustomResourceDefinitions as definitions: what a server serves of one, a `Definition` for each served version.
+
+Guarantee: names are the accepted ones, which are those that were asked for as long as nobody else has them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from steersman.apiserver.custom_resources.conversion import Converter, Versions, uncalled
+from steersman.apiserver.custom_resources.strategy import CustomStrategy
+from steersman.apiserver.discovery.catalogue import version_order
+from steersman.apiserver.registry.columns import json_path_cell, json_path_text
+from steersman.apiserver.registry.definition import ALL_VERBS, Column, Definition, ScalePaths, Tree
+from steersman.objects import GroupVersionKind, Object
+from steersman.objects.options import ResourceOptions
+from steersman.schemas import crd_for
+
+
+def definitions_of(crd: Tree, *, conversion: Converter | None = None, since: int = 0) -> list[Definition]:
+    """The definitions of a CRD's served versions.
+
+    ``conversion`` is what its webhook would do; objects that were stored after the revision ``since`` are known to
+    follow its schemas.
+    """
+    spec: Tree = crd["spec"]
+    status: Tree = crd.get("status") or {}
+    accepted: Tree = status.get("acceptedNames") or {}
+    names: Tree = accepted if accepted.get("plural") and accepted.get("kind") else spec["names"]
+    group: str = spec["group"]
+    strategy: Tree = spec.get("conversion") or {}
+    by_webhook = strategy.get("strategy") == "Webhook"
+    versions = Versions(
+        group=group,
+        kind=names["kind"],
+        storage=_storage_version(spec),
+        schemas={each["name"]: schema_of(each) for each in spec["versions"]},
+        since=since,
+        convert=conversion or (uncalled(crd["metadata"]["name"], names["kind"]) if by_webhook else None),
+    )
+    return [_definition(spec, names, each, versions) for each in spec["versions"] if each.get("served")]
+
+
+def stored_definition(crd: Tree, *, conversion: Converter | None = None) -> Definition:
+    """The definition of the version that is stored, whether it is served or not."""
+    spec: Tree = crd["spec"]
+    served = [each | {"served": True} for each in spec["versions"] if each.get("storage")]
+    rest = [each | {"served": False} for each in spec["versions"] if not each.get("storage")]
+    return definitions_of(crd | {"spec": spec | {"versions": served + rest}}, conversion=conversion)[0]
+
+
+def custom_definition(cls: type[Object]) -> Definition:
+    """The definition of a `Resource` class, as its CRD would be served."""
+    options: ResourceOptions | None = getattr(cls, "__resource__", None)
+    if options is None:
+        name = cls.__qualname__ if isinstance(cls, type) else repr(cls)  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            f"{name} declares no kind, so it cannot be served; name a class derived from Resource[...] with group= and "
+            "version= as class options"
+        )
+    # What a server would refuse of the class is refused here, in its words.
+    return definitions_of(crd_for(cls))[0]
+
+
+def schema_of(version: Tree) -> Tree:
+    """The schema of a version of a CRD; everything is allowed if it has none."""
+    schema: Tree = version.get("schema") or {}
+    found: Tree | None = schema.get("openAPIV3Schema")
+    return found if found is not None else {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _storage_version(spec: Tree) -> str:
+    stored = [each["name"] for each in spec["versions"] if each.get("storage")]
+    if not stored:
+        raise LookupError(f"no version of {spec['names']['plural']}.{spec['group']} is stored")
+    return stored[0]
+
+
+def _definition(spec: Tree, names: Tree, version: Tree, versions: Versions) -> Definition:
+    gvk = GroupVersionKind(spec["group"], version["name"], names["kind"])
+    subresources: Tree = version.get("subresources") or {}
+    paths: Tree | None = subresources.get("scale")
+    scale = None if paths is None else _scale_paths(paths)
+    schema = schema_of(version)
+    selectable: list[Tree] = version.get("selectableFields") or []
+    return Definition(
+        gvk=gvk,
+        resource=names["plural"],
+        singular=names.get("singular") or names["kind"].lower(),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        namespaced=spec["scope"] == "Namespaced",
+        verbs=ALL_VERBS,
+        schema=lambda: schema,
+        strategy=CustomStrategy(gvk, schema, scale),
+        has_status="status" in subresources,
+        scale=scale,
+        columns=_columns(version),
+        selectable={each["jsonPath"].lstrip("."): partial(json_path_text, each["jsonPath"]) for each in selectable},
+        custom=True,
+        conversion=versions.conversion(version["name"]),
+        storage_version=_storage_version(spec),
+        listed_as=names.get("listKind") or "",
+        returns_deleted=False,
+        deprecation=_deprecation(spec, version),
+    )
+
+
+def _deprecation(spec: Tree, version: Tree) -> str:
+    if not version.get("deprecated"):
+        return ""
+    if version.get("deprecationWarning") is not None:
+        return version["deprecationWarning"]
+    group, kind = spec["group"], spec["names"]["kind"]
+    newer = sorted(
+        (
+            each["name"]
+            for each in spec["versions"]
+            if each.get("served")
+            and not each.get("deprecated")
+            and version_order(each["name"]) < version_order(version["name"])
+        ),
+        key=version_order,
+    )
+    instead = f"; use {group}/{newer[0]} {kind}" if newer else ""
+    return f"{group}/{version['name']} {kind} is deprecated{instead}"
+
+
+def _scale_paths(scale: Tree) -> ScalePaths:
+    selector: str | None = scale.get("labelSelectorPath")
+    return ScalePaths(
+        spec_replicas=_parts(scale["specReplicasPath"]),
+        status_replicas=_parts(scale["statusReplicasPath"]),
+        selector=None if not selector else _parts(selector),
+    )
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(path.removeprefix(".").split("."))
+
+
+def _columns(version: Tree) -> tuple[Column, ...]:
+    told: list[dict[str, Any]] = version.get("additionalPrinterColumns") or []
+    return tuple(
+        Column(
+            name=column["name"],
+            type=column["type"],
+            format=column.get("format") or "",
+            description=column.get("description")
+            or f"Custom resource definition column (in JSONPath format): {column['jsonPath']}",
+            priority=column.get("priority") or 0,
+            cell=partial(json_path_cell, column["jsonPath"], column["type"]),
+        )
+        for column in told
+    )

@@ -1,0 +1,146 @@
+"""The end of a definition: its instances go first.
+
+Guarantees
+- Finalizers of instances are respected: the definition waits for whoever takes them away.
+- What fails is tried again, and its condition says so meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from steersman.apiserver.admission import Admission
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.custom_resources.conversion import Converter
+from steersman.apiserver.custom_resources.definitions import stored_definition
+from steersman.apiserver.errors import Refused
+from steersman.apiserver.registry.crd.conditions import FINALIZER, is_true, set_condition
+from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.storage import StorageError
+from steersman.apiserver.verbs.delete import delete_object
+from steersman.apiserver.verbs.options import DeleteOptions
+from steersman.wire import Request
+
+if TYPE_CHECKING:
+    from steersman.apiserver.server import ApiServer
+
+_log = logging.getLogger("steersman.apiserver")
+
+#: Seconds that instances are given before the condition tells that some are left.
+_PATIENCE: Final = 60.0
+_RETRY: Final = 1.0
+
+_WriteStatus = Callable[[str, Callable[[Tree], bool]], Awaitable[None]]
+
+
+class Finalizing:
+    """The deletion of one definition's instances."""
+
+    def __init__(
+        self, server: ApiServer, name: str, crd: Tree, write_status: _WriteStatus, conversion: Converter | None
+    ) -> None:
+        self._server = server
+        self._name = name
+        self._crd = crd
+        self._write_status = write_status
+        self._conversion = conversion
+
+    async def run(self) -> None:
+        """Delete all instances, then let the definition go."""
+        while True:
+            try:
+                await self._tell("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+                if self._is_builtin():
+                    await self._release(
+                        "OverlappingBuiltInResource", "instances overlap with built-in resources in storage"
+                    )
+                    return
+                if not is_true(self._crd, "Established"):
+                    await self._release("NeverEstablished", "resource was never established")
+                    return
+                if await self._delete_instances():
+                    await self._release("InstanceDeletionCompleted", "removed all instances")
+                    return
+                why = "could not confirm zero CustomResources remaining: context deadline exceeded"
+                await self._tell("True", "InstanceDeletionCheck", why)
+            except (Refused, StorageError) as error:
+                _log.warning("deletion of the instances of %s: %s; tried again soon", self._name, error)
+            except Exception:  # noqa: BLE001 - our own mistake about one definition is not the end of the server
+                _log.exception("the instances of %s could not be deleted; tried again soon", self._name)
+            await asyncio.sleep(_RETRY)
+
+    def _is_builtin(self) -> bool:
+        """Whether the objects are others': those of a kind that the server has of its own."""
+        group, plural = self._crd["spec"]["group"], self._crd["spec"]["names"]["plural"]
+        return any(
+            not each.custom and (each.gvk.group, each.resource) == (group, plural) for each in self._server.registry
+        )
+
+    async def _delete_instances(self) -> bool:
+        """Delete all; whether none is left."""
+        definition = stored_definition(self._crd, conversion=self._conversion)
+        context = VerbContext(
+            definition,
+            registry=self._server.registry,
+            storage=self._server.storage,
+            feed=self._server.feed,
+            # Kube-apiserver asks nobody here.
+            admission=Admission(),
+            limits=self._server.limits,
+        )
+        gvk = definition.gvk
+        request = ServerRequest(Request("DELETE", f"/apis/{gvk.group}/{gvk.version}/{definition.resource}"))
+        page = await self._server.storage.list(definition.prefix)
+        for record in page.records:
+            parts = record.key.removeprefix(definition.prefix).split("/")
+            namespace, name = (parts[0], parts[1]) if definition.namespaced else ("", parts[0])
+            try:
+                await delete_object(context, request, namespace, name, DeleteOptions())
+            except Refused as refused:
+                if refused.status.code != 404:
+                    raise
+        return await self._are_gone(definition)
+
+    async def _are_gone(self, definition: Definition) -> bool:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _PATIENCE
+        while True:
+            window = self._server.feed.window(definition.prefix)
+            position = window.end
+            page = await self._server.storage.list(definition.prefix, limit=1)
+            if not page.records:
+                return True
+            if loop.time() >= deadline:
+                return False
+            await window.wait(position, deadline, _always)
+            if window.closed:
+                # The resource is served anew, and its changes are told elsewhere.
+                await asyncio.sleep(0)
+
+    async def _tell(self, status: str, reason: str, message: str) -> None:
+        def change(crd: Tree) -> bool:
+            set_condition(crd, "Terminating", status, reason, message)
+            return True
+
+        await self._write_status(self._name, change)
+
+    async def _release(self, reason: str, message: str) -> None:
+        def change(crd: Tree) -> bool:
+            set_condition(crd, "Terminating", "False", reason, message)
+            metadata: Tree = crd["metadata"]
+            left = [each for each in metadata.get("finalizers", ()) if each != FINALIZER]
+            if left:
+                metadata["finalizers"] = left
+            else:
+                metadata.pop("finalizers", None)
+            return True
+
+        await self._write_status(self._name, change)
+
+
+def _always() -> bool:
+    return False

@@ -1,0 +1,164 @@
+"""What a custom resource may not be: what its schema refuses, and numbers of replicas that are none.
+
+Guarantee: in kube-apiserver's words and order; what an update leaves as it was is borne with where kube-apiserver does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from steersman.apiserver.registry.definition import ScalePaths, Tree
+from steersman.patches.go_values import printed, type_name
+from steersman.schemas import FieldProblem
+from steersman.schemas.correlation import UNCORRELATED
+from steersman.schemas.embedded import embedded_problems
+from steersman.schemas.field_problems import problem
+from steersman.schemas.listtypes import list_type_problems
+from steersman.schemas.validation import schema_problems
+
+if TYPE_CHECKING:
+    from steersman.schemas.cel import Rules
+
+#: What must be right before rules are looked at.
+_BLOCKING: Final = frozenset(
+    {
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    }
+)
+_NOT_CHECKED: Final = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
+    "validation"
+)
+_INT32_MAX: Final = 2**31 - 1
+#: How problems begin that kube-apiserver places nowhere: those of several schemas at once, and of formats of numbers.
+_PLACELESS: Final = ('Invalid value: "": "', 'Invalid value: "": Checked value')
+
+
+class Judge:
+    """The rules of one version of a kind."""
+
+    def __init__(self, schema: Tree, scale: ScalePaths | None) -> None:
+        self._schema = schema
+        self._scale = scale
+        properties: Mapping[str, Tree] = schema.get("properties") or {}
+        self._status = properties.get("status")
+        self._judged: tuple[Tree, Tree, list[str]] | None = None
+
+    def object(self, obj: Tree, old: Tree | None) -> list[FieldProblem]:
+        """What is wrong with an object; with ``old``, what it replaces, unless it was so before."""
+        schema = self._schema
+        found = [_placed(each) for each in schema_problems(schema, obj, old=UNCORRELATED if old is None else old)]
+        if self._scale is not None:
+            found += _replicas(obj, self._scale.spec_replicas) + self._scaled_status(obj)
+        return self.beyond_schema(obj, old, found)
+
+    def beyond_schema(self, obj: Tree, old: Tree | None, found: list[FieldProblem]) -> list[FieldProblem]:
+        """What was found, and what is wrong with embedded objects, with lists, and by the CEL rules."""
+        found += embedded_problems(self._schema, obj, "")
+        found += self._duplicates(obj, old)
+        return found + self._cel_problems(obj, old, found)
+
+    def status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """What is wrong with the status of an object; the words call its fields as if it were all there is."""
+        found: list[FieldProblem] = []
+        if self._status is not None and "status" in obj:
+            for each in schema_problems(self._status, obj["status"], old=old.get("status")):
+                joint = "" if not each.path or each.path.startswith("[") else "."
+                found.append(_placed(replace(each, path=f"status{joint}{each.path}"), "status"))
+        if self._scale is not None:
+            found += self._scaled_status(obj)
+        found += self._duplicates(obj, old)
+        return found + self._cel_problems(obj, old, found)
+
+    def _scaled_status(self, obj: Tree) -> list[FieldProblem]:
+        assert self._scale is not None
+        return _replicas(obj, self._scale.status_replicas) + _selector(obj, self._scale.selector)
+
+    def _duplicates(self, obj: Tree, old: Tree | None) -> list[FieldProblem]:
+        """Duplicates in lists; none if there were some already."""
+        found = list(list_type_problems(self._schema, obj, ""))
+        if found and old is not None and any(True for _ in list_type_problems(self._schema, old, "")):
+            return []
+        return found
+
+    def warnings(self, obj: Tree, old: Tree) -> list[str]:
+        """What the CEL rules of the update that was judged last bear with, because it was so before."""
+        judged, self._judged = self._judged, None
+        return judged[2] if judged is not None and judged[0] is obj and judged[1] is old else []
+
+    def _cel_problems(self, obj: Tree, old: Tree | None, found: list[FieldProblem]) -> list[FieldProblem]:
+        """What the CEL rules refuse; what makes them meaningless is told in place of that."""
+        rules, self._judged = self._rules, None
+        if not rules:
+            return []
+        if any(each.reason in _BLOCKING for each in found):
+            return [problem("<nil>", "FieldValueInvalid", None, _NOT_CHECKED)]
+        if old is None:
+            return rules.problems(obj)
+        verdict = rules.verdict(obj, old)
+        # Asked for next, of the same objects.
+        self._judged = (obj, old, verdict.warnings)
+        return verdict.problems
+
+    @cached_property
+    def _rules(self) -> Rules | None:
+        """The rules, made when they are first asked for; None if there are none."""
+        if b'"x-kubernetes-validations"' not in msgspec.json.encode(self._schema):
+            return None
+        from steersman.schemas.cel import rules_of  # noqa: PLC0415 - only who has rules pays for their language
+
+        return rules_of(self._schema)
+
+
+def _placed(found: FieldProblem, where: str = "<nil>") -> FieldProblem:
+    return replace(found, path=where) if found.message.startswith(_PLACELESS) else found
+
+
+def _replicas(obj: Tree, path: tuple[str, ...]) -> list[FieldProblem]:
+    where = f".{'.'.join(path)}"
+    value, wrong = _at(obj, path, int, "int64")
+    if wrong:
+        return [problem(where, "FieldValueInvalid", 0, wrong)]
+    if value is not None and value < 0:
+        return [problem(where, "FieldValueInvalid", value, "should be a non-negative integer")]
+    if value is not None and value > _INT32_MAX:
+        return [problem(where, "FieldValueInvalid", value, f"should be less than or equal to {_INT32_MAX}")]
+    return []
+
+
+def _selector(obj: Tree, path: tuple[str, ...] | None) -> list[FieldProblem]:
+    if path is None:
+        return []
+    _, wrong = _at(obj, path, str, "string")
+    return [problem(f".{'.'.join(path)}", "FieldValueInvalid", "", wrong)] if wrong else []
+
+
+def _at(obj: Tree, path: tuple[str, ...], expected: type, called: str) -> tuple[Any, str]:
+    """The value at a path, None if there is none; and what is wrong with it, in words."""
+    value: Any = obj
+    for depth, name in enumerate(path):
+        if value is None:
+            return None, ""
+        if not isinstance(value, dict):
+            where = ".".join(path[: depth + 1])
+            return None, f".{where} accessor error: {_shown(value)}, expected map[string]interface{{}}"
+        members = cast("Tree", value)
+        if name not in members:
+            return None, ""
+        value = members[name]
+    if type(value) is not expected:
+        return None, f".{'.'.join(path)} accessor error: {_shown(value)}, expected {called}"
+    return value, ""
+
+
+def _shown(value: Any) -> str:
+    return f"{printed(value)} is of the type {type_name(value)}"

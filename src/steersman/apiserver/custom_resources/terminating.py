@@ -1,0 +1,22 @@
+"""Nobody makes an object whose definition is being deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from steersman.apiserver.admission.attributes import Attributes, Operation, Plugin
+
+
+class Terminating(Plugin):
+    """Refuses new instances of definitions that go."""
+
+    operations: frozenset[Operation] = frozenset({"CREATE"})
+
+    def __init__(self, is_terminating: Callable[[str, str], bool]) -> None:
+        self._is_terminating = is_terminating
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Look at a new object."""
+        definition = attributes.definition
+        if definition.custom and self._is_terminating(definition.gvk.group, definition.resource):
+            raise attributes.refused("create not allowed while custom resource definition is terminating")

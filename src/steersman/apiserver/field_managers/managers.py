@@ -1,0 +1,226 @@
+"""Writes with their managed fields: who set which field is kept true by every create, update, patch and apply.
+
+Guarantees
+- No write fails for its managed fields: where they cannot be kept, the object has none.
+- An apply that would take fields from others is refused with all of them, unless it is forced.
+- A write that changes nothing but times of managed fields changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import msgspec
+
+from steersman.aio import now
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.errors import Refused, bad_request, unnamed
+from steersman.apiserver.field_managers.typed_problems import typed_problems
+from steersman.apiserver.field_managers.versions import Managed, managed_of
+from steersman.apiserver.registry.definition import Tree
+from steersman.apiserver.request import ServerRequest
+from steersman.objects import GroupVersionKind, format_time
+from steersman.objects.status import Status, StatusCause, StatusDetails
+from steersman.patches import ApplyConflict, ApplyConflicts, Owner, PatchError, format_path
+from steersman.patches.managed_fields import ManagedFieldsError, read_managed_fields
+from steersman.patches.versions import NotConvertible
+from steersman.schemas.field_problems import quoted
+
+MANAGER_MAX = 128
+_AFTER_ADMISSION = (
+    ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating "
+    "admission controller; please fix your requests: {}"
+)
+
+
+def manager_of(request: ServerRequest, field_manager: str) -> str:
+    """Who writes: as whom the request names itself, else what its user agent begins with."""
+    if field_manager:
+        return field_manager
+    agent = (request.wire.header("User-Agent") or "").partition("/")[0]
+    if agent.isascii() and agent.isprintable() and len(agent) <= MANAGER_MAX:
+        return agent
+    kept, size = "", 0
+    for character in agent.encode("utf-8", "replace").decode():
+        if not character.isprintable():
+            continue
+        size += len(character.encode())
+        if size > MANAGER_MAX:
+            break
+        kept += character
+    return kept
+
+
+def managed_update(
+    context: VerbContext, request: ServerRequest, old: Tree | None, new: Tree, field_manager: str
+) -> Tree:
+    """The object to write in place of ``new``, with its managed fields; ``old`` is None if it is created."""
+    managed = managed_of(context.registry, context.definition, request.info.subresource)
+    return updated(managed, old, new, manager_of(request, field_manager))
+
+
+def updated(managed: Managed, old: Tree | None, new: Tree, manager: str) -> Tree:
+    """The object to write in place of ``new``, with its managed fields."""
+    hidden = [] if managed.definition.custom else [name for name, value in new.items() if value == {}]
+    hidden = [name for name in hidden if name not in managed.empty]
+    # A map that is empty is not there, unless its type always writes it; the rules of a kind may see it all the same.
+    seen = {name: value for name, value in new.items() if name not in hidden} if hidden else new
+    try:
+        if managed.definition.custom and not _fits(managed, old or {}, new):
+            return without_managed(new)
+        made = managed.fields.update(old, seen, manager=manager, now=format_time(now()), empty=managed.empty)
+    except (PatchError, RecursionError):
+        return without_managed(new)
+    return made | {name: new[name] for name in hidden}
+
+
+def _fits(managed: Managed, old: Tree, new: Tree) -> bool:
+    """Whether a custom resource has the types of its schema where no rule looks: in what its endpoint resets.
+
+    Where rules look, it is refused if it has not, unless it was so before.
+    """
+    definition = managed.definition
+    if new.get("apiVersion") != definition.gvk.api_version or new.get("kind") != definition.gvk.kind:
+        return False
+    reset = {
+        name: value
+        for name, value in new.items()
+        if (name == "status") != managed.of_status and name != "metadata" and value != old.get(name)
+    }
+    reset = reset if managed.of_status else {name: reset[name] for name in ("status",) if name in reset}
+    if old:
+        reset |= {name: value for name, value in new.items() if name != "metadata"}
+    return not reset or not typed_problems(reset, managed.schema, duplicates=True)
+
+
+def applied(managed: Managed, live: Tree | None, intent: Tree, *, manager: str, force: bool) -> Tree:
+    """The object to write after an apply, with its managed fields, before its defaults; ``live`` is None for a new one."""
+    gvk = managed.definition.gvk
+    _check_type(gvk, intent)
+    metadata: Any = intent.get("metadata")
+    if isinstance(metadata, dict) and isinstance(cast("Tree", metadata).get("managedFields"), list):
+        raise bad_request("metadata.managedFields must be nil")
+    try:
+        return managed.fields.apply(
+            managed.empty if live is None else live,
+            intent,
+            manager=manager,
+            now=format_time(now()),
+            force=force,
+            empty=managed.empty,
+        )
+    except ApplyConflicts as error:
+        raise _conflict(error.conflicts) from None
+    except NotConvertible as error:
+        raise unnamed(str(error)) from None
+    except (PatchError, RecursionError) as error:
+        # looked for in the engine's words only once it is known that there are some
+        if problems := typed_problems(intent, managed.schema):
+            raise unnamed(f"failed to create typed patch object ({described(gvk, intent)}): {problems}") from None
+        raise unnamed(f"failed to apply ({described(gvk, intent)}): {error}") from None
+
+
+def described(gvk: GroupVersionKind, tree: Tree) -> str:
+    """An object as kube-apiserver's own errors name it."""
+    given: Any = tree.get("metadata")
+    metadata: Tree = cast("Tree", given) if isinstance(given, dict) else {}
+    namespace, name = (value if isinstance(value := metadata.get(key), str) else "" for key in ("namespace", "name"))
+    return f"{namespace}/{name}; {_kind_words(gvk)}"
+
+
+def _kind_words(gvk: GroupVersionKind) -> str:
+    return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
+
+
+def _check_type(expected: GroupVersionKind, intent: Tree) -> None:
+    version, kind = (value if isinstance(value := intent.get(name), str) else "" for name in ("apiVersion", "kind"))
+    if version == expected.api_version and kind == expected.kind:
+        return
+    group, _, version = version.rpartition("/")
+    given = GroupVersionKind("", "", "") if "/" in group else GroupVersionKind(group, version, kind)
+    raise bad_request(f"invalid object type: {_kind_words(given)}")
+
+
+def _conflict(conflicts: list[ApplyConflict]) -> Refused:
+    """The answer to an apply that would take fields from others."""
+    causes = tuple(
+        StatusCause(
+            reason="FieldManagerConflict",
+            message=f"conflict with {_owner_words(each.owner)}",
+            field=format_path(each.path),
+        )
+        for each in conflicts
+    )
+    if len(conflicts) == 1:
+        message = f"Apply failed with 1 conflict: {causes[0].message}: {causes[0].field}"
+    else:
+        message = f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(_listed(conflicts))
+    status = Status(
+        status="Failure", code=409, reason="Conflict", message=message, details=StatusDetails(causes=causes)
+    )
+    return Refused(status)
+
+
+def _listed(conflicts: Iterable[ApplyConflict]) -> Iterable[str]:
+    by_owner: dict[Owner, list[str]] = {}
+    for each in conflicts:
+        by_owner.setdefault(each.owner, []).append(format_path(each.path))
+    for owner in sorted(by_owner, key=_identity):
+        yield f"conflicts with {_owner_words(owner)}:"
+        yield from (f"- {path}" for path in by_owner[owner])
+
+
+def _identity(owner: Owner) -> bytes:
+    """What kube-apiserver tells owners apart by: a text, so they come in its order."""
+    names = ("manager", "operation", "apiVersion", "subresource")
+    return msgspec.json.encode({name: value for name, value in zip(names, owner, strict=True) if value})
+
+
+def _owner_words(owner: Owner) -> str:
+    words = quoted(owner.manager)
+    if owner.subresource:
+        words += f" with subresource {quoted(owner.subresource)}"
+    return f"{words} using {owner.api_version}" if owner.operation == "Update" else words
+
+
+def keep_readable(request: ServerRequest, metadata: Tree, before: list[Any] | None) -> None:
+    """Put managed fields back that admission has made unreadable, and say so."""
+    after = metadata.get("managedFields")
+    if after is before:
+        return
+    try:
+        read_managed_fields(after)
+    except (ManagedFieldsError, TypeError) as error:
+        if before is None:
+            del metadata["managedFields"]
+        else:
+            metadata["managedFields"] = before
+        request.warn(_AFTER_ADMISSION.format(error))
+
+
+def forget_new_times(obj: Tree, old: Tree) -> bool:
+    """Whether two states of an object are the same but for times of managed fields; they are made the same then."""
+    metadata: Tree = obj["metadata"]
+    entries, before = metadata.get("managedFields"), old["metadata"].get("managedFields")
+    if not entries or not before or len(entries) != len(before):
+        return obj == old
+    if entries == before:
+        return obj == old
+    if not all(_same_but_time(one, other) for one, other in zip(entries, before, strict=True)):
+        return False
+    metadata["managedFields"] = before
+    if obj == old:
+        return True
+    metadata["managedFields"] = entries
+    return False
+
+
+def _same_but_time(one: Tree, other: Tree) -> bool:
+    return one == other or {**one, "time": None} == {**other, "time": None}
+
+
+def without_managed(obj: Tree) -> Tree:
+    """An object without its managed fields; they may make it too large to be stored."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}

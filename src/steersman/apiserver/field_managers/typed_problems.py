@@ -1,0 +1,152 @@
+"""What is wrong with the types of an applied object, in kube-apiserver's words.
+
+Guarantees
+- An object for which nothing is found here can be merged; one for which something is, cannot.
+- Where an object has several mistakes, all of a kind that kube-apiserver tells are told, in the order of its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from steersman.patches import MAX_DEPTH, MergeSchema, PathElement
+from steersman.patches.applied_set import item_text
+from steersman.patches.go_values import printed, type_name
+from steersman.schemas.field_problems import quoted
+
+_TWICE = "duplicate entries for key "
+
+
+def typed_problems(tree: dict[str, Any], schema: MergeSchema, *, duplicates: bool = False) -> str:
+    """What is wrong, as one text; empty if nothing is. With ``duplicates``, items of a list may be there twice."""
+    found = [each for each in _problems(tree, schema, 0) if not duplicates or not each[1].startswith(_TWICE)]
+    if not found:
+        return ""
+    told = [f"{path}: {words}" if path else words for path, words in found]
+    return told[0] if len(told) == 1 else "\n  ".join(("errors:", *told))
+
+
+def _problems(value: Any, schema: MergeSchema, depth: int) -> Iterator[tuple[str, str]]:
+    if value is None:
+        return
+    if depth > MAX_DEPTH:
+        yield "", f"the value nests more than {MAX_DEPTH} levels deep"
+    elif isinstance(value, dict) and schema.allows_map:
+        yield from _of_map(cast("dict[str, Any]", value), schema, depth)
+    elif isinstance(value, list) and schema.allows_list:
+        yield from _of_list(cast("list[Any]", value), schema, depth)
+    elif isinstance(value, dict | list) or not schema.allows_scalar:
+        yield "", _mismatch(value, schema)
+    elif not _is_scalar(value, schema):
+        yield "", _scalar_mismatch(value, schema)
+
+
+def _of_map(members: dict[str, Any], schema: MergeSchema, depth: int) -> Iterator[tuple[str, str]]:
+    for name, inner in members.items():
+        place = schema.field(name)
+        if place is None:
+            yield f".{name}", "field not declared in schema"
+            # As kube-apiserver, which looks no further then.
+            return
+        for path, words in _problems(inner, place, depth + 1):
+            yield f".{name}{path}", words
+
+
+def _of_list(items: list[Any], schema: MergeSchema, depth: int) -> Iterator[tuple[str, str]]:
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        if schema.list_type == "atomic":
+            element = f"[{index}]"
+        else:
+            text = item_text(item, schema)
+            if text is None:
+                yield "", f"element {index}: {_no_element(item, schema)}"
+                return
+            element = str(PathElement(text))
+            if text in seen:
+                yield "", f"{_TWICE}{element}"
+            seen.add(text)
+        for path, words in _problems(item, schema.items, depth + 1):
+            yield f"{element}{path}", words
+
+
+def _no_element(item: Any, schema: MergeSchema) -> str:
+    """Why an item cannot be told from others."""
+    if schema.list_type == "set":
+        if item is None:
+            return "associative list without keys has an element that's an explicit null"
+        if isinstance(item, dict):
+            return "associative list without keys has an element that's a map type"
+        return "not supported: associative list with lists as elements"
+    if item is None:
+        return "associative list with keys may not have a null element"
+    if not isinstance(item, dict):
+        return "associative list with keys may not have non-map elements"
+    keys = " ".join(quoted(name) for name in schema.map_keys)
+    return (
+        f"associative list with keys has an element that omits all key fields [{keys}] (and doesn't have default values "
+        "for any key fields)"
+    )
+
+
+def _is_scalar(value: Any, schema: MergeSchema) -> bool:
+    match schema.scalar_type:
+        case "string":
+            return isinstance(value, str)
+        case "numeric":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "boolean":
+            return isinstance(value, bool)
+        case "untyped":
+            return True
+
+
+def _mismatch(value: Any, schema: MergeSchema) -> str:
+    """What is said of a value whose form is none of those that its place allows."""
+    if schema.allows_map:
+        return f"expected map, got &{{{_shown(value)}}}"
+    return _scalar_mismatch(value, schema) if schema.allows_scalar else f"expected list, got &{{{_shown(value)}}}"
+
+
+def _scalar_mismatch(value: Any, schema: MergeSchema) -> str:
+    match schema.scalar_type:
+        case "string":
+            return f"expected string, got &value.valueUnstructured{{Value:{_source(value)}}}"
+        case "numeric":
+            return f"expected numeric (int or float), got {_type(value)}"
+        case "boolean":
+            return f"expected boolean, got &{{{_shown(value)}}}"
+        case "untyped":
+            return f"expected any scalar, got &{{{_shown(value)}}}"
+
+
+def _type(value: Any) -> str:
+    return "float64" if isinstance(value, int) and not isinstance(value, bool) else type_name(value)
+
+
+def _shown(value: Any) -> str:
+    """As ``%v`` prints it; numbers of an applied object are floating ones."""
+    return printed(_floating(value))
+
+
+def _floating(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _floating(inner) for name, inner in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_floating(item) for item in cast("list[Any]", value)]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _source(value: Any) -> str:
+    """As ``%#v`` prints it: as it would be written in Go."""
+    if isinstance(value, dict):
+        members = sorted(cast("dict[str, Any]", value).items())
+        return (
+            f"map[string]interface {{}}{{{', '.join(f'{quoted(name)}:{_source(inner)}' for name, inner in members)}}}"
+        )
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(_source(item) for item in cast('list[Any]', value))}}}"
+    if value is None:
+        return "interface {}(nil)"
+    return quoted(value) if isinstance(value, str) else _shown(value)

@@ -1,0 +1,247 @@
+"""The versions of a resource as field managers see them: their schemas, and the way from one to another.
+
+Guarantees
+- A version is what the registry serves at the moment: one that comes is known at once, one that goes is unknown then.
+- The merge schema of a definition is made once; field managers are made once for a definition and a subresource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from steersman.apiserver.errors import Refused
+from steersman.apiserver.field_managers.typed_problems import typed_problems
+from steersman.apiserver.registry.builtin.shapes import empty, knows
+from steersman.apiserver.registry.builtin.strategy import definition_of
+from steersman.apiserver.registry.crd import empty_crd
+from steersman.apiserver.registry.definition import Conversion, Definition, Tree
+from steersman.apiserver.registry.registry import Registry
+from steersman.apiserver.registry.reset_fields import reset_fields
+from steersman.kinds.definitions import definition as definition_named
+from steersman.kinds.definitions import schema_of
+from steersman.objects import GroupVersionKind
+from steersman.patches import FieldManager, FieldSet, MergeSchema, UnknownVersion, Versions
+from steersman.patches.versions import NotConvertible
+
+_NOTHING = FieldSet()
+
+
+class Managed(NamedTuple):
+    """Who keeps the managed fields of a resource, by one of its endpoints."""
+
+    definition: Definition
+    fields: FieldManager
+    schema: MergeSchema
+    #: What an object is before anything is set. Never changed.
+    empty: Tree
+    #: Whether it is the endpoint of the status.
+    of_status: bool = False
+
+
+class ServedVersions:
+    """The versions of a resource that a registry serves, as one endpoint sees them."""
+
+    def __init__(self, registry: Registry, definition: Definition, subresource: str, schemas: _Schemas) -> None:
+        self._registry = registry
+        self._definition = definition
+        self._api_version = definition.gvk.api_version
+        self._resource = definition.resource
+        self._prefix = definition.prefix
+        self._subresource = subresource
+        self._schemas = schemas
+        # Nearly all questions are about the version itself.
+        self._schema = schemas.of(definition)
+        self._ignored = reset_fields(definition, subresource)
+
+    def _find(self, api_version: str) -> Definition:
+        if api_version == self._api_version:
+            return self._definition
+        group, _, version = api_version.rpartition("/")
+        found = self._registry.find(group, version, self._resource)
+        if found is None or found.prefix != self._prefix:
+            raise UnknownVersion(f"{self._resource} are not served in {api_version}")
+        return found
+
+    def schema(self, api_version: str) -> MergeSchema:
+        """The merge schema of a version."""
+        return self._schema if api_version == self._api_version else self._schemas.of(self._find(api_version))
+
+    def ignored(self, api_version: str) -> FieldSet:
+        """What the endpoint resets."""
+        if api_version == self._api_version:
+            return self._ignored
+        try:
+            return reset_fields(self._find(api_version), self._subresource)
+        except UnknownVersion:
+            return _NOTHING
+
+    def convert(self, tree: Mapping[str, Any], api_version: str) -> Mapping[str, Any]:
+        """The object in another version, by way of the stored one."""
+        present: str = tree.get("apiVersion", "")
+        wanted = self._find(api_version)
+        if present == api_version:
+            return tree
+        converted = _copied(tree)
+        source = self._find(present)
+        if source.conversion is not None:
+            source.conversion.to_stored(converted)
+        if wanted.conversion is not None:
+            wanted.conversion.from_stored(converted)
+        converted["apiVersion"], converted["kind"] = wanted.gvk.api_version, wanted.gvk.kind
+        return converted
+
+
+class DeclaredVersions:
+    """The versions of a custom resource that its definition declares, served or not, as one endpoint sees them.
+
+    An object that cannot be converted, or does not fit where it is converted to, is `NotConvertible`: kube-apiserver
+    refuses an apply then, and gives up all managed fields at an update.
+    """
+
+    def __init__(self, definition: Definition, subresource: str, schemas: _Schemas, conversion: Conversion) -> None:
+        self._definition = definition
+        self._api_version = definition.gvk.api_version
+        self._subresource = subresource
+        self._schemas = schemas
+        self._conversion = conversion
+        self._schema = schemas.of(definition)
+        self._ignored = reset_fields(definition, subresource)
+
+    def _version(self, api_version: str) -> str:
+        group, _, version = api_version.rpartition("/")
+        if group != self._definition.gvk.group or version not in self._conversion.schemas:
+            raise NotConvertible(f"request to convert CR to an invalid group/version: {api_version}")
+        return version
+
+    def schema(self, api_version: str) -> MergeSchema:
+        """The merge schema of a version."""
+        if api_version == self._api_version:
+            return self._schema
+        version, gvk = self._version(api_version), self._definition.gvk
+        return self._schemas.declared(msgspec.structs.replace(gvk, version=version), self._conversion.schemas[version])
+
+    def ignored(self, api_version: str) -> FieldSet:
+        """What the endpoint resets; the main one knows this only of its own version."""
+        return self._ignored if self._subresource or api_version == self._api_version else _NOTHING
+
+    def convert(self, tree: Mapping[str, Any], api_version: str) -> Mapping[str, Any]:
+        """The object in another version."""
+        if tree.get("apiVersion") == api_version == self._api_version or self._conversion.change is None:
+            return tree
+        version = self._version(api_version)
+        if tree.get("apiVersion") == api_version:
+            return tree
+        converted = _copied(tree)
+        try:
+            self._conversion.change(converted, version)
+        except Refused as refused:
+            raise NotConvertible(refused.status.message) from None
+        fields = {name: value for name, value in converted.items() if name != "metadata"}
+        if problems := typed_problems(fields, self.schema(api_version)):
+            raise NotConvertible(problems)
+        return converted
+
+
+def _copied(tree: Mapping[str, Any]) -> Tree:
+    return msgspec.json.decode(msgspec.json.encode(tree))
+
+
+class OneVersion:
+    """A kind that has one version and is nowhere served by itself, such as a Scale."""
+
+    def __init__(self, api_version: str, schema: MergeSchema) -> None:
+        self._api_version = api_version
+        self._schema = schema
+
+    def _check(self, api_version: str) -> None:
+        if api_version != self._api_version:
+            raise UnknownVersion(f"there is only {self._api_version}, not {api_version}")
+
+    def schema(self, api_version: str) -> MergeSchema:
+        """The merge schema."""
+        self._check(api_version)
+        return self._schema
+
+    def ignored(self, api_version: str) -> FieldSet:
+        """Nothing is reset."""
+        del api_version
+        return _NOTHING
+
+    def convert(self, tree: Mapping[str, Any], api_version: str) -> Mapping[str, Any]:
+        """The object as it is."""
+        self._check(api_version)
+        return tree
+
+
+class _Schemas:
+    """Merge schemas by kind; a definition that took the place of another has other schemas."""
+
+    def __init__(self) -> None:
+        self._made: dict[GroupVersionKind, tuple[Tree, MergeSchema]] = {}
+
+    def of(self, definition: Definition) -> MergeSchema:
+        """The merge schema of a definition."""
+        if not definition.custom:
+            return built_in_schema(definition.gvk)
+        return self.declared(definition.gvk, definition.schema())
+
+    def declared(self, gvk: GroupVersionKind, schema: Tree) -> MergeSchema:
+        """The merge schema of a custom resource's version."""
+        made = self._made.get(gvk)
+        if made is None or made[0] is not schema:
+            made = self._made[gvk] = (schema, MergeSchema(schema))
+        return made[1]
+
+
+@cache
+def built_in_schema(kind: GroupVersionKind) -> MergeSchema:
+    """The merge schema of a built-in kind."""
+    return MergeSchema(schema_of(kind), resolve=lambda name: definition_named(name.rpartition("/")[2]))
+
+
+@cache
+def _empty_built_in(kind: GroupVersionKind) -> Tree:
+    name = definition_of(kind)
+    made = empty(name) if knows(name) else empty_crd() if kind.kind == "CustomResourceDefinition" else {}
+    return made | {"apiVersion": kind.api_version, "kind": kind.kind}
+
+
+def _versions(registry: Registry, definition: Definition, subresource: str, schemas: _Schemas) -> Versions:
+    if definition.custom and definition.conversion is not None and definition.conversion.schemas:
+        return DeclaredVersions(definition, subresource, schemas, definition.conversion)
+    return ServedVersions(registry, definition, subresource, schemas)
+
+
+class _Managers:
+    """The field managers of one registry."""
+
+    def __init__(self) -> None:
+        self.schemas = _Schemas()
+        self.made: dict[tuple[GroupVersionKind, str, str], Managed] = {}
+
+
+_MANAGERS: WeakKeyDictionary[Registry, _Managers] = WeakKeyDictionary()
+
+
+def managed_of(registry: Registry, definition: Definition, subresource: str) -> Managed:
+    """Who keeps the managed fields of a resource, by the endpoint of a subresource or the main one."""
+    managers = _MANAGERS.get(registry)
+    if managers is None:
+        managers = _MANAGERS[registry] = _Managers()
+    key = (definition.gvk, definition.resource, subresource)
+    found = managers.made.get(key)
+    if found is None or found.definition is not definition:
+        api_version = definition.gvk.api_version
+        versions = _versions(registry, definition, subresource, managers.schemas)
+        fields = FieldManager(versions, api_version=api_version, subresource=subresource)
+        bare = {"apiVersion": api_version, "kind": definition.gvk.kind}
+        before = bare if definition.custom else _empty_built_in(definition.gvk)
+        found = managers.made[key] = Managed(
+            definition, fields, managers.schemas.of(definition), before, of_status=subresource == "status"
+        )
+    return found

@@ -1,0 +1,214 @@
+"""The conditions of a CustomResourceDefinition, and the names that it may have.
+
+Guarantees
+- Conditions, reasons and messages are kube-apiserver's.
+- A condition keeps the time of its last transition while its status stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from steersman.aio import now
+from steersman.apiserver.registry.crd.webhook_rules import bundle_problem
+from steersman.apiserver.registry.definition import Tree
+from steersman.objects import format_time
+from steersman.schemas.field_problems import quoted
+
+FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"
+_BAD_BUNDLE: Final = "InvalidCABundle"
+_APPROVED: Final = "api-approved.kubernetes.io"
+_NAMES: Final = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
+
+
+def condition(crd: Tree, kind: str) -> Tree | None:
+    """A condition of a definition; None if it has none of that type."""
+    status: Tree = crd.get("status") or {}
+    found: list[Tree] = status.get("conditions") or []
+    return next((each for each in found if each["type"] == kind), None)
+
+
+def is_true(crd: Tree, kind: str) -> bool:
+    """Whether a condition is there and true."""
+    found = condition(crd, kind)
+    return found is not None and found["status"] == "True"
+
+
+def set_condition(crd: Tree, kind: str, status: str, reason: str, message: str) -> None:
+    """Set a condition in place."""
+    made: Tree = {
+        "type": kind,
+        "status": status,
+        "lastTransitionTime": format_time(now()),
+        "reason": reason,
+        "message": message,
+    }
+    told: Tree = crd.setdefault("status", {})
+    conditions: list[Tree] = told.get("conditions") or []
+    for at, each in enumerate(conditions):
+        if each["type"] == kind:
+            if each["status"] == status:
+                made["lastTransitionTime"] = each["lastTransitionTime"]
+            conditions[at] = made
+            break
+    else:
+        conditions.append(made)
+    told["conditions"] = conditions
+
+
+def names_of(names: Tree | None) -> Tree:
+    """Names without what is empty, so that they can be compared."""
+    return {name: names[name] for name in _NAMES if names and names.get(name)}
+
+
+class Names:
+    """What a definition asks to be called, judged beside all others of its group."""
+
+    def __init__(self, crd: Tree, others: Iterable[Tree]) -> None:
+        #: What it is called from now on.
+        self.accepted: Tree = names_of(crd.get("status", {}).get("acceptedNames"))
+        self.reason = "NoConflicts"
+        self.message = "no conflicts found"
+        self._wanted = names_of(crd["spec"]["names"])
+        before = dict(self.accepted)
+        resources, kinds = _taken((before, *(names_of(each.get("status", {}).get("acceptedNames")) for each in others)))
+        self._judge("plural", "PluralConflict", resources)
+        self._judge("singular", "SingularConflict", resources)
+        self._judge_short_names(before, resources)
+        self._judge("kind", "KindConflict", kinds)
+        self._judge("listKind", "ListKindConflict", kinds)
+        self._take("categories")
+
+    @property
+    def are_free(self) -> bool:
+        """Whether all are accepted."""
+        return self.reason == "NoConflicts"
+
+    def _judge(self, name: str, reason: str, taken: set[str]) -> None:
+        wanted: str = self._wanted.get(name, "")
+        if wanted != self.accepted.get(name, "") and wanted in taken:
+            self.reason, self.message = reason, _in_use(wanted)
+        else:
+            self._take(name)
+
+    def _judge_short_names(self, before: Tree, taken: set[str]) -> None:
+        own: list[str] = before.get("shortNames", [])
+        wanted: list[str] = self._wanted.get("shortNames", [])
+        if wanted == own:
+            return
+        conflicts = list(dict.fromkeys(_in_use(each) for each in wanted if each not in own and each in taken))
+        if conflicts:
+            self.reason = "ShortNamesConflict"
+            self.message = conflicts[0] if len(conflicts) == 1 else f"[{', '.join(conflicts)}]"
+        else:
+            self._take("shortNames")
+
+    def _take(self, name: str) -> None:
+        if name in self._wanted:
+            self.accepted[name] = self._wanted[name]
+        else:
+            self.accepted.pop(name, None)
+
+
+def _in_use(name: str) -> str:
+    return f"{quoted(name)} is already in use"
+
+
+def _taken(all_names: Iterable[Tree]) -> tuple[set[str], set[str]]:
+    resources: set[str] = set()
+    kinds: set[str] = set()
+    for names in all_names:
+        resources |= {names.get("plural", ""), names.get("singular", ""), *names.get("shortNames", ())}
+        kinds |= {names.get("kind", ""), names.get("listKind", "")}
+    return resources, kinds
+
+
+def judge_names(crd: Tree, others: Iterable[Tree]) -> bool:
+    """Accept the names of a definition in place, or say why not; whether anything changed."""
+    told: Tree = crd.get("status") or {}
+    if names_of(crd["spec"]["names"]) == names_of(told.get("acceptedNames")):
+        return False
+    names = Names(crd, others)
+    status = "True" if names.are_free else "False"
+    before: Any = condition(crd, "NamesAccepted")
+    same = before is not None and (before["status"], before.get("reason"), before.get("message")) == (
+        status,
+        names.reason,
+        names.message,
+    )
+    if same and names.accepted == names_of(told.get("acceptedNames")):
+        return False
+    crd.setdefault("status", {})["acceptedNames"] = {"plural": "", "kind": ""} | names.accepted
+    set_condition(crd, "NamesAccepted", status, names.reason, names.message)
+    if names.are_free and not is_true(crd, "Established"):
+        set_condition(crd, "Established", "False", "Installing", "the initial names have been accepted")
+    elif condition(crd, "Established") is None:
+        set_condition(crd, "Established", "False", "NotAccepted", "not all names are accepted")
+    return True
+
+
+def establish(crd: Tree) -> bool:
+    """Say in place that a definition is served, if it can be; whether anything changed."""
+    if not is_true(crd, "NamesAccepted") or is_true(crd, "Established"):
+        return False
+    if _has_bad_bundle(crd):
+        if has_bad_bundle(crd):
+            return False
+        set_condition(crd, "Established", "False", _BAD_BUNDLE, "The conversion webhook CABundle is invalid")
+        return True
+    set_condition(crd, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
+    return True
+
+
+def has_bad_bundle(crd: Tree) -> bool:
+    """Whether a definition is said not to be served for the certificates of its webhook."""
+    found = condition(crd, "Established")
+    return found is not None and found.get("reason") == _BAD_BUNDLE
+
+
+def _has_bad_bundle(crd: Tree) -> bool:
+    conversion: Tree = crd["spec"].get("conversion") or {}
+    webhook: Tree = conversion.get("webhook") or {}
+    client: Tree = webhook.get("clientConfig") or {}
+    return bool(client.get("caBundle")) and bool(bundle_problem(client["caBundle"]))
+
+
+def mark_for_deletion(crd: Tree) -> None:
+    """What the first deletion of a definition does to it, in place: its instances go first."""
+    metadata: Tree = crd["metadata"]
+    metadata["deletionTimestamp"] = format_time(now())
+    finalizers: list[str] = metadata.get("finalizers") or []
+    if FINALIZER not in finalizers:
+        metadata["finalizers"] = [*finalizers, FINALIZER]
+    message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    set_condition(crd, "Terminating", "True", "InstanceDeletionPending", message)
+
+
+def judge_approval(crd: Tree) -> bool:
+    """Say in place whether a kind in one of Kubernetes' own groups is approved; whether anything changed."""
+    group: str = crd["spec"]["group"]
+    if not any(group == owned or group.endswith(f".{owned}") for owned in ("k8s.io", "kubernetes.io")):
+        return False
+    annotations: dict[str, str] = crd["metadata"].get("annotations") or {}
+    status, reason, message = _approval(annotations.get(_APPROVED, ""))
+    kind = "KubernetesAPIApprovalPolicyConformant"
+    before = condition(crd, kind)
+    if before is not None and (before["status"], before["reason"], before["message"]) == (status, reason, message):
+        return False
+    set_condition(crd, kind, status, reason, message)
+    return True
+
+
+def _approval(annotation: str) -> tuple[str, str, str]:
+    needed = f"protected groups must have approval annotation {quoted(_APPROVED)}"
+    see = "see https://github.com/kubernetes/enhancements/pull/1111"
+    if not annotation:
+        return "False", "MissingAnnotation", f"{needed}, {see}"
+    if annotation.startswith("unapproved"):
+        return "False", "UnapprovedAnnotation", f"not approved: {quoted(annotation)}"
+    found = urlsplit(annotation)
+    if found.scheme and found.netloc:
+        return "True", "ApprovedAnnotation", f"approved in {annotation}"
+    return "False", "InvalidAnnotation", f'{needed} with either a URL or a reason starting with "unapproved", {see}'

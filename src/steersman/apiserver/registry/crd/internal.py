@@ -1,0 +1,111 @@
+"""A CustomResourceDefinition as kube-apiserver holds it while it judges it.
+
+Guarantees
+- What all versions say alike is said once, for all of them: messages name it ``spec.validation``, ``spec.subresources`` and
+  so on, and versions do not have it.
+- `printed_versions` gives the versions as messages show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from steersman.apiserver.registry.builtin.trees import Tree, items
+from steersman.patches.trees import json_equal
+from steersman.schemas.structural_printing import list_text, pointer_text, printed_schema, struct_text
+from steersman.schemas.structural_words import whole
+
+#: What versions have of their own or in common, and what it is called in common.
+_COMMON: Final = (
+    ("subresources", "subresources"),
+    ("schema", "validation"),
+    ("additionalPrinterColumns", "additionalPrinterColumns"),
+    ("selectableFields", "selectableFields"),
+)
+
+
+def internal_spec(spec: Mapping[str, Any]) -> Tree:
+    """The spec of a definition as it is judged; parts of it are shared."""
+    made: Tree = dict(spec)
+    versions = [dict(version) for version in items(spec, "versions")]
+    if not versions:
+        return made
+    made["versions"] = versions
+    for name, common in _COMMON:
+        first = versions[0].get(name)
+        if all(_same(version.get(name), first) for version in versions[1:]):
+            for version in versions:
+                version.pop(name, None)
+            if first is not None:
+                made[common] = first
+    return made
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one == other and json_equal(one, other)
+
+
+def schemas_of(spec: Mapping[str, Any]) -> list[Tree]:
+    """All schemas of a spec as it is judged, each once."""
+    holders = [spec.get("validation"), *(version.get("schema") for version in items(spec, "versions"))]
+    found = [cast("Tree", holder).get("openAPIV3Schema") for holder in holders if holder is not None]
+    return [schema for schema in found if schema is not None]
+
+
+def printed_versions(spec: Mapping[str, Any]) -> str:
+    """The versions of a spec as it is judged."""
+    versions: Any = spec.get("versions")
+    return "null" if versions is None else f"[{','.join(map(_version, versions))}]"
+
+
+def _version(version: Tree) -> str:
+    return struct_text(
+        [
+            ("Name", whole(version["name"])),
+            ("Served", whole(version["served"])),
+            ("Storage", whole(version["storage"])),
+            ("Deprecated", whole(version.get("deprecated", False))),
+            ("DeprecationWarning", whole(version.get("deprecationWarning"))),
+            ("Schema", pointer_text(version.get("schema"), _validation)),
+            ("Subresources", pointer_text(version.get("subresources"), _subresources)),
+            ("AdditionalPrinterColumns", list_text(version.get("additionalPrinterColumns"), _column)),
+            ("SelectableFields", list_text(version.get("selectableFields"), _selectable)),
+        ]
+    )
+
+
+def _validation(validation: Tree) -> str:
+    return struct_text([("OpenAPIV3Schema", pointer_text(validation.get("openAPIV3Schema"), printed_schema))])
+
+
+def _subresources(subresources: Tree) -> str:
+    status = pointer_text(subresources.get("status"), whole)
+    return struct_text([("Status", status), ("Scale", pointer_text(subresources.get("scale"), _scale))])
+
+
+def _scale(scale: Tree) -> str:
+    return struct_text(
+        [
+            ("SpecReplicasPath", whole(scale["specReplicasPath"])),
+            ("StatusReplicasPath", whole(scale["statusReplicasPath"])),
+            ("LabelSelectorPath", whole(scale.get("labelSelectorPath"))),
+        ]
+    )
+
+
+def _column(column: Tree) -> str:
+    return struct_text(
+        [
+            ("Name", whole(column["name"])),
+            ("Type", whole(column["type"])),
+            ("Format", whole(column.get("format", ""))),
+            ("Description", whole(column.get("description", ""))),
+            ("Priority", whole(column.get("priority", 0))),
+            ("JSONPath", whole(column["jsonPath"])),
+        ]
+    )
+
+
+def _selectable(field: Tree) -> str:
+    return struct_text([("JSONPath", whole(field["jsonPath"]))])

@@ -1,0 +1,144 @@
+"""What an update of a CustomResourceDefinition is not judged by, because the one that is there breaks it already.
+
+Guarantee: a rule that came after CRDs did binds whoever kept it: as in kube-apiserver, a definition that broke it may be
+updated and break it still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from steersman.apiserver.registry.builtin.trees import Tree, inner, items
+from steersman.apiserver.registry.crd.internal import internal_spec, schemas_of
+from steersman.apiserver.registry.crd.schema_rules import SchemaOptions
+from steersman.apiserver.registry.crd.version_rules import SELECTABLE_MAX
+from steersman.apiserver.registry.crd.webhook_rules import bundle_problem, knows_a_review
+from steersman.schemas.structural_defaults import is_pruned
+from steersman.schemas.structural_keywords import TYPES, Leniency, is_atomic_set, map_key_problems
+from steersman.schemas.structural_rules import conversion_problem, structural_problems
+from steersman.schemas.structural_words import is_schema
+
+Schema = Mapping[str, Any]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How strictly a spec is judged."""
+
+    schemas: SchemaOptions = SchemaOptions()
+    #: Whether every version needs a schema.
+    needs_schema: bool = True
+    any_review: bool = False
+    #: Nobody calls a webhook before its kind is served.
+    any_bundle: bool = True
+    #: Whether what makes up names and places in the store may no longer change.
+    established: bool = False
+    #: Versions whose schemas are as they were, and those with more selectable fields than there may be.
+    same_schemas: frozenset[str] = frozenset()
+    many_selectable: frozenset[str] = frozenset()
+
+
+def quick_options(crd: Tree, old: Tree) -> Options:
+    """What an update is judged by if nothing was wrong before: all rules, but those of what is served."""
+    established = _is_established(old)
+    return Options(
+        any_bundle=not established or _has_bad_bundle(old),
+        established=established,
+        same_schemas=_same_schemas(internal_spec(crd["spec"]), internal_spec(old["spec"])),
+    )
+
+
+def lenient_options(crd: Tree, old: Tree) -> Options:
+    """What an update is judged by, given what is wrong already."""
+    before = internal_spec(old["spec"])
+    schemas = schemas_of(before)
+    parts = [part for schema in schemas for part in _all(schema)]
+    leniency = Leniency(
+        types=any(part.get("type") and part["type"] not in TYPES for part in parts),
+        atomic_sets=not all(is_atomic_set(part) for part in parts),
+        map_keys=any(map_key_problems(part, "") for part in parts),
+    )
+    structural = all(not conversion_problem(schema) and not structural_problems(schema, "") for schema in schemas)
+    webhook = inner(inner(before, "conversion"), "webhook")
+    quick = quick_options(crd, old)
+    return msgspec.structs.replace(
+        quick,
+        schemas=SchemaOptions(
+            leniency=leniency,
+            structural=structural,
+            pruned_defaults=not structural or all(map(_has_pruned_defaults, schemas)),
+        ),
+        needs_schema=all(_has_schema(before, version) for version in items(before, "versions")),
+        any_review=not knows_a_review(webhook.get("conversionReviewVersions")),
+        many_selectable=_many_selectable(internal_spec(crd["spec"]), before),
+    )
+
+
+def any_part(schemas: list[Tree], test: Callable[[Schema], bool]) -> bool:
+    """Whether a schema, or a part of one, is such a one."""
+    return any(test(part) for schema in schemas for part in _all(schema))
+
+
+def _all(schema: Schema) -> Iterator[Schema]:
+    """A schema and everything in it that is one."""
+    yield schema
+    for name, value in schema.items():
+        if name in {"properties", "patternProperties", "definitions", "dependencies"}:
+            inner_: list[Any] = list(cast("dict[str, Any]", value).values())
+        elif name in {"allOf", "anyOf", "oneOf", "items"} and isinstance(value, list):
+            inner_ = cast("list[Any]", value)
+        elif name in {"items", "not", "additionalProperties", "additionalItems"}:
+            inner_ = [value]
+        else:
+            continue
+        for part in inner_:
+            if is_schema(part):
+                yield from _all(part)
+
+
+def _is_established(crd: Tree) -> bool:
+    conditions = items(inner(crd, "status"), "conditions")
+    return next((each["status"] == "True" for each in conditions if each["type"] == "Established"), False)
+
+
+def _has_bad_bundle(crd: Tree) -> bool:
+    webhook = inner(inner(crd["spec"], "conversion"), "webhook")
+    bundle = inner(webhook, "clientConfig").get("caBundle")
+    return bool(bundle) and bool(bundle_problem(bundle))
+
+
+def _schema_of(spec: Tree, version: Tree) -> Any:
+    return version.get("schema", spec.get("validation"))
+
+
+def _has_schema(spec: Tree, version: Tree) -> bool:
+    held: Tree = _schema_of(spec, version) or {}
+    return held.get("openAPIV3Schema") is not None
+
+
+def _same_schemas(spec: Tree, before: Tree) -> frozenset[str]:
+    old = {version["name"]: _schema_of(before, version) for version in items(before, "versions")}
+    return frozenset(
+        version["name"]
+        for version in items(spec, "versions")
+        if version["name"] in old and _schema_of(spec, version) == old[version["name"]]
+    )
+
+
+def _many_selectable(spec: Tree, before: Tree) -> frozenset[str]:
+    """Names of versions, and an empty one for what all have in common."""
+    pairs = [("", spec, before)]
+    old = {version["name"]: version for version in items(before, "versions")}
+    pairs += [(each["name"], each, old[each["name"]]) for each in items(spec, "versions") if each["name"] in old]
+    return frozenset(
+        name
+        for name, new, was in pairs
+        if len(items(was, "selectableFields")) > SELECTABLE_MAX
+        and new.get("selectableFields") == was["selectableFields"]
+    )
+
+
+def _has_pruned_defaults(schema: Schema) -> bool:
+    return all(is_pruned(part, part["default"]) for part in _all(schema) if "default" in part)

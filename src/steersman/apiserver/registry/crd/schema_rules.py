@@ -1,0 +1,133 @@
+"""The schema of one version of a CustomResourceDefinition, or of all of them.
+
+Guarantees
+- In kube-apiserver's words and order; where that is the order of a Go map, fields come in the order of their names.
+- CEL rules are compiled only where nothing else is wrong: see `_cel_problems`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from steersman.apiserver.registry.crd.form import metadata_problem
+from steersman.schemas import FieldProblem
+from steersman.schemas.structural_defaults import default_problems
+from steersman.schemas.structural_keywords import Leniency, keyword_problems
+from steersman.schemas.structural_printing import FIELDS, printed_schema
+from steersman.schemas.structural_rules import conversion_problem, structural_problems
+from steersman.schemas.structural_words import forbidden, invalid, invalid_as
+
+Schema = Mapping[str, Any]
+
+_RULES: Final = b'"x-kubernetes-validations"'
+#: What the root of a schema may hold if the status is a subresource: it is judged alone then.
+_AT_ROOT: Final = (
+    "Description",
+    "Type",
+    "Format",
+    "Title",
+    "Maximum",
+    "ExclusiveMaximum",
+    "Minimum",
+    "ExclusiveMinimum",
+    "MaxLength",
+    "MinLength",
+    "Pattern",
+    "MaxItems",
+    "MinItems",
+    "UniqueItems",
+    "MultipleOf",
+    "Required",
+    "Items",
+    "Properties",
+    "ExternalDocs",
+    "Example",
+    "XPreserveUnknownFields",
+    "XValidations",
+)
+_ONLY_OBJECT: Final = (
+    'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+)
+_ONLY_THESE: Final = (
+    f"only [{' '.join(_AT_ROOT)}] fields are allowed at the root of the schema if the status subresource is enabled"
+)
+_COST_OF_ONE: Final = ("Forbidden: estimated rule cost exceeds", "Forbidden: estimated messageExpression cost exceeds")
+
+
+class SchemaOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a schema is not judged by, because it could not have been when it was made."""
+
+    leniency: Leniency = Leniency()
+    #: Whether it has to be structural, and its defaults to hold nothing unknown.
+    structural: bool = True
+    pruned_defaults: bool = True
+    #: Whether what a rule may cost was judged before.
+    same_costs: bool = False
+
+
+def schema_problems(schema: Schema, path: str, options: SchemaOptions, *, has_status: bool) -> list[FieldProblem]:
+    """What is wrong with a schema."""
+    found = _root_problems(schema, path) if has_status else []
+    if schema.get("nullable"):
+        found.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
+    told = conversion_problem(schema) if options.structural else ""
+    encoded = msgspec.json.encode(schema)
+    has_rules = options.structural and not told and _RULES in encoded
+    if options.structural and not told:
+        wrong = structural_problems(schema, path)
+        if not wrong and b'"default"' in encoded:
+            wrong = default_problems(
+                schema, path, pruned=options.pruned_defaults, cel=_default_problems, metadata=metadata_problem
+            )
+        has_rules = has_rules and not wrong
+        found += wrong
+    keywords = keyword_problems(schema, path, options.leniency)
+    found += keywords
+    if has_rules:
+        found += _compiled(schema, path, keywords, same_costs=options.same_costs)
+    if told and not found:
+        found.append(invalid(path, "", told))
+    return found
+
+
+def _root_problems(schema: Schema, path: str) -> list[FieldProblem]:
+    for called, name, _, _ in FIELDS:
+        if name not in schema:
+            continue
+        if called == "Type":
+            if schema["type"] != "object":
+                return [invalid(f"{path}.type", schema["type"], _ONLY_OBJECT)]
+        elif called not in _AT_ROOT:
+            return [invalid_as(path, printed_schema(schema), _ONLY_THESE)]
+    return []
+
+
+def _compiled(schema: Schema, path: str, keywords: list[FieldProblem], *, same_costs: bool) -> list[FieldProblem]:
+    """What is wrong with CEL rules, where nothing else is wrong at them and below."""
+    found: list[FieldProblem] = []
+    for each in _cel_problems(schema, path):
+        node = each.path.partition(".x-kubernetes-validations")[0]
+        below = node != each.path and any(other.path.startswith((f"{node}.", f"{node}[")) for other in keywords)
+        if not below and not (same_costs and each.message.startswith(_COST_OF_ONE)):
+            found.append(each)
+    return found
+
+
+def _cel_problems(schema: Schema, path: str) -> list[FieldProblem]:
+    """What is wrong with the CEL rules of a schema."""
+    from steersman.schemas.cel import compile_rules  # noqa: PLC0415 - only those who have rules pay for it
+
+    return compile_rules(schema, path=path)[1]
+
+
+def _default_problems(schema: Schema, value: Any, path: str) -> list[FieldProblem]:
+    """What CEL rules say of a default: as something that stays, and as something new."""
+    if _RULES not in msgspec.json.encode(schema):
+        return []
+    from steersman.schemas.cel import compile_rules  # noqa: PLC0415 - only those who have rules pay for it
+
+    rules, wrong = compile_rules(schema, path=path, resource=bool(schema.get("x-kubernetes-embedded-resource")))
+    return [] if wrong else rules.problems(value, value, path=path) or rules.problems(value, path=path)

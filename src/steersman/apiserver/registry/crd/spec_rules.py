@@ -1,0 +1,188 @@
+"""The spec of a CustomResourceDefinition: names, scope, versions and what they hold.
+
+Guarantee: in kube-apiserver's words and order.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from steersman.apiserver.registry.builtin.trees import Tree, inner, items
+from steersman.apiserver.registry.crd.internal import printed_versions, schemas_of
+from steersman.apiserver.registry.crd.ratcheting import Options, any_part
+from steersman.apiserver.registry.crd.schema_rules import schema_problems
+from steersman.apiserver.registry.crd.version_rules import (
+    column_problems,
+    deprecation_problems,
+    selectable_problems,
+    subresource_problems,
+)
+from steersman.apiserver.registry.crd.webhook_rules import conversion_problems
+from steersman.apiserver.registry.names import dns_1035_label, dns_subdomain
+from steersman.schemas import FieldProblem
+from steersman.schemas.structural_words import invalid, invalid_as, required, unsupported, whole
+
+_EXTENSIONS: Final = frozenset(
+    {
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-type",
+        "x-kubernetes-validations",
+    }
+)
+_UNTYPED_NAMES: Final = "may have mixed case, but should otherwise match: "
+_NO_DEFAULTS: Final = "must be false in order to use defaults in the schema"
+
+
+def spec_problems(spec: Tree, options: Options) -> list[FieldProblem]:
+    """What is wrong with a spec, which is given as it is judged: see `internal_spec`."""
+    found = _group_problems(spec["group"])
+    scope: str = spec["scope"]
+    if not scope:
+        found.append(required("spec.scope"))
+    elif scope not in {"Cluster", "Namespaced"}:
+        found.append(unsupported("spec.scope", scope, ("Cluster", "Namespaced")))
+    preserves = bool(spec.get("preserveUnknownFields"))
+    found += _missing_schemas(spec, preserves=preserves, needed=options.needs_schema)
+    schemas = schemas_of(spec)
+    if preserves and any_part(schemas, lambda part: "default" in part):
+        found.append(invalid("spec.preserveUnknownFields", value=True, detail=_NO_DEFAULTS))
+    # Whatever is pruned, filled in or told apart has to be structural, whatever was there before.
+    strict = not preserves or any_part(schemas, lambda part: "default" in part or not _EXTENSIONS.isdisjoint(part))
+    if strict:
+        options = replace(options, schemas=replace(options.schemas, structural=True))
+    for at, version in enumerate(items(spec, "versions")):
+        where = f"spec.versions[{at}]"
+        found += _joined(f"{where}.name", version["name"], dns_1035_label(version["name"]))
+        found += _version_problems(spec, version, where, options)
+    found += _set_problems(spec)
+    found += _required_names(spec["names"]) + names_problems(spec["names"], "spec.names")
+    return found + _common_problems(spec, options, preserves=preserves)
+
+
+def _group_problems(group: str) -> list[FieldProblem]:
+    if not group:
+        return [required("spec.group")]
+    if told := dns_subdomain(group):
+        return _joined("spec.group", group, told)
+    return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
+
+
+def _joined(path: str, value: str, told: list[str], before: str = "") -> list[FieldProblem]:
+    return [invalid(path, value, before + ",".join(told))] if told else []
+
+
+def _missing_schemas(spec: Tree, *, preserves: bool, needed: bool) -> list[FieldProblem]:
+    if inner(spec, "validation").get("openAPIV3Schema") is not None or (not needed and preserves):
+        return []
+    return [
+        required(
+            f"spec.versions[{at}].schema.openAPIV3Schema", "" if needed else "because otherwise all fields are pruned"
+        )
+        for at, version in enumerate(items(spec, "versions"))
+        if inner(version, "schema").get("openAPIV3Schema") is None and (needed or version["served"])
+    ]
+
+
+def _version_problems(spec: Tree, version: Tree, path: str, options: Options) -> list[FieldProblem]:
+    found = deprecation_problems(version, path)
+    schema: Tree | None = inner(version, "schema").get("openAPIV3Schema")
+    if schema is not None:
+        has_status = inner(_subresources_of(spec, version["name"]), "subresources").get("status") is not None
+        found += _schema_problems(schema, f"{path}.schema", options, version["name"], has_status=has_status)
+    found += subresource_problems(version.get("subresources"), f"{path}.subresources")
+    found += column_problems(items(version, "additionalPrinterColumns"), f"{path}.additionalPrinterColumns")
+    fields = items(version, "selectableFields")
+    where = f"{path}.selectableFields"
+    if not fields:
+        return found
+    if schema is None:
+        said = "may only be set when `version.schema.openAPIV3Schema` is not included"
+        return [*found, invalid(where, "", said)]
+    any_number = version["name"] in options.many_selectable
+    return found + selectable_problems(fields, schema, where, any_number=any_number)
+
+
+def _subresources_of(spec: Tree, version: str) -> Tree:
+    """What holds the subresources of a version: the version, or the spec for all of them."""
+    versions = items(spec, "versions")
+    if not any("subresources" in each for each in versions):
+        return spec
+    return next(each for each in versions if each["name"] == version)
+
+
+def _schema_problems(
+    schema: Tree, path: str, options: Options, version: str, *, has_status: bool
+) -> list[FieldProblem]:
+    judged = replace(options.schemas, same_costs=version in options.same_schemas)
+    return schema_problems(schema, f"{path}.openAPIV3Schema", judged, has_status=has_status)
+
+
+def _set_problems(spec: Tree) -> list[FieldProblem]:
+    """What is wrong with the versions as a whole."""
+    versions = items(spec, "versions")
+    names = [version["name"] for version in versions]
+    found: list[FieldProblem] = []
+    if len(set(names)) < len(names):
+        said = "must contain unique version names"
+        found.append(invalid_as("spec.versions", printed_versions(spec), said))
+    if sum(version["storage"] for version in versions) != 1:
+        said = "must have exactly one version marked as storage version"
+        found.append(invalid_as("spec.versions", printed_versions(spec), said))
+    if names and names[0]:
+        found += _joined("spec.version", names[0], dns_1035_label(names[0]))
+    return found
+
+
+def _required_names(names: Tree) -> list[FieldProblem]:
+    return [
+        required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)
+    ]
+
+
+def names_problems(names: Tree, path: str) -> list[FieldProblem]:
+    """What is wrong with the names of a kind, whether they are asked for or given."""
+    found: list[FieldProblem] = []
+    for name in ("plural", "singular"):
+        if value := names.get(name, ""):
+            found += _joined(f"{path}.{name}", value, dns_1035_label(value))
+    for name in ("kind", "listKind"):
+        if value := names.get(name, ""):
+            found += _joined(f"{path}.{name}", value, dns_1035_label(value.lower()), _UNTYPED_NAMES)
+    for at, short in enumerate(items(names, "shortNames")):
+        found += _joined(f"{path}.shortNames[{at}]", short, dns_1035_label(short))
+    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        found.append(invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same"))
+    for at, category in enumerate(items(names, "categories")):
+        found += _joined(f"{path}.categories[{at}]", category, dns_1035_label(category))
+    return found
+
+
+def _common_problems(spec: Tree, options: Options, *, preserves: bool) -> list[FieldProblem]:
+    """What is wrong with what all versions have in common, and with the conversion between them."""
+    found: list[FieldProblem] = []
+    versions = items(spec, "versions")
+    schema: Tree | None = inner(spec, "validation").get("openAPIV3Schema")
+    if schema is not None:
+        has_status = any(inner(each, "subresources").get("status") is not None for each in (spec, *versions))
+        found += _schema_problems(schema, "spec.validation", options, versions[0]["name"], has_status=has_status)
+    found += subresource_problems(spec.get("subresources"), "spec.subresources")
+    found += column_problems(items(spec, "additionalPrinterColumns"), "spec.additionalPrinterColumns")
+    fields = items(spec, "selectableFields")
+    if fields and "validation" not in spec:
+        said = "may only be set when validations.schema is included"
+        found.append(invalid("spec.selectableFields", "", said))
+    elif fields and schema is not None:
+        any_number = "" in options.many_selectable
+        found += selectable_problems(fields, schema, "spec.selectableFields", any_number=any_number)
+    conversion: Tree = spec["conversion"]
+    if conversion["strategy"] != "None" and preserves:
+        said = "must be None if spec.preserveUnknownFields is true"
+        found.append(invalid_as("spec.conversion.strategy", whole(conversion["strategy"]), said))
+    return found + conversion_problems(
+        conversion, "spec.conversion", any_review=options.any_review, any_bundle=options.any_bundle
+    )

@@ -1,0 +1,100 @@
+"""How CustomResourceDefinitions behave, as objects; what they define is served elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
+from steersman.apiserver.registry.builtin.trees import Tree, items
+from steersman.apiserver.registry.crd.conditions import mark_for_deletion
+from steersman.apiserver.registry.crd.form import default_crd, storage_version
+from steersman.apiserver.registry.crd.internal import internal_spec, schemas_of
+from steersman.apiserver.registry.crd.validation import validate_crd, validate_crd_status, validate_crd_update
+from steersman.apiserver.registry.definition import CHANGED
+from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import quoted
+from steersman.schemas.formats import enforced_format
+from steersman.schemas.structural_words import is_schema
+
+_JUNCTORS: Final = frozenset({"allOf", "anyOf", "oneOf"})
+
+
+class CustomResourceDefinitionStrategy(BuiltinStrategy):
+    """How CustomResourceDefinitions behave."""
+
+    unconditional_update = False
+    counts_generations = True
+    #: Metadata are judged together with the rest, because the name depends on it.
+    judges_metadata = False
+    knows_finalizers = False
+
+    def fill(self, obj: Tree) -> None:
+        """Bring the definition into the server's form, and fill in what was not given."""
+        default_crd(obj)
+
+    def prepare_create(self, obj: Tree) -> None:
+        """Clear the status: what is stored first is the version that is stored from now on."""
+        stored = storage_version(obj["spec"])
+        obj["status"] = {
+            "conditions": None,
+            "acceptedNames": {"plural": "", "kind": ""},
+            "storedVersions": None if stored is None else [stored],
+        }
+
+    def prepare_update(self, obj: Tree, old: Tree) -> None:
+        """Put the status back, and note that another version is stored from now on."""
+        super().prepare_update(obj, old)
+        stored = storage_version(obj["spec"])
+        before = items(obj["status"], "storedVersions")
+        if stored is not None and stored not in before:
+            obj["status"] = obj["status"] | {"storedVersions": [*before, stored]}
+
+    def validate_create(self, obj: Tree) -> list[FieldProblem]:
+        """Judge a new definition."""
+        return validate_crd(obj)
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """Judge a changed definition."""
+        return [CHANGED, *validate_crd_update(obj, old)]
+
+    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """Judge a changed status."""
+        del old
+        return validate_crd_status(obj)
+
+    def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
+        """Tell of formats that mean nothing, and did not before."""
+        told = _unknown_formats(obj)
+        known: list[str] = [] if old is None or not told else _unknown_formats(old)
+        return [f"unrecognized format {quoted(name)}" for name in told if name not in known]
+
+    def begin_deletion(self, obj: Tree) -> bool:
+        """Wait for the instances."""
+        mark_for_deletion(obj)
+        return True
+
+
+def _unknown_formats(crd: Tree) -> list[str]:
+    found: dict[str, None] = {}
+    for schema in schemas_of(internal_spec(crd["spec"])):
+        _note_formats(schema, found)
+    return list(found)
+
+
+def _note_formats(schema: Mapping[str, Any], found: dict[str, None]) -> None:
+    """Note the formats that mean nothing, in a schema and in all of its parts."""
+    format_ = schema.get("format")
+    if format_ and not enforced_format((schema.get("type", ""),), format_):
+        found[format_] = None
+    for name in ("items", "additionalProperties", "not"):
+        if is_schema(schema.get(name)):
+            _note_formats(schema[name], found)
+    if not _JUNCTORS.isdisjoint(schema):
+        for name in _JUNCTORS & schema.keys():
+            for part in schema[name]:
+                _note_formats(part, found)
+    properties: Mapping[str, Any] | None = schema.get("properties")
+    if properties:
+        for name in sorted(properties):
+            _note_formats(properties[name], found)

@@ -1,0 +1,155 @@
+"""What kube-apiserver refuses of a CustomResourceDefinition: a new one, a changed one, a changed status.
+
+Guarantees
+- In its words and order; where that is the order of a Go map, what is named comes in the order of the names.
+- They take definitions that `default_crd` has seen, and change nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from steersman.apiserver.registry.builtin.trees import Tree, inner, items
+from steersman.apiserver.registry.crd.internal import internal_spec
+from steersman.apiserver.registry.crd.ratcheting import Options, lenient_options, quick_options
+from steersman.apiserver.registry.crd.spec_rules import names_problems, spec_problems
+from steersman.apiserver.registry.definition import Definition, Strategy
+from steersman.apiserver.registry.metadata import validate_new
+from steersman.apiserver.registry.names import dns_subdomain
+from steersman.objects import GroupVersionKind
+from steersman.schemas import FieldProblem
+from steersman.schemas.addresses import is_uri
+from steersman.schemas.structural_words import invalid, invalid_as, required, whole
+
+_KIND: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+_APPROVED: Final = "api-approved.kubernetes.io"
+_OWN_GROUPS: Final = ("k8s.io", "kubernetes.io")
+_SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
+_NEEDED: Final = f'protected groups must have approval annotation "{_APPROVED}"'
+_CHANGED: Final = "field is immutable"
+_PRESERVE: Final = (
+    "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+)
+
+
+class _Names(Strategy):
+    """The rule of names of one definition."""
+
+    knows_finalizers = False
+
+    def __init__(self, spec: Tree) -> None:
+        self._expected = f"{spec['names']['plural']}.{spec['group']}"
+
+    def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
+        """What is wrong with a name."""
+        told = dns_subdomain(name, prefix=prefix)
+        return told if name == self._expected else [*told, 'must be spec.names.plural+"."+spec.group']
+
+
+def _no_schema() -> Tree:
+    return {}
+
+
+def validate_crd(crd: Tree) -> list[FieldProblem]:
+    """What is wrong with a new definition, its metadata too."""
+    names = Definition(
+        gvk=_KIND,
+        resource="customresourcedefinitions",
+        namespaced=False,
+        schema=_no_schema,
+        strategy=_Names(crd["spec"]),
+    )
+    found = spec_problems(internal_spec(crd["spec"]), Options())
+    return validate_new(
+        names,
+        crd["metadata"],
+        found + _status_problems(crd) + _approval_problems(crd, None) + _preserve_problems(crd, None),
+    )
+
+
+def validate_crd_update(crd: Tree, old: Tree) -> list[FieldProblem]:
+    """What is wrong with a changed definition, its metadata aside."""
+    spec, options = internal_spec(crd["spec"]), quick_options(crd, old)
+    found = spec_problems(spec, options)
+    if found:
+        lenient = lenient_options(crd, old)
+        if lenient != options:
+            options, found = lenient, spec_problems(spec, lenient)
+    found += _immutable_problems(spec, old["spec"], established=options.established)
+    return found + _status_problems(crd) + _approval_problems(crd, old) + _preserve_problems(crd, old)
+
+
+def validate_crd_status(crd: Tree) -> list[FieldProblem]:
+    """What is wrong with a changed status, its metadata aside."""
+    return names_problems(inner(crd["status"], "acceptedNames"), "status.acceptedNames")
+
+
+def _immutable_problems(spec: Tree, before: Tree, *, established: bool) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
+    if established:
+        if spec["scope"] != before["scope"]:
+            found.append(invalid_as("spec.scope", whole(spec["scope"]), _CHANGED))
+        if spec["names"]["kind"] != before["names"]["kind"]:
+            found.append(invalid("spec.names.kind", spec["names"]["kind"], _CHANGED))
+    if spec["group"] != before["group"]:
+        found.append(invalid("spec.group", spec["group"], _CHANGED))
+    if spec["names"]["plural"] != before["names"]["plural"]:
+        found.append(invalid("spec.names.plural", spec["names"]["plural"], _CHANGED))
+    return found
+
+
+def _status_problems(crd: Tree) -> list[FieldProblem]:
+    return validate_crd_status(crd) + _stored_problems(crd["status"].get("storedVersions"), crd["spec"])
+
+
+def _stored_problems(stored: list[str] | None, spec: Tree) -> list[FieldProblem]:
+    path = "status.storedVersions"
+    shown: Any = stored
+    if not stored:
+        return [invalid(path, shown, "must have at least one stored version")]
+    versions = items(spec, "versions")
+    found = [
+        invalid(path, shown, f"must have the storage version {version['name']}")
+        for version in versions
+        if version["storage"] and version["name"] not in stored
+    ]
+    known = {version["name"] for version in versions}
+    for at, name in enumerate(stored):
+        if name not in known and name not in stored[at + 1 :]:
+            said = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "
+                f"until a storage migration ensures no data remains persisted in {name} and removes {name} from "
+                "status.storedVersions"
+            )
+            found.append(invalid(f"{path}[{at}]", name, said))
+    return found
+
+
+def _approval_problems(crd: Tree, old: Tree | None) -> list[FieldProblem]:
+    group: str = crd["spec"]["group"]
+    if not any(group == own or group.endswith(f".{own}") for own in _OWN_GROUPS):
+        return []
+    value, state = _approval(crd)
+    if state in {"approved", "bypassed"} or (old is not None and _approval(old)[1] == state):
+        return []
+    path = f"metadata.annotations[{_APPROVED}]"
+    if state == "missing":
+        return [required(path, f"{_NEEDED}, {_SEE}")]
+    return [invalid(path, value, f'{_NEEDED} with either a URL or a reason starting with "unapproved", {_SEE}')]
+
+
+def _approval(crd: Tree) -> tuple[str, str]:
+    value: str = inner(crd["metadata"], "annotations").get(_APPROVED, "")
+    if not value:
+        return value, "missing"
+    if value.startswith("unapproved"):
+        return value, "bypassed"
+    parts = urlsplit(value) if is_uri(value) else None
+    return value, "approved" if parts is not None and parts.scheme and parts.netloc else "invalid"
+
+
+def _preserve_problems(crd: Tree, old: Tree | None) -> list[FieldProblem]:
+    if not crd["spec"].get("preserveUnknownFields") or (old is not None and old["spec"].get("preserveUnknownFields")):
+        return []
+    return [invalid("spec.preserveUnknownFields", value=True, detail=_PRESERVE)]

@@ -1,0 +1,137 @@
+"""What a version of a CustomResourceDefinition offers beside its schema: subresources, columns, fields to select by.
+
+Guarantee: in kube-apiserver's words and order.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, Final
+
+from steersman.apiserver.registry.builtin.trees import Tree
+from steersman.schemas import FieldProblem
+from steersman.schemas.field_path import PathRefused, resolve
+from steersman.schemas.structural_rules import conversion_problem
+from steersman.schemas.structural_words import duplicate, invalid, invalid_as, required, too_many, whole
+
+SELECTABLE_MAX: Final = 8
+_COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_SELECTABLE_TYPES: Final = frozenset({"string", "boolean", "integer"})
+_WARNING_MAX: Final = 256
+_NOT_SELECTABLE: Final = (
+    "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
+)
+
+
+def deprecation_problems(version: Tree, path: str) -> list[FieldProblem]:
+    """What is wrong with the warning of a version."""
+    warning: str | None = version.get("deprecationWarning")
+    if warning is None:
+        return []
+    told: list[str] = []
+    if not version.get("deprecated"):
+        told.append("can only be set for deprecated versions")
+    else:
+        if len(warning.encode()) > _WARNING_MAX:
+            told.append(f"must be <= {_WARNING_MAX} characters long")
+        if not warning:
+            told.append("must not be an empty string")
+        at = _first_unprintable(warning)
+        if at is not None:
+            said = "must only contain printable UTF-8 characters; non-printable character found at index"
+            told.append(f"{said} {at}")
+    return [invalid_as(f"{path}.deprecationWarning", whole(warning), each) for each in told]
+
+
+def _first_unprintable(text: str) -> int | None:
+    """Where the first character stands, counted in bytes, that Go does not print."""
+    for at, sign in enumerate(text):
+        if sign != " " and unicodedata.category(sign)[0] not in "LMNPS":
+            return len(text[:at].encode())
+    return None
+
+
+def subresource_problems(subresources: Tree | None, path: str) -> list[FieldProblem]:
+    """What is wrong with the paths of the subresource ``scale``."""
+    scale: Tree | None = (subresources or {}).get("scale")
+    if scale is None:
+        return []
+    found: list[FieldProblem] = []
+    for name, prefix in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
+        where, value = f"{path}.scale.{name}", scale[name]
+        if not value:
+            found.append(required(where))
+        elif not value.startswith("."):
+            found.append(_not_simple(where, value))
+        elif not value.startswith(f"{prefix}."):
+            found.append(invalid(where, value, f"should be a json path under {prefix}"))
+    selector = scale.get("labelSelectorPath")
+    if selector:
+        where = f"{path}.scale.labelSelectorPath"
+        if not selector.startswith("."):
+            found.append(_not_simple(where, selector))
+        elif not selector.startswith((".spec.", ".status.")):
+            said = "should be a json path under either .spec or .status"
+            found.append(invalid_as(where, whole(selector), said))
+    return found
+
+
+def _not_simple(path: str, value: str) -> FieldProblem:
+    return invalid(path, value, "must be a simple json path starting with .")
+
+
+def column_problems(columns: list[Tree], path: str) -> list[FieldProblem]:
+    """What is wrong with the columns of a table."""
+    found: list[FieldProblem] = []
+    for at, column in enumerate(columns):
+        where = f"{path}[{at}]"
+        if not column["name"]:
+            found.append(required(f"{where}.name"))
+        said = f"must be one of {','.join(_COLUMN_TYPES)}"
+        if not column["type"]:
+            found.append(required(f"{where}.type", said))
+        elif column["type"] not in _COLUMN_TYPES:
+            found.append(invalid(f"{where}.type", column["type"], said))
+        format_ = column.get("format")
+        if format_ and format_ not in _COLUMN_FORMATS:
+            found.append(invalid(f"{where}.format", format_, f"must be one of {','.join(_COLUMN_FORMATS)}"))
+        if not column["jsonPath"]:
+            found.append(required(f"{where}.JSONPath"))
+        elif not column["jsonPath"].startswith("."):
+            found.append(_not_simple(f"{where}.JSONPath", column["jsonPath"]))
+    return found
+
+
+def selectable_problems(
+    fields: list[Tree], schema: Mapping[str, Any], path: str, *, any_number: bool
+) -> list[FieldProblem]:
+    """What is wrong with the fields that selectors can ask for; ``any_number`` lets pass more than there may be."""
+    parent = path.rpartition(".")[0]
+    found: list[FieldProblem] = []
+    if told := conversion_problem(schema):
+        # Where a field leads to cannot be told then, only whether it is one.
+        found.append(invalid(f"{parent}.schema.openAPIV3Schema", "", told))
+        fields, schema = [field for field in fields if not field["jsonPath"].startswith(".")], {}
+    seen: set[str] = set()
+    for at, field in enumerate(fields):
+        where, given = f"{path}[{at}].jsonPath", field["jsonPath"]
+        if not given:
+            found.append(required(where))
+            continue
+        try:
+            resolved = resolve(given, schema, brackets=False)
+        except PathRefused as refused:
+            found.append(invalid(where, given, f"is an invalid path: {refused}"))
+            continue
+        if resolved.root == "metadata":
+            found.append(invalid(where, given, "must not point to fields in metadata"))
+        if resolved.schema is None or resolved.schema.get("type") not in _SELECTABLE_TYPES:
+            found.append(invalid(where, given, _NOT_SELECTABLE))
+        if resolved.path in seen:
+            found.append(duplicate(where, given))
+        seen.add(resolved.path)
+    if len(seen) > SELECTABLE_MAX and not any_number:
+        found.append(too_many(path, len(seen), SELECTABLE_MAX))
+    return found

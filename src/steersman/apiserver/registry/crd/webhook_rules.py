@@ -1,0 +1,180 @@
+"""How objects are converted between versions: by nobody, or by a webhook that can be called.
+
+Guarantee: in kube-apiserver's words and order.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from steersman.apiserver.registry.builtin.trees import Tree, inner
+from steersman.apiserver.registry.names import dns_1035_label, dns_subdomain
+from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import quoted
+from steersman.schemas.structural_words import forbidden, invalid, invalid_as, required, unsupported, whole
+
+#: The versions of a ConversionReview that the server speaks.
+REVIEWS: Final = ("v1", "v1beta1")
+_FORM: Final = "; desired format: https://host[/path]"
+_PORT_MAX: Final = 65535
+_PEM: Final = re.compile(r"-----BEGIN (?P<kind>[^-\n]+)-----\s*\n(?P<body>.*?)-----END (?P=kind)-----", re.DOTALL)
+_NOT_SET: Final = "should not be set when strategy is not set to Webhook"
+_WITH_SCHEME: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):")
+
+
+def conversion_problems(conversion: Tree, path: str, *, any_review: bool, any_bundle: bool) -> list[FieldProblem]:
+    """What is wrong with the conversion; ``any_review`` and ``any_bundle`` let pass what was wrong before."""
+    strategy: str = conversion["strategy"]
+    found: list[FieldProblem] = []
+    if not strategy:
+        found.append(required(f"{path}.strategy"))
+    elif strategy not in {"None", "Webhook"}:
+        found.append(unsupported(f"{path}.strategy", strategy, ("None", "Webhook")))
+    webhook = inner(conversion, "webhook")
+    client, reviews = webhook.get("clientConfig"), webhook.get("conversionReviewVersions")
+    where = f"{path}.webhookClientConfig"
+    if strategy != "Webhook":
+        if client is not None:
+            found.append(forbidden(where, _NOT_SET))
+        return found + ([forbidden(f"{path}.conversionReviewVersions", _NOT_SET)] if reviews else [])
+    if client is None:
+        found.append(required(where, "required when strategy is set to Webhook"))
+    else:
+        found += _client_problems(client, where, any_bundle=any_bundle)
+    return found + _review_problems(reviews or [], f"{path}.conversionReviewVersions", any_review=any_review)
+
+
+def knows_a_review(reviews: list[str] | None) -> bool:
+    """Whether one of the versions is one that the server speaks, or there is none."""
+    return not reviews or any(review in REVIEWS for review in reviews)
+
+
+def _client_problems(client: Tree, path: str, *, any_bundle: bool) -> list[FieldProblem]:
+    url, service = client.get("url"), client.get("service")
+    if (url is None) == (service is None):
+        found = [required(path, "exactly one of url or service is required")]
+    elif service is None:
+        found = url_problems(url or "", f"{path}.url")
+    else:
+        found = _service_problems(service, f"{path}.service")
+    bundle = client.get("caBundle")
+    if bundle and not any_bundle and (told := bundle_problem(bundle)):
+        found.append(invalid_as(f"{path}.caBundle", whole(bundle), told))
+    return found
+
+
+def bundle_problem(bundle: str) -> str:
+    """What is wrong with certificates in base64, in words; empty if nothing is."""
+    begin = "unable to load root certificates: "
+    blocks = list(_PEM.finditer(base64.b64decode(bundle).decode("latin-1")))
+    if not blocks:
+        return f"{begin}unable to parse bytes as PEM block"
+    for block in blocks:
+        try:
+            content = base64.b64decode("".join(block["body"].split()), validate=True)
+        except (binascii.Error, ValueError):
+            continue
+        if block["kind"] == "CERTIFICATE":
+            return "" if content[:1] == b"\x30" else f"{begin}failed to parse certificate: x509: malformed certificate"
+    return f"{begin}no valid certificate authority data seen"
+
+
+def url_problems(url: str, path: str) -> list[FieldProblem]:
+    """What is wrong with the address of a webhook."""
+    if told := _unreadable(url):
+        return [required(path, f"url must be a valid URL: parse {quoted(url)}: {told}{_FORM}")]
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    found: list[FieldProblem] = []
+    if parts.scheme != "https":
+        found.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
+    if not host:
+        found.append(invalid(path, host, f"host must be specified{_FORM}"))
+    if at:
+        found.append(invalid(path, user, "user information is not permitted in the URL"))
+    if parts.fragment:
+        found.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
+    if parts.query:
+        found.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
+    return found
+
+
+def _unreadable(url: str) -> str:
+    """Why Go takes a text for no URL; empty if it does."""
+    if any(ord(sign) < 0x20 or ord(sign) == 0x7F for sign in url):
+        return "net/url: invalid control character in URL"
+    if url.startswith(":"):
+        return "missing protocol scheme"
+    bare = url.partition("#")[0]
+    schemed = _WITH_SCHEME.match(bare)
+    rest = bare[schemed.end() :] if schemed else bare
+    if not schemed and not rest.startswith("/") and ":" in rest.partition("/")[0].partition("?")[0]:
+        return "first path segment in URL cannot contain colon"
+    told = _bad_host(re.split(r"[/?]", rest[2:], maxsplit=1)[0]) if rest.startswith("//") else ""
+    return told or _bad_escape(rest.partition("?")[0])
+
+
+def _bad_host(authority: str) -> str:
+    host = authority.rpartition("@")[2]
+    if " " in host:
+        return 'invalid character " " in host name'
+    name, colon, port = host.rpartition(":") if not host.endswith("]") else (host, "", "")
+    if colon and name and not re.fullmatch("[0-9]*", port):
+        return f"invalid port {quoted(':' + port)} after host"
+    return ""
+
+
+def _bad_escape(text: str) -> str:
+    wrong = re.search(r"%(?![0-9A-Fa-f]{2}).{0,2}", text)
+    return f"invalid URL escape {quoted(wrong[0])}" if wrong else ""
+
+
+def _service_problems(service: Tree, path: str) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
+    # The server takes one for the other, and so do its messages.
+    if not service["namespace"]:
+        found.append(required(f"{path}.name"))
+    if not service["name"]:
+        found.append(required(f"{path}.namespace"))
+    port: int = service["port"]
+    if not 1 <= port <= _PORT_MAX:
+        said = f"port is not valid: must be between 1 and {_PORT_MAX}, inclusive"
+        found.append(invalid(f"{path}.port", port, said))
+    return found + _path_problems(service.get("path") or "", f"{path}.path")
+
+
+def _path_problems(url_path: str, path: str) -> list[FieldProblem]:
+    if url_path in {"", "/"}:
+        return []
+    if url_path == "//":
+        return [invalid(path, url_path, "segment[0] may not be empty")]
+    found: list[FieldProblem] = []
+    if not url_path.startswith("/"):
+        found.append(invalid(path, url_path, "must start with a '/'"))
+    for at, step in enumerate(url_path[1:].removesuffix("/").split("/")):
+        if not step:
+            found.append(invalid(path, url_path, f"segment[{at}] may not be empty"))
+        else:
+            found += [invalid(path, url_path, f"segment[{at}]: {told}") for told in dns_subdomain(step)]
+    return found
+
+
+def _review_problems(reviews: list[str], path: str, *, any_review: bool) -> list[FieldProblem]:
+    if not reviews:
+        return [required(path)]
+    found: list[FieldProblem] = []
+    seen: set[str] = set()
+    for at, review in enumerate(reviews):
+        if review in seen:
+            found.append(invalid(f"{path}[{at}]", review, "duplicate version"))
+            continue
+        seen.add(review)
+        found += [invalid(f"{path}[{at}]", review, told) for told in dns_1035_label(review)]
+    if not any_review and not seen & set(REVIEWS):
+        listed: Any = reviews
+        found.append(invalid(path, listed, f"must include at least one of {', '.join(REVIEWS)}"))
+    return found

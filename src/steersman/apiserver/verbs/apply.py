@@ -1,0 +1,178 @@
+"""apply: a PATCH that tells what its sender wants, and leaves the rest to others (server-side apply).
+
+Guarantees
+- What was applied before and is not now goes, unless somebody else manages it; what others manage is not taken from them,
+  unless the apply is forced.
+- An object that is not there is created; one that is applied as it is keeps its resourceVersion.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from copy import deepcopy
+from typing import Any, NoReturn, cast
+
+from steersman.apiserver.answers import answer
+from steersman.apiserver.bodies import read_body, read_patched
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.decoding.careful import Unreadable
+from steersman.apiserver.decoding.go_words import kind_of
+from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
+from steersman.apiserver.errors import Refused, bad_request, conflict, unnamed
+from steersman.apiserver.field_managers import applied, described, managed_of, manager_of, without_managed
+from steersman.apiserver.presenting import form_for
+from steersman.apiserver.registry.definition import Tree
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.naming import check_name, take_namespace
+from steersman.apiserver.verbs.options import WriteOptions, write_options
+from steersman.apiserver.verbs.update import Change
+from steersman.transport import ServerResponse
+
+
+async def apply(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Answer an apply of an object or of its status."""
+    definition, subresource = context.definition, request.info.subresource
+    form = form_for(definition, request)
+    body = read_body(request, context.limits.body)
+    options = write_options(request, "PatchOptions", applies=True)
+    applying = _Applying(context, request, body, options)
+    change = Change(context, request, options, applying.on, part="status" if subresource else "", manages=False)
+    if not subresource or definition.strategy.create_on_update:
+        change.create = applying.anew
+    record = await change.make()
+    return answer(request, form.one(record), status=201 if change.created else 200)
+
+
+def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> Tree:
+    """What is applied: YAML, of which JSON is a part; 400 if it is no object."""
+    try:
+        tree, twice = read_plain_json(body) or read_yaml(body)
+    except UnreadableYaml as error:
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    if twice and options.field_validation == "Strict":
+        told = "error converting YAML to JSON: yaml: unmarshal errors:\n  " + "\n  ".join(twice)
+        raise bad_request(f"error strict decoding YAML: {told}")
+    for text in twice if options.field_validation == "Warn" else ():
+        request.warn(text)
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        why = f"json: cannot unmarshal {kind_of(tree)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
+    return cast("Tree", tree)
+
+
+def read_plain_json(body: bytes) -> tuple[Any, list[str]] | None:
+    """The tree of a text that is JSON and means the same in YAML, which takes far longer to read; None of any other."""
+    if not body.startswith(b"{") or not body.isascii() or _NOT_PLAIN.search(body):
+        return None
+    try:
+        return _decode(body.decode("ascii")), []
+    except (ValueError, RecursionError):
+        return None
+
+
+def _without_twice(pairs: list[tuple[str, Any]]) -> Tree:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a field is there twice")
+    return members
+
+
+def _small(text: str) -> int:
+    if len(text) > _DIGITS:
+        raise ValueError("a number that YAML may read as another one")
+    return int(text)
+
+
+def _none(text: str) -> NoReturn:
+    raise ValueError(f"YAML has other words for {text}")
+
+
+_decode = json.JSONDecoder(
+    object_pairs_hook=_without_twice, parse_int=_small, parse_float=_none, parse_constant=_none
+).decode
+#: What YAML reads in its own way, or not at all.
+_NOT_PLAIN = re.compile(rb"[\\\t\x7f]")
+_DIGITS = 15
+
+
+class _Applying:
+    """Makes objects of what is applied."""
+
+    def __init__(self, context: VerbContext, request: ServerRequest, body: bytes, options: WriteOptions) -> None:
+        self._definition = context.definition
+        self._request = request
+        self._body = body
+        self._options = options
+        self._managed = managed_of(context.registry, context.definition, request.info.subresource)
+
+    def on(self, live: Tree) -> Tree:
+        """The object after the apply."""
+        return self._made(live)
+
+    def anew(self) -> Tree:
+        """The object that the apply creates."""
+        obj = self._made(None)
+        uid: str = obj["metadata"].get("uid", "")
+        if uid:
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(self._definition.named, self._request.info.name, why)
+        return obj
+
+    def _made(self, live: Tree | None) -> Tree:
+        definition, request = self._definition, self._request
+        intent = read_intent(request, self._body, self._options)
+        manager = manager_of(request, self._options.field_manager)
+        tree = applied(self._managed, live, intent, manager=manager, force=bool(self._options.force))
+        # Read back from another version, it may lack what its schema would fill in: only a change brings that.
+        is_filled = definition.custom and live is not None and without_managed(tree) == without_managed(live)
+        managed = tree["metadata"].pop("managedFields", None)
+        merged = deepcopy(tree) if definition.custom and _has_null(tree) else None
+        try:
+            # What its schema does not know was refused already.
+            obj = read_patched(definition, request, tree, "Ignore")
+        except Refused as refused:
+            raise self._unconverted(intent, refused) from None
+        take_namespace(definition, request.info.namespace, obj["metadata"])
+        check_name(request.info.name, obj["metadata"])
+        if not is_filled:
+            definition.strategy.default(obj)
+        if managed is not None:
+            obj["metadata"]["managedFields"] = managed
+        if merged is not None:
+            _put_nulls_back(obj, merged)
+        return obj
+
+    def _unconverted(self, intent: Tree, refused: Refused) -> Refused:
+        """The answer to what merges, but is no object of its kind."""
+        words = refused.status.message.partition(": ")[2] or refused.status.message
+        if isinstance(refused.__cause__, Unreadable):
+            words = refused.__cause__.of_tree
+        what = described(self._definition.gvk, intent)
+        kind = what.partition("; ")[2]
+        into = f"unable to convert unstructured object to {kind}: {words}"
+        return unnamed(f"failed to convert new object ({what}) to proper version: {into}")
+
+
+def _has_null(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_null(inner) for inner in cast("Tree", value).values())
+    return any(map(_has_null, cast("list[Any]", value))) if isinstance(value, list) else value is None
+
+
+def _put_nulls_back(obj: Any, merged: Any) -> None:
+    """Put back the nulls that filling in defaults has dropped: an apply of a custom resource is judged with them."""
+    if isinstance(obj, dict) and isinstance(merged, dict):
+        members = cast("Tree", obj)
+        for name, value in cast("Tree", merged).items():
+            if name == "metadata":
+                continue
+            if value is None:
+                members.setdefault(name, None)
+            elif name in members:
+                _put_nulls_back(members[name], value)
+    elif isinstance(obj, list) and isinstance(merged, list):
+        for item, value in zip(cast("list[Any]", obj), cast("list[Any]", merged), strict=False):
+            _put_nulls_back(item, value)

@@ -1,0 +1,317 @@
+"""Custom resources of the embedded server: served as soon as they are defined, in all their versions, until they go."""
+
+import asyncio
+import json
+
+import pytest
+
+from samples.embedded import Raw
+from samples.site import GROUP as SITE_GROUP
+from samples.site import Site
+from steersman import Client, Resource, Rule, Spec
+from steersman.apiserver import ApiServer
+from steersman.apiserver.storage import MemoryStorage
+from steersman.objects import Key, ObjectMeta
+
+GROUP = "sea.test.steersman.dev"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CRD = f"{CRDS}/boats.{GROUP}"
+BOATS = f"/apis/{GROUP}/v1/namespaces/default/boats"
+NEWER = BOATS.replace("/v1/", "/v2/")
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def version(name="v1", *, storage=True, served=True, spec=None):
+    schema = {"type": "object", "properties": {"spec": spec or ANYTHING}}
+    return {"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": schema}}
+
+
+def crd(*versions, group=GROUP, **spec):
+    names = {"plural": "boats", "kind": "Boat"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"boats.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": list(versions) or [version()]}
+        | spec,
+    }
+
+
+def boat(name="a", version="v1", group=GROUP, **more):
+    return {"apiVersion": f"{group}/{version}", "kind": "Boat", "metadata": {"name": name}} | more
+
+
+@pytest.fixture
+async def server():
+    async with ApiServer() as server:
+        yield server
+
+
+async def gone(raw, path=CRD):
+    async with asyncio.timeout(10):
+        while (await raw.get(path)).code == 200:  # noqa: ASYNC110 - the server tells nobody but watchers
+            await asyncio.sleep(0.005)
+
+
+async def test_a_definition_is_served_when_its_creation_is_answered(raw):
+    made = await raw.post(CRDS, crd())
+    assert (made.code, made.body["status"]["conditions"]) == (201, None)
+    assert (await raw.post(BOATS, boat())).code == 201
+    assert (await raw.get(f"/apis/{GROUP}/v1")).body["resources"][0]["name"] == "boats"
+    conditions = (await raw.get(CRD)).body["status"]["conditions"]
+    assert [(each["type"], each["status"]) for each in conditions] == [
+        ("NamesAccepted", "True"),
+        ("Established", "True"),
+    ]
+
+
+async def test_it_is_served_no_more_when_its_deletion_is_done(raw):
+    await raw.post(CRDS, crd())
+    for name in "abc":
+        await raw.post(BOATS, boat(name))
+    assert (await raw.delete(CRD)).code == 200
+    await gone(raw)
+    assert (await raw.get(BOATS)).code == 404
+    await raw.post(CRDS, crd())
+    assert (await raw.get(BOATS)).names == []
+
+
+async def test_all_definitions_are_deleted_at_once(raw):
+    groups = [f"g{number}.test.steersman.dev" for number in range(5)]
+    for group in groups:
+        await raw.post(CRDS, crd(group=group))
+        await raw.post(f"/apis/{group}/v1/namespaces/default/boats", boat(group=group))
+    assert (await raw.delete(CRDS)).code == 200
+    for group in groups:
+        await gone(raw, f"{CRDS}/boats.{group}")
+    assert (await raw.get(CRDS)).names == []
+
+
+async def test_who_writes_to_the_store_defines_too(server, raw):
+    """Another server on the same store, say."""
+    await raw.post(CRDS, crd())
+    record, _ = await server.storage.get(f"apiextensions.k8s.io/customresourcedefinitions/boats.{GROUP}")
+    assert record is not None
+    changed = record.value.replace(b'"served":true', b'"served":false')
+    await server.storage.put(record.key, changed, expect=record.modified)
+    await gone(raw, BOATS)
+    await server.storage.delete(record.key, expect=(await server.storage.get(record.key))[0].modified)
+    await gone(raw)
+
+
+async def test_a_watch_ends_when_the_schema_changes_and_the_next_begins_anew(raw):
+    await raw.post(CRDS, crd())
+    made = await raw.post(BOATS, boat(spec={"name": 1}))
+    watch = await raw.watch(f"{BOATS}?watch=1&resourceVersion={made.body['metadata']['resourceVersion']}")
+    named = {"type": "object", "properties": {"name": {"type": "string"}}}
+    await raw.patch(CRD, {"spec": {"versions": [version(spec=named)]}})
+    assert await watch.next() is None
+    again = await raw.watch(f"{BOATS}?watch=1&resourceVersion={made.body['metadata']['resourceVersion']}")
+    assert (await again.next())["object"]["code"] == 410
+
+
+async def test_of_two_definitions_that_come_at_once_one_has_the_names(server, raw):
+    """As two servers may store them."""
+    for plural in ("boats", "ships"):
+        made = crd() | {"metadata": {"name": f"{plural}.{GROUP}", "uid": plural}}
+        made["spec"]["names"] |= {"plural": plural, "singular": plural[:-1], "listKind": "BoatList"}
+        key = f"apiextensions.k8s.io/customresourcedefinitions/{plural}.{GROUP}"
+        await server.storage.put(key, json.dumps(made).encode(), expect=0)
+    await server.custom_resources.catch_up()
+    accepted = {name: (await raw.get(f"{CRDS}/{name}.{GROUP}")).body["status"] for name in ("boats", "ships")}
+    assert [accepted[name]["conditions"][0]["reason"] for name in accepted] == ["NoConflicts", "ListKindConflict"]
+    assert accepted["ships"]["conditions"][0]["message"] == '"BoatList" is already in use'
+
+
+async def test_what_is_stored_as_a_definition_and_is_none_hurts_nobody(server, raw):
+    key = f"apiextensions.k8s.io/customresourcedefinitions/boats.{GROUP}"
+    nothing = {"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "x"}}
+    await server.storage.put(key, json.dumps(nothing).encode(), expect=0)
+    assert await server.custom_resources.catch_up()
+    assert (await raw.post(CRDS, crd(group="other.test.steersman.dev"))).code == 201
+    assert (await raw.get("/apis/other.test.steersman.dev/v1/boats")).code == 200
+
+
+# versions
+
+
+def to_version(obj, api_version):
+    """In v1 a boat has one name, in v2 a first and a last one."""
+    spec = obj.get("spec", {})
+    if api_version.endswith("/v2"):
+        first, _, last = spec.get("name", "").partition(" ")
+        changed = {"first": first, "last": last}
+    else:
+        changed = {"name": f"{spec['first']} {spec['last']}"}
+    obj["metadata"]["name"] = "ignored"
+    obj["metadata"].setdefault("annotations", {})["converted"] = api_version.rpartition("/")[2]
+    return obj | {"apiVersion": api_version, "spec": changed}
+
+
+async def test_a_function_converts():
+    async with ApiServer(conversions={f"boats.{GROUP}": to_version}) as server:
+        raw = Raw(server.handler)
+        await raw.post(CRDS, crd(version("v1"), version("v2", storage=False)))
+        watch = await raw.watch(f"{NEWER}?watch=1")
+        await raw.post(BOATS, boat(spec={"name": "Ada Lovelace"}))
+        assert (await watch.next())["object"]["spec"] == {"first": "Ada", "last": "Lovelace"}
+        shown = (await raw.get(f"{NEWER}/a")).body
+        assert (shown["apiVersion"], shown["spec"]) == (f"{GROUP}/v2", {"first": "Ada", "last": "Lovelace"})
+        assert (shown["metadata"]["name"], shown["metadata"]["annotations"]) == ("a", {"converted": "v2"})
+        assert (await raw.get(BOATS)).body["items"][0]["spec"] == {"name": "Ada Lovelace"}
+        patched = await raw.patch(f"{NEWER}/a", {"spec": {"first": "Augusta"}})
+        assert patched.body["spec"] == {"first": "Augusta", "last": "Lovelace"}
+        assert (await raw.get(f"{BOATS}/a")).body["spec"] == {"name": "Augusta Lovelace"}
+        refused = await raw.post(NEWER, boat("b", "v2", spec={"first": "x"}))
+        assert (refused.code, refused.body["message"]) == (
+            500,
+            f"conversion webhook for {GROUP}/v2, Kind=Boat failed: 'last'",
+        )
+        assert (await raw.delete(f"{NEWER}/a")).code == 200
+
+
+async def test_a_webhook_is_not_called_and_that_is_told(raw):
+    hook = {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://example.com"}}
+    conversion = {"strategy": "Webhook", "webhook": hook}
+    await raw.post(CRDS, crd(version("v1"), version("v2", storage=False), conversion=conversion))
+    assert (await raw.get(NEWER)).code == 200
+    assert (await raw.post(BOATS, boat())).code == 201
+    for asked in (raw.get(NEWER), raw.get(f"{NEWER}/a"), raw.post(NEWER, boat("b", "v2")), raw.delete(f"{NEWER}/a")):
+        answered = await asked
+        assert (answered.code, "webhooks are not called by this server" in answered.body["message"]) == (500, True)
+    watch = await raw.watch(f"{NEWER}?watch=1")
+    assert "ApiServer(conversions=" in (await watch.next())["object"]["message"]
+    assert await watch.next() is None
+    await raw.delete(CRD)
+    await gone(raw)
+
+
+async def test_a_definition_goes_though_no_version_is_served(raw):
+    await raw.post(CRDS, crd())
+    await raw.post(BOATS, boat())
+    await raw.patch(CRD, {"spec": {"versions": [version(served=False)]}})
+    assert (await raw.get(BOATS)).code == 404
+    await raw.delete(CRD)
+    await gone(raw)
+
+
+async def test_defaults_come_to_what_is_stored_already(server, raw):
+    await raw.post(CRDS, crd(version(spec={"type": "object", "properties": {"name": {"type": "string"}}})))
+    await raw.post(BOATS, boat(spec={"name": "x"}))
+    properties = {"name": {"type": "string"}, "masts": {"type": "integer", "default": 2}}
+    await raw.patch(CRD, {"spec": {"versions": [version(spec={"type": "object", "properties": properties})]}})
+    assert (await raw.get(f"{BOATS}/a")).body["spec"] == {"name": "x", "masts": 2}
+    record, _ = await server.storage.get(f"{GROUP}/boats/default/a")
+    assert b"masts" not in record.value
+    assert (await raw.get(BOATS)).body["items"][0]["spec"]["masts"] == 2
+    assert (await raw.get(f"{BOATS}?fieldSelector=spec.masts%3D2")).code == 400
+
+
+# classes
+
+
+class HullSpec(Spec):
+    length: int
+
+
+class Hull(Resource[HullSpec, None], group=GROUP, version="v1", storage=False):
+    """A hull."""
+
+
+class NewerHullSpec(Spec, rules=(Rule(rule="self.metres > 0", message="too short"),)):
+    metres: int
+
+
+class NewerHull(Resource[NewerHullSpec, None], group=GROUP, version="v2", kind="Hull"):
+    """A hull, measured anew."""
+
+
+def measured(obj, api_version):
+    spec = obj["spec"]
+    length = spec["length"] if "length" in spec else spec["metres"]
+    return obj | {"spec": {"metres" if api_version.endswith("v2") else "length": length}}
+
+
+@pytest.mark.parametrize("kinds", [None, []])
+async def test_classes_are_versions(kinds):
+    conversions = {f"hulls.{GROUP}": measured}
+    server = ApiServer(kinds=kinds, resources=[Hull, NewerHull], conversions=conversions)
+    async with server, Client(server.transport()) as client:
+        await client.create(Hull(metadata=ObjectMeta(name="a", namespace="default"), spec=HullSpec(length=3)))
+        assert (await client.get(NewerHull, Key("default", "a"))).spec.metres == 3
+        raw = Raw(server.handler)
+        path = f"/apis/{GROUP}/v2/namespaces/default/hulls"
+        body = {"apiVersion": f"{GROUP}/v2", "kind": "Hull", "metadata": {"name": "b"}, "spec": {"metres": 0}}
+        refused = await raw.post(path, body)
+        assert (refused.code, refused.causes) == (422, [("spec", "FieldValueInvalid")])
+        assert (await raw.get(f"{CRDS}/hulls.{GROUP}")).code == (200 if kinds is None else 404)
+
+
+async def test_a_class_that_changed_changes_its_definition():
+    storage = MemoryStorage()
+    async with storage:
+        async with ApiServer(storage=storage, resources=[Site]) as server:
+            before = (await Raw(server.handler).get(f"{CRDS}/sites.{SITE_GROUP}")).body
+        async with ApiServer(storage=storage, resources=[Site]) as server:
+            assert (await Raw(server.handler).get(f"{CRDS}/sites.{SITE_GROUP}")).body == before
+        async with ApiServer(storage=storage, resources=[Hull2]) as server:
+            first = (await Raw(server.handler).get(f"{CRDS}/hulls.{GROUP}")).body
+        async with ApiServer(storage=storage, resources=[Hull3]) as server:
+            raw = Raw(server.handler)
+            assert (await raw.get(f"/apis/{SITE_GROUP}/v1/sites")).code == 200
+            changed = (await raw.get(f"{CRDS}/hulls.{GROUP}")).body
+        assert (first["metadata"]["generation"], changed["metadata"]["generation"]) == (1, 2)
+
+
+class Hull2(Resource[HullSpec, None], group=GROUP, version="v1", kind="Hull"):
+    """A hull."""
+
+
+class Hull3(Resource[HullSpec, None], group=GROUP, version="v1", kind="Hull", short_names=("hl",)):
+    """A hull."""
+
+
+# restarts
+
+
+async def test_definitions_are_served_again_after_a_restart(tmp_path):
+    async with ApiServer(storage=tmp_path) as server:
+        raw = Raw(server.handler)
+        await raw.post(CRDS, crd())
+        body = boat(spec={"name": "x"}) | {"metadata": {"name": "a", "finalizers": ["test.steersman.dev/wait"]}}
+        assert (await raw.post(BOATS, body)).code == 201
+        await raw.delete(CRD)
+    async with ApiServer(storage=tmp_path) as server:
+        raw = Raw(server.handler)
+        assert (await raw.get(BOATS)).names == ["a"]
+        assert (await raw.post(BOATS, boat("b"))).code == 403
+        await raw.patch(f"{BOATS}/a", {"metadata": {"finalizers": None}})
+        await gone(raw)
+        assert (await raw.get(BOATS)).code == 404
+
+
+async def test_kinds_of_the_servers_own_stay_its_own(raw):
+    roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+    await raw.post(roles, {"metadata": {"name": "r"}, "rules": []})
+    taken = crd(group="rbac.authorization.k8s.io")
+    taken["metadata"] = {
+        "name": "roles.rbac.authorization.k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "unapproved"},
+    }
+    taken["spec"]["names"] = {"plural": "roles", "kind": "Role"}
+    assert (await raw.post(CRDS, taken)).code == 201
+    assert (await raw.get(roles)).body["kind"] == "RoleList"
+    await raw.delete(f"{CRDS}/roles.rbac.authorization.k8s.io")
+    await gone(raw, f"{CRDS}/roles.rbac.authorization.k8s.io")
+    assert (await raw.get(roles)).names == ["r"]
+
+
+async def test_a_damaged_definition_is_not_served_and_hurts_nobody(server, raw, caplog):
+    await raw.post(CRDS, crd())
+    key = f"apiextensions.k8s.io/customresourcedefinitions/boats.{GROUP}"
+    record, _ = await server.storage.get(key)
+    await server.storage.put(key, record.value.replace(b'"storage":true', b'"storage":false'), expect=record.modified)
+    await gone(raw, BOATS)
+    assert "cannot be served" in caplog.text
+    assert (await raw.post(CRDS, crd(group="other.test.steersman.dev"))).code == 201
+    assert (await raw.get("/apis/other.test.steersman.dev/v1/boats")).code == 200

@@ -1,0 +1,16 @@
+"""The benchmark of testing measures what it says: a small run of its suite on the embedded control plane."""
+
+from __future__ import annotations
+
+from bench.testing import run_suite, seconds_until_ready
+
+
+def test_a_small_suite_is_run_and_measured(tmp_path) -> None:
+    run = run_suite("embedded", tmp_path, tests=3)
+    # the first test, with the server's start, is no part of what is compared
+    assert 0 < run.each <= run.tests < run.whole
+    assert 0 < run.first < run.whole
+
+
+async def test_a_control_plane_is_started_and_ended() -> None:
+    assert 0 < await seconds_until_ready() < 10
