@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         StrategicPatch,
         Undecodable,
         WatchEvent,
+        extract_applied,
         retry_on_conflict,
     )
     from steersman.controller import (
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         owners_through,
         when,
     )
+    from steersman.controlplane import ControlPlane
     from steersman.manager import Endpoints, LeaderElection, Manager
     from steersman.objects import (
         UNSET,
@@ -165,6 +167,7 @@ _ROOM_OF = {
     "ConnectionFailed": "objects.errors",
     "Context": "controller",
     "controller": "controller",
+    "ControlPlane": "controlplane",
     "crd_for": "schemas",
     "crd_yaml": "schemas",
     "DeadlineExceeded": "objects.errors",
@@ -178,6 +181,7 @@ _ROOM_OF = {
     "Example": "objects",
     "Expired": "objects.errors",
     "ExternalDocs": "objects",
+    "extract_applied": "client",
     "field": "objects",
     "FieldSelector": "objects",
     "find_condition": "objects",
@@ -286,6 +290,7 @@ __all__ = [
     "Conflict",
     "ConnectionFailed",
     "Context",
+    "ControlPlane",
     "DeadlineExceeded",
     "DecodeError",
     "Deleted",
@@ -373,6 +378,7 @@ __all__ = [
     "controller",
     "crd_for",
     "crd_yaml",
+    "extract_applied",
     "field",
     "find_condition",
     "generation_changed",

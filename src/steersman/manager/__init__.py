@@ -17,6 +17,7 @@ from steersman.manager.fence import NotLeading
 from steersman.manager.health import Check, Checks
 from steersman.manager.leader import Campaign, LeaderElection, Term
 from steersman.manager.manager import Manager
+from steersman.manager.permissions import PermissionRule, Permissions, permissions_of
 from steersman.manager.statistics import (
     BlockedLoop,
     CheckResult,
@@ -38,5 +39,8 @@ __all__ = [
     "Manager",
     "ManagerStatistics",
     "NotLeading",
+    "PermissionRule",
+    "Permissions",
     "Term",
+    "permissions_of",
 ]

@@ -17,15 +17,15 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from steersman._version import __version__
 from steersman.aio import Supervisor, now
-from steersman.cache import IndexFunction, KindOptions
+from steersman.cache import IndexFunction, Informer, KindOptions
 from steersman.cache.reader import kind_name
 from steersman.client import Client
-from steersman.controller import Blocked, Controller, ControllerBuilder, ControllerPlan, Watchdog, controller
+from steersman.controller import Blocked, Controller, ControllerBuilder, ControllerPlan, KeyRecord, Watchdog, controller
 from steersman.controller.watchdog import log_blocked
 from steersman.manager.caches import AnyKind, ManagedCache
 from steersman.manager.endpoints import Endpoints
@@ -52,6 +52,9 @@ _log = logging.getLogger("steersman.manager")
 #: What is entered before leading and left after the last controller: it gets the manager's client.
 Stage = Callable[[Client], AbstractAsyncContextManager[Any]]
 
+#: Is told the controller and what is to be known of a reconcile that has ended.
+RunListener = Callable[[str, KeyRecord], None]
+
 _BLOCKED_KEPT = 20
 
 
@@ -64,7 +67,7 @@ class Manager:
     await manager.run()
     ```
 
-    Without a client, `run` connects as `Client.connect` does, with ``name`` as the field manager. Of namespaced kinds
+    Without a client, `run` connects as `Client.connect` does. ``name`` is the field manager unless the client has one. Of namespaced kinds
     only what is in ``namespaces`` is cached and reconciled (all, if none is said), unless ``kinds`` says otherwise of one.
     ``watchdog`` reports whoever blocks the event loop for so many seconds.
     """
@@ -93,13 +96,15 @@ class Manager:
         #: Whether it ended before what ran had ended: by a second signal, or after the grace period.
         self.cut_short = False
         self._client = client
-        self._namespaces = KindOptions(namespaces=_several(namespaces)).namespaces
+        #: Where it looks at namespaced kinds; empty: everywhere.
+        self.namespaces = KindOptions(namespaces=_several(namespaces)).namespaces
         self._kinds = dict(kinds or {})
         self._uncached = tuple(uncached)
         self._grace = grace
         self._watchdog = watchdog
         self._indexes: dict[tuple[AnyKind, str], IndexFunction] = {}
         self._stages: list[Stage] = []
+        self._listeners: list[RunListener] = []
         self._plans: dict[str, ControllerPlan] = {}
         self._leaving: set[str] = set()
         self._measurements = Measurements(self.registry)
@@ -181,6 +186,21 @@ class Manager:
             raise RuntimeError("the manager runs already: say before_leading before run")
         self._stages.append(stage)
 
+    def on_run(self, listener: RunListener) -> RunListener:
+        """Have a function told of every reconcile that ends: the controller's name, and the causes, writes and result.
+
+        It must be quick and must not fail: it is called on the loop, between two reconciles.
+        """
+        self._listeners.append(listener)
+        return listener
+
+    def anew(self, *, namespaces: Iterable[str] | None = None) -> Manager:
+        """A manager of the same controllers, caches and indexes that has not run: without leader election and endpoints."""
+        names = self.namespaces if namespaces is None else namespaces
+        other = Manager(name=self.name, namespaces=names, kinds=self._kinds, uncached=self._uncached, grace=self._grace)
+        other._plans, other._indexes, other._stages = dict(self._plans), dict(self._indexes), list(self._stages)
+        return other
+
     @property
     def plans(self) -> tuple[ControllerPlan, ...]:
         """What it runs, in the order in which it was added."""
@@ -190,6 +210,11 @@ class Manager:
     def controllers(self) -> tuple[Controller, ...]:
         """The controllers that run now; none while another process leads."""
         return self._state.controllers
+
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        """The informers that run now."""
+        return tuple(self._state.cache.informers().values()) if self._state.cache is not None else ()
 
     @property
     def client(self) -> Client:
@@ -211,8 +236,11 @@ class Manager:
         if self._state.running is not None:
             self._state.running.stop()
 
-    async def run(self, client: Client | None = None) -> None:
-        """Run until told to stop, by `stop` or by a signal; raises what a controller or a cache failed with."""
+    async def run(self, client: Client | None = None, *, signals: bool = True) -> None:
+        """Run until told to stop, by `stop` or by a signal; raises what a controller or a cache failed with.
+
+        ``signals=False`` leaves signals to others: the manager is a part of a program, such as a test run.
+        """
         if not self._plans:
             raise RuntimeError("the manager has no controllers; add one with manager.controller(KIND)...run_with(...)")
         if self._state.started is not None:
@@ -220,7 +248,7 @@ class Manager:
         self._state.started = now()
         self._state.runner = runner = asyncio.current_task()
         try:
-            with on_signals(self._on_signal):
+            with on_signals(self._on_signal) if signals else nullcontext():
                 await self._run(client)
         except asyncio.CancelledError:
             # a second signal before anything could be drained is an order, not a failure
@@ -249,7 +277,11 @@ class Manager:
             found = await stack.enter_async_context(Client.connect(field_manager=self.name))
         registry, host = self.registry, found.server
         told = RequestMeasurements(registry, host)
-        self._client = found.over(lambda inner: MeasuredTransport(inner, registry, host), observer=told)
+        self._client = found.over(
+            lambda inner: MeasuredTransport(inner, registry, host),
+            observer=told,
+            field_manager=found.field_manager or self.name,
+        )
 
     async def _observe(self, stack: AsyncExitStack) -> None:
         if self._watchdog is not None:
@@ -263,7 +295,7 @@ class Manager:
             _log.info("health, metrics and the debug page are at %s", listener.address)
 
     async def _fill_caches(self, stack: AsyncExitStack) -> ManagedCache:
-        cache = ManagedCache(self.client, kinds=self._kinds, uncached=self._uncached, namespaces=self._namespaces)
+        cache = ManagedCache(self.client, kinds=self._kinds, uncached=self._uncached, namespaces=self.namespaces)
         for (kind, name), function in self._indexes.items():
             cache.add_index(kind, name, function)
         await stack.enter_async_context(cache)
@@ -305,7 +337,7 @@ class Manager:
             return
         try:
             async with Supervisor() as tasks:
-                running = Running(cache, client, tasks, fresh=fresh, on_record=self._measurements.on_record)
+                running = Running(cache, client, tasks, fresh=fresh, on_record=self._on_record)
                 self._state.running = running
                 for plan in self.plans:
                     running.start(plan)
@@ -325,6 +357,11 @@ class Manager:
             self.cut_short = True
             names = ", ".join(each.name for each in self.controllers)
             _log.warning("controllers did not end within %g s and are cancelled: %s", self._grace, names)
+
+    def _on_record(self, controller: str, record: KeyRecord) -> None:
+        self._measurements.on_record(controller, record)
+        for listener in self._listeners:
+            listener(controller, record)
 
     def _on_signal(self) -> None:
         state = self._state

@@ -1,0 +1,167 @@
+"""From the names of controllers to controllers that run.
+
+Guarantees
+- Each acts as a user of its own, named as kube-controller-manager names them, who may do everything.
+- A request that fails is the failure of one key, which is tried again with growing delays.
+- Whether anything is left to do is known exactly, and what, in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from steersman.apiserver import ApiServer, User
+from steersman.client import Client, RetryPolicy
+from steersman.controller import Context, Controller, ControllerOptions, Outcome, ReconcileClient, Request
+from steersman.controlplane.definitions import EndingDefinitions
+from steersman.controlplane.garbage import GarbageCollector
+from steersman.controlplane.namespaced import Add
+from steersman.controlplane.namespaces import Namespaces
+from steersman.controlplane.root_ca import RootCertificates
+from steersman.controlplane.service_accounts import ServiceAccounts
+from steersman.controlplane.sightings import Sightings, Watcher
+from steersman.objects.misuse import nearest
+from steersman.transport import InProcessTransport
+
+GARBAGE = "garbage-collector-controller"
+NAMESPACE = "namespace-controller"
+SERVICE_ACCOUNT = "serviceaccount-controller"
+ROOT_CA = "root-ca-certificate-publisher-controller"
+
+#: All controllers, each with the service account of kube-system in whose name it acts.
+CONTROLLERS = {
+    GARBAGE: "generic-garbage-collector",
+    NAMESPACE: "namespace-controller",
+    SERVICE_ACCOUNT: "service-account-controller",
+    ROOT_CA: "root-ca-cert-publisher",
+}
+#: How many things each does at once: as many as in kube-controller-manager, or enough.
+_CONCURRENCY = {GARBAGE: 20, NAMESPACE: 10, SERVICE_ACCOUNT: 1, ROOT_CA: 1}
+_ACCOUNTS = "system:serviceaccount:kube-system:"
+
+
+class _Part(Watcher, Protocol):
+    """A watcher that reconciles."""
+
+    def feeds(self, add: Add) -> None: ...
+
+    async def reconcile(self, ctx: Context, request: Request) -> Outcome: ...
+
+
+def chosen(controllers: Iterable[str] | None) -> tuple[str, ...]:
+    """The controllers that are meant: all of them, unless some are named."""
+    if controllers is None:
+        return tuple(CONTROLLERS)
+    if isinstance(controllers, str):
+        raise TypeError(f"controllers is a list of names: write controllers=[{controllers!r}]")
+    names = tuple(dict.fromkeys(controllers))
+    for name in names:
+        if name not in CONTROLLERS:
+            near = nearest(name, CONTROLLERS)
+            hint = f"did you mean {near}?" if near else f"there are {', '.join(CONTROLLERS)}"
+            raise ValueError(f"controllers: there is no {name!r}; {hint}")
+    return names
+
+
+def user_of(controller: str) -> User:
+    """In whose name a controller acts."""
+    name = f"{_ACCOUNTS}{CONTROLLERS[controller]}"
+    groups = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated", "system:masters")
+    return User(name=name, groups=groups)
+
+
+def is_controller(user: str) -> bool:
+    """Whether a user's name is that of a controller."""
+    return user.startswith(_ACCOUNTS) and user.removeprefix(_ACCOUNTS) in CONTROLLERS.values()
+
+
+class Assembled:
+    """The controllers of a control plane, and what they need."""
+
+    def __init__(
+        self, server: ApiServer, names: Iterable[str], *, authority: bytes | None, on_news: Callable[[], None]
+    ) -> None:
+        self.sightings = Sightings(server, on_news)
+        self.transports: list[InProcessTransport] = []
+        self.controllers: list[Controller] = []
+        self._server = server
+        self._on_news = on_news
+        self._definitions = EndingDefinitions(server)
+        self.sightings.add(self._definitions)
+        for name in names:
+            part = self._part(name, authority)
+            if part is not None:
+                self._assemble(name, part)
+
+    def _part(self, name: str, authority: bytes | None) -> _Part | None:
+        """What does the work; None if there is none."""
+        if name == GARBAGE:
+            return GarbageCollector(self.sightings)
+        served = {each.resource for each in self._server.registry if not each.gvk.group}
+        if name == NAMESPACE and "namespaces" in served:
+            return Namespaces(self.sightings)
+        if name == SERVICE_ACCOUNT and {"namespaces", "serviceaccounts"} <= served:
+            return ServiceAccounts()
+        # Without a port there is no certificate that anybody could check.
+        if name == ROOT_CA and {"namespaces", "configmaps"} <= served and authority is not None:
+            return RootCertificates(authority.decode())
+        return None
+
+    def _assemble(self, name: str, part: _Part) -> None:
+        clients = _Clients(self._server, user_of(name))
+        controller = Controller(
+            name,
+            (),
+            part,
+            client=lambda log: ReconcileClient(clients.current(), (log,)),
+            options=ControllerOptions(concurrency=_CONCURRENCY[name]),
+            on_record=lambda _: self._on_news(),
+        )
+        part.feeds(controller.add)
+        self.sightings.add(part)
+        self.transports.append(clients.transport)
+        self.controllers.append(controller)
+
+    async def is_busy(self) -> bool:
+        """Whether anything is ready, runs or is tried again; what waits for a time of its own does not count."""
+        return any(controller.busy for controller in self.controllers) or bool(await self._definitions.busy())
+
+    async def left(self) -> str:
+        """What keeps it busy, in words."""
+        found: list[str] = []
+        for controller in self.controllers:
+            queue = controller.statistics(keys=0).queue
+            if controller.busy:
+                again = queue.failing + queue.requeued
+                words = f"{queue.ready} waiting, {queue.running} running, {again} to be tried again"
+                found.append(f"{controller.name} ({words})")
+        found += [f"the end of {name}" for name in await self._definitions.busy()]
+        return "; ".join(found)
+
+
+class _Clients:
+    """The client of one controller: a new one when kinds came or went, which knows nothing of the old ones."""
+
+    def __init__(self, server: ApiServer, user: User) -> None:
+        self.transport = server.transport(user)
+        self._registry = server.registry
+        self._client: Client | None = None
+        self._made_at = -1
+
+    def current(self) -> Client:
+        if self._client is None or self._made_at != self._registry.revision:
+            self._made_at = self._registry.revision
+            self._client = Client(
+                self.transport,
+                user_agent="kube-controller-manager",
+                validate=False,
+                # The queue tries again, with delays of its own.
+                retry=RetryPolicy(attempts=1),
+                on_warning=_ignored,
+            )
+        return self._client
+
+
+def _ignored(_: object) -> None:
+    """Warnings are for people who write manifests."""

@@ -1,0 +1,211 @@
+"""The API server with its own controllers, as one thing.
+
+Guarantees
+- ``async with`` owns everything: when it begins, the server answers, every controller works, and the namespaces that are
+  there have what they should; when it ends, nothing is left running.
+- `settled` returns when the controllers have nothing left to do for all that was written before.
+- What a controller decides on is an answer of the server, and what it does is a request like anybody's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from steersman.aio import Supervisor
+from steersman.apiserver import (
+    AdmissionFunction,
+    ApiServer,
+    AuditHook,
+    Authorizer,
+    ChainHandler,
+    Definition,
+    Limits,
+    Plugin,
+    Route,
+    Storage,
+    User,
+    always_allow,
+)
+from steersman.apiserver.custom_resources import Converter
+from steersman.apiserver.watching.feed import HISTORY
+from steersman.client import Client
+from steersman.controlplane.assembly import Assembled, chosen
+from steersman.objects import GroupVersion, Object
+from steersman.transport import InProcessTransport
+
+_log = logging.getLogger("steersman.controlplane")
+
+#: The name under which the administrator's client owns fields.
+FIELD_MANAGER = "steersman"
+#: Seconds to wait at the start for what is there to be looked at, and between two words about what is waited for.
+_FIRST_LOOK, _PATIENCE = 1.0, 10.0
+
+
+class ControlPlane:
+    """A Kubernetes API with garbage collection, namespaces that end, and what else its controllers do.
+
+    ```python
+    async with ControlPlane(resources=[Site]) as plane:
+        await plane.client.create(Site(...))
+    ```
+
+    ``controllers`` are names of kube-controller-manager's; all of those that there are unless told otherwise. With a
+    ``port`` (0: any free one) it is served over TLS as well, and the administrator's ``kubeconfig`` is written. A
+    ``folder`` keeps objects, certificates and the kubeconfig. The other options are those of `ApiServer`.
+    """
+
+    def __init__(
+        self,
+        *,
+        controllers: Iterable[str] | None = None,
+        port: int | None = None,
+        folder: Path | str | None = None,
+        kubeconfig: Path | str | None = None,
+        kinds: Iterable[GroupVersion | str] | None = None,
+        resources: Iterable[type[Object]] = (),
+        conversions: Mapping[str, Converter] | None = None,
+        definitions: Iterable[Definition] = (),
+        storage: Storage | Path | str | None = None,
+        authorizer: Authorizer | Literal["rbac"] = always_allow,
+        tokens: Mapping[str, User] | None = None,
+        audit: AuditHook | None = None,
+        chain: Sequence[ChainHandler] | None = None,
+        routes: Sequence[Route] = (),
+        admission: Sequence[Plugin | AdmissionFunction] = (),
+        limits: Limits | None = None,
+        history: int = HISTORY,
+    ) -> None:
+        if port is None and kubeconfig is not None:
+            raise ValueError("kubeconfig names a file for clients of a port: say port=0 for any free one")
+        #: The names of its controllers.
+        self.controllers = chosen(controllers)
+        if storage is None and folder is not None:
+            storage = Path(folder) / "journal"
+        self.server = ApiServer(
+            kinds=kinds,
+            resources=resources,
+            conversions=conversions,
+            definitions=definitions,
+            storage=storage,
+            authorizer=authorizer,
+            tokens=tokens,
+            audit=audit,
+            chain=chain,
+            routes=routes,
+            admission=admission,
+            limits=limits,
+            history=history,
+        )
+        #: Where it is served, and the administrator's kubeconfig; None without a port.
+        self.url: str | None = None
+        self.kubeconfig: Path | None = None
+        self._port = port
+        self._folder = folder
+        self._kubeconfig = kubeconfig
+        self._stack: AsyncExitStack | None = None
+        self._client: Client | None = None
+        self._assembled: Assembled | None = None
+        self._news = asyncio.Event()
+
+    @property
+    def client(self) -> Client:
+        """The administrator's client."""
+        if self._client is None:
+            raise RuntimeError("the control plane does not run; use it within its 'async with'")
+        return self._client
+
+    def transport(self, user: User | str | None = None) -> InProcessTransport:
+        """The way to the server without a socket, as the administrator or as ``user``: see `ApiServer.transport`."""
+        return self.server.transport(user)
+
+    # life
+
+    async def __aenter__(self) -> Self:
+        if self._stack is not None:
+            raise RuntimeError("this ControlPlane runs already; for a second one make a second ControlPlane")
+        stack = AsyncExitStack()
+        try:
+            await self._start(stack)
+        except BaseException:
+            await stack.aclose()
+            self._forget()
+            raise
+        self._stack = stack
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        stack, self._stack = self._stack, None
+        try:
+            if stack is not None:
+                await stack.__aexit__(kind, error, trace)
+        finally:
+            self._forget()
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        authority = await self._serve(stack)
+        client = Client(self.server.transport(), server=self.url or "", field_manager=FIELD_MANAGER)
+        self._client = await stack.enter_async_context(client)
+        assembled = Assembled(self.server, self.controllers, authority=authority, on_news=self._news.set)
+        for transport in assembled.transports:
+            await stack.enter_async_context(transport)
+        tasks = await stack.enter_async_context(Supervisor())
+        stack.callback(tasks.cancel)
+        await assembled.sightings.begin()
+        for controller in assembled.controllers:
+            tasks.start(controller.run(), name=controller.name)
+        tasks.start(assembled.sightings.run(), name="control plane: sightings")
+        self._assembled = assembled
+        try:
+            async with asyncio.timeout(_FIRST_LOOK):
+                await self.settled()
+        except TimeoutError:
+            _log.info("there is much to do: %s", await assembled.left())
+
+    async def _serve(self, stack: AsyncExitStack) -> bytes | None:
+        """Start the server, on its port if it has one; the certificate of its authority."""
+        if self._port is None:
+            await stack.enter_async_context(self.server)
+            return None
+        from steersman.apiserver import serve  # noqa: PLC0415 - needs an extra, and says so
+
+        serving = serve(self.server, port=self._port, folder=self._folder, kubeconfig=self._kubeconfig)
+        served = await stack.enter_async_context(serving)
+        self.url, self.kubeconfig = served.url, served.kubeconfig
+        return served.authority
+
+    def _forget(self) -> None:
+        self._client = self._assembled = self.url = self.kubeconfig = None
+
+    # waiting
+
+    async def settled(self) -> None:
+        """Wait until no controller has anything left to do for all that was written before.
+
+        That is what follows from it, too: children of children, the end of a namespace. A controller whose requests
+        fail tries again, and is waited for; bound the time with ``asyncio.timeout``. What waits for somebody else, such as
+        an object with a finalizer, is not waited for.
+        """
+        assembled = self._assembled
+        if assembled is None:
+            raise RuntimeError("the control plane does not run; use it within its 'async with'")
+        while True:
+            self._news.clear()
+            await assembled.sightings.wait_for(await self.server.storage.revision())
+            if not await assembled.is_busy():
+                if assembled.sightings.reached >= await self.server.storage.revision():
+                    return
+                # What the last run wrote was not seen yet.
+                continue
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await self._news.wait()
+            except TimeoutError:
+                _log.warning("still waiting for %s", await assembled.left())

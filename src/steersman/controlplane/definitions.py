@@ -1,0 +1,51 @@
+"""The definitions of custom resources that are going: what the server itself has left to do for them.
+
+Guarantees: it only looks. A definition whose instances are all held by finalizers waits for others, and is not busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from steersman.apiserver import ApiServer
+from steersman.controlplane.sightings import Sighting, metadata_of
+
+_PREFIX = "apiextensions.k8s.io/customresourcedefinitions/"
+_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+
+
+class EndingDefinitions:
+    """Watches definitions that were deleted."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self._ending: dict[str, None] = {}
+
+    def seen_all(self, sightings: Sequence[Sighting]) -> None:
+        """See `Watcher`."""
+        self._ending.clear()
+        for sighting in sightings:
+            self.seen(sighting)
+
+    def seen(self, sighting: Sighting) -> None:
+        """See `Watcher`."""
+        if sighting.definition.prefix == _PREFIX:
+            metadata = sighting.metadata
+            if not sighting.gone and metadata.deletion_timestamp is not None and _FINALIZER in metadata.finalizers:
+                self._ending[metadata.name] = None
+            else:
+                self._ending.pop(metadata.name, None)
+
+    def kinds_changed(self) -> None:
+        """See `Watcher`."""
+
+    async def busy(self) -> list[str]:
+        """The definitions whose instances the server is about to delete, or has deleted."""
+        return [name for name in self._ending if await self._is_busy(name)]
+
+    async def _is_busy(self, name: str) -> bool:
+        resource, _, group = name.partition(".")
+        page = await self._server.storage.list(f"{group}/{resource}/")
+        if not page.records:
+            return True
+        return any(metadata_of(each.value).deletion_timestamp is None for each in page.records)

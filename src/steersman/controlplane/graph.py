@@ -1,0 +1,177 @@
+"""Who owns whom: all objects by uid, and the dependents of each.
+
+Guarantees
+- Pure: what is told to it changes it, and it answers whom to look at because of that.
+- It is told of all kinds in one order, so an owner that is not in it was not there when its dependent was seen.
+- Owners are known by their uid alone. A reference that calls its owner otherwise than the owner is called makes its
+  dependent doubtful; one into another namespace is wrong, and reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from steersman.controlplane.sightings import Metadata, Owner, Sighting
+from steersman.objects import GroupVersionKind
+
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+
+
+class Node:
+    """An object."""
+
+    __slots__ = ("gvk", "metadata", "prefix")
+
+    def __init__(self, sighting: Sighting) -> None:
+        self.prefix = sighting.definition.prefix
+        self.gvk: GroupVersionKind = sighting.definition.gvk
+        self.metadata: Metadata = sighting.metadata
+
+    @property
+    def going(self) -> bool:
+        """Whether it was deleted and something holds it."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def waits_for_dependents(self) -> bool:
+        """Whether it goes when its dependents have gone."""
+        return self.going and FOREGROUND in self.metadata.finalizers
+
+    @property
+    def gives_up_dependents(self) -> bool:
+        """Whether it goes when its dependents do not refer to it any more."""
+        return self.going and ORPHAN in self.metadata.finalizers
+
+    def blocks(self, owner: str) -> bool:
+        """Whether an owner that waits for its dependents waits for this one."""
+        return any(each.uid == owner and each.block_owner_deletion for each in self.metadata.owner_references)
+
+    def is_called(self, reference: Owner) -> bool:
+        """Whether a reference calls this object as it is called."""
+        named = (reference.api_version, reference.kind, reference.name)
+        return named == (self.gvk.api_version, self.gvk.kind, self.metadata.name)
+
+
+class Findings:
+    """What follows from a change."""
+
+    def __init__(self) -> None:
+        #: Uids of objects to look at, each once, in order.
+        self.look: dict[str, None] = {}
+        #: References to owners in other namespaces, each with the uid of the dependent.
+        self.misplaced: list[tuple[str, Owner]] = []
+
+
+class Graph:
+    """All objects, and who depends on them."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+        self._dependents: dict[str, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def get(self, uid: str) -> Node | None:
+        """The object with a uid."""
+        return self._nodes.get(uid)
+
+    def dependents(self, uid: str) -> list[Node]:
+        """The objects that refer to a uid as an owner."""
+        return [self._nodes[each] for each in self._dependents.get(uid, ())]
+
+    def replace(self, sightings: Sequence[Sighting]) -> Findings:
+        """These are all objects that there are."""
+        findings = Findings()
+        there = dict.fromkeys(each.metadata.uid for each in sightings)
+        for node in [node for uid, node in self._nodes.items() if uid not in there]:
+            self._remove(node, findings)
+        # All are there before anybody is judged: the order of a listing says nothing.
+        known = {uid: node.metadata for uid, node in self._nodes.items()}
+        for sighting in sightings:
+            self._put(sighting)
+        for uid in there:
+            self._compare(self._nodes[uid], known.get(uid), findings)
+        return findings
+
+    def see(self, sighting: Sighting) -> Findings:
+        """One object came, changed or went."""
+        findings = Findings()
+        before = self._nodes.get(sighting.metadata.uid)
+        if not sighting.gone:
+            metadata = before.metadata if before is not None else None
+            self._compare(self._put(sighting), metadata, findings)
+        elif before is not None:
+            self._remove(before, findings)
+        return findings
+
+    def _put(self, sighting: Sighting) -> Node:
+        uid = sighting.metadata.uid
+        before = self._nodes.get(uid)
+        node = self._nodes[uid] = Node(sighting)
+        mine = dict.fromkeys(each.uid for each in node.metadata.owner_references)
+        if before is not None:
+            self._unlink(uid, (each for each in before.metadata.owner_references if each.uid not in mine))
+        for owner in mine:
+            self._dependents.setdefault(owner, {})[uid] = None
+        return node
+
+    def _unlink(self, uid: str, owners: Iterable[Owner]) -> None:
+        for owner in owners:
+            dependents = self._dependents.get(owner.uid)
+            if dependents is not None:
+                dependents.pop(uid, None)
+                if not dependents:
+                    del self._dependents[owner.uid]
+
+    def _remove(self, node: Node, findings: Findings) -> None:
+        uid = node.metadata.uid
+        del self._nodes[uid]
+        self._unlink(uid, node.metadata.owner_references)
+        findings.look |= self._dependents.get(uid, {})
+        for reference in node.metadata.owner_references:
+            owner = self._nodes.get(reference.uid)
+            if owner is not None and owner.waits_for_dependents:
+                findings.look[reference.uid] = None
+
+    def _compare(self, node: Node, before: Metadata | None, findings: Findings) -> None:
+        """What follows from an object as it is, and as it was."""
+        uid, metadata = node.metadata.uid, node.metadata
+        old = {each.uid: each for each in before.owner_references} if before is not None else {}
+        new = {each.uid: each for each in metadata.owner_references}
+        if old != new:
+            for reference in old.values():
+                now = new.get(reference.uid)
+                if reference.block_owner_deletion and (now is None or not now.block_owner_deletion):
+                    # An owner may have waited for this.
+                    findings.look[reference.uid] = None
+            self._judge(node, [each for each in metadata.owner_references if each.uid not in old], findings)
+        if _starts(ORPHAN, before, metadata):
+            findings.look[uid] = None
+        elif _starts(FOREGROUND, before, metadata):
+            findings.look |= self._dependents.get(uid, {})
+            findings.look[uid] = None
+
+    def _judge(self, node: Node, references: Iterable[Owner], findings: Findings) -> None:
+        """Look at a dependent whose new references may lead nowhere."""
+        namespace, doubtful = node.metadata.namespace, False
+        for reference in references:
+            owner = self._nodes.get(reference.uid)
+            if owner is None:
+                findings.look[node.metadata.uid] = None
+            elif doubtful:
+                continue
+            elif owner.metadata.namespace and owner.metadata.namespace != namespace:
+                findings.misplaced.append((node.metadata.uid, reference))
+                doubtful = True
+            elif not owner.is_called(reference):
+                doubtful = True
+        if doubtful:
+            findings.look[node.metadata.uid] = None
+
+
+def _starts(finalizer: str, before: Metadata | None, now: Metadata) -> bool:
+    """Whether a deletion that a finalizer holds begins."""
+    if now.deletion_timestamp is None or finalizer not in now.finalizers:
+        return False
+    return before is None or before.deletion_timestamp is None or finalizer not in before.finalizers

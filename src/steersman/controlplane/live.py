@@ -1,0 +1,170 @@
+"""Objects of any kind as the server has them now, and the requests of the garbage collector about them.
+
+Guarantees
+- Whatever is changed or deleted is the object with the uid that was asked for, or nothing is.
+- A kind that is not served is `NotServed`; an object that is gone meanwhile is no failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, Literal
+
+from steersman.apiserver import Definition
+from steersman.client import MergePatch, StrategicPatch
+from steersman.client.missing import KindNotServed
+from steersman.controller import ReconcileClient
+from steersman.controlplane.graph import Node
+from steersman.controlplane.sightings import Sightings
+from steersman.objects import GroupVersionKind, Key, Kind, OwnerReference, PartialObjectMetadata
+from steersman.objects.errors import Conflict, NotFound
+from steersman.wire.paths import is_segment
+
+Propagation = Literal["Background", "Foreground", "Orphan"]
+
+#: How often an object is read again because somebody else wrote it.
+_ATTEMPTS = 5
+
+
+class NotServed(Exception):
+    """A kind is not served, now."""
+
+
+class LiveObjects:
+    """Reads and writes metadata, for one reconcile."""
+
+    def __init__(self, client: ReconcileClient, sightings: Sightings) -> None:
+        self._client = client
+        self._sightings = sightings
+
+    # reading
+
+    async def of(self, node: Node) -> PartialObjectMetadata | None:
+        """A node as it is now; None if it is gone."""
+        found = await self._find(self._definition(node), _key(node))
+        return found if found is not None and found.metadata.uid == node.metadata.uid else None
+
+    def kind(self, reference: OwnerReference) -> Definition:
+        """What serves the kind of an owner."""
+        definition = self._sightings.of_kind(GroupVersionKind.of(reference.api_version, reference.kind))
+        if definition is None:
+            raise NotServed(f"{reference.api_version} {reference.kind} is not served")
+        return definition
+
+    async def owner(self, reference: OwnerReference, namespace: str) -> PartialObjectMetadata | None:
+        """An owner as it is now; None if it is gone, or another one has its name."""
+        if not is_segment(reference.name):
+            # Nobody can be asked for it, so nobody can say that it is gone.
+            raise NotServed(
+                f"{reference.api_version} {reference.kind} {reference.name!r} has a name that no object can have"
+            )
+        found = await self._find(self.kind(reference), Key(namespace, reference.name))
+        return found if found is not None and found.metadata.uid == reference.uid else None
+
+    # writing
+
+    async def delete(self, node: Node, seen: PartialObjectMetadata, propagation: Propagation) -> None:
+        """Delete an object as it was seen.
+
+        Should it have changed since, it is still deleted if its owners have not: what changes all the time goes too.
+        """
+        kind, key, uid = _kind(self._definition(node)), _key(node), node.metadata.uid
+        version = seen.metadata.resource_version
+        try:
+            await self._client.delete(kind, key, uid=uid, resource_version=version, propagation=propagation)
+        except NotFound:
+            return
+        except Conflict:
+            now = await self.of(node)
+            if now is None:
+                return
+            if now.metadata.owner_references != seen.metadata.owner_references:
+                raise
+            await self._client.delete(kind, key, uid=uid, propagation=propagation, missing_ok=True)
+
+    async def remove_owners(self, node: Node, owners: Collection[str]) -> None:
+        """Remove references to these uids."""
+        removed = [{"$patch": "delete", "uid": uid} for uid in owners]
+        await self._patch_references(node, removed, lambda each: {} if each.uid in owners else reference_tree(each))
+
+    async def unblock(self, node: Node, seen: PartialObjectMetadata) -> None:
+        """Let no owner wait for this object."""
+        blocking = [each for each in seen.metadata.owner_references or () if each.block_owner_deletion]
+        unblocked = [{**reference_tree(each), "blockOwnerDeletion": False} for each in blocking]
+        await self._patch_references(
+            node, unblocked, lambda each: {**reference_tree(each), "blockOwnerDeletion": False}
+        )
+
+    async def _patch_references(
+        self, node: Node, strategic: list[dict[str, Any]], changed: Callable[[OwnerReference], dict[str, Any]]
+    ) -> None:
+        """Change references: by a strategic merge patch where the kind takes one, otherwise all of them at once."""
+        definition, key = self._definition(node), _key(node)
+        try:
+            if not definition.custom:
+                metadata = {"uid": node.metadata.uid, "ownerReferences": strategic}
+                await self._client.patch(_kind(definition), key, StrategicPatch({"metadata": metadata}))
+                return
+            now = await self.of(node)
+            if now is None:
+                return
+            kept = [tree for each in now.metadata.owner_references or () if (tree := changed(each))]
+            metadata = {"resourceVersion": now.metadata.resource_version, "ownerReferences": kept or None}
+            await self._client.patch(_kind(definition), key, MergePatch({"metadata": metadata}))
+        except NotFound:
+            return
+
+    async def remove_finalizer(self, node: Node, finalizer: str) -> None:
+        """Remove a finalizer of an object."""
+        definition = self._definition(node)
+        for attempt in range(_ATTEMPTS):
+            now = await self.of(node)
+            if now is None or finalizer not in (now.metadata.finalizers or ()):
+                return
+            kept = [each for each in now.metadata.finalizers or () if each != finalizer]
+            metadata = {"resourceVersion": now.metadata.resource_version, "finalizers": kept or None}
+            try:
+                await self._client.patch(_kind(definition), _key(node), MergePatch({"metadata": metadata}))
+            except NotFound:
+                return
+            except Conflict:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                return
+
+    def _definition(self, node: Node) -> Definition:
+        definition = self._sightings.definition(node.prefix)
+        if definition is None:
+            raise NotServed(f"{node.gvk} is not served any more")
+        return definition
+
+    async def _find(self, definition: Definition, key: Key) -> PartialObjectMetadata | None:
+        key = key if definition.namespaced else Key("", key.name)
+        try:
+            return await self._client.metadata.find(_kind(definition), key)
+        except KindNotServed as error:
+            raise NotServed(str(error)) from error
+
+
+def reference_tree(reference: OwnerReference) -> dict[str, Any]:
+    """A reference as it stands in an object."""
+    tree: dict[str, Any] = {
+        "apiVersion": reference.api_version,
+        "kind": reference.kind,
+        "name": reference.name,
+        "uid": reference.uid,
+    }
+    if reference.controller is not None:
+        tree["controller"] = reference.controller
+    if reference.block_owner_deletion is not None:
+        tree["blockOwnerDeletion"] = reference.block_owner_deletion
+    return tree
+
+
+def _kind(definition: Definition) -> Kind:
+    return Kind(definition.gvk.api_version, definition.gvk.kind)
+
+
+def _key(node: Node) -> Key:
+    return Key(node.metadata.namespace, node.metadata.name)

@@ -1,0 +1,56 @@
+"""The Event that tells of a reference to an owner in another namespace.
+
+Guarantees: telling is all that it does. An Event that cannot be written is logged, and nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from steersman.aio import now
+from steersman.client import Client
+from steersman.controller import ReconcileClient
+from steersman.controlplane.graph import Node
+from steersman.controlplane.sightings import Owner
+from steersman.kinds.core_v1 import Event, EventSource, ObjectReference
+from steersman.objects import ObjectMeta
+from steersman.objects.errors import ApiError
+
+_log = logging.getLogger("steersman.controlplane")
+
+_COMPONENT = "garbage-collector-controller"
+
+
+async def report_misplaced(client: Client | ReconcileClient, node: Node, owner: Owner) -> None:
+    """Say on a dependent that its owner is not in its namespace."""
+    metadata, moment = node.metadata, now()
+    called = (
+        f"[{owner.api_version}/{owner.kind}, namespace: {metadata.namespace}, name: {owner.name}, uid: {owner.uid}]"
+    )
+    seconds = moment.replace(microsecond=0)
+    event = Event(
+        metadata=ObjectMeta(
+            # Unlike all others of this object, as those of kube-controller-manager are.
+            name=f"{metadata.name}.{int(moment.timestamp() * 1_000_000_000):x}",
+            namespace=metadata.namespace or "default",
+        ),
+        involved_object=ObjectReference(
+            api_version=node.gvk.api_version,
+            kind=node.gvk.kind,
+            name=metadata.name,
+            namespace=metadata.namespace or None,
+            uid=metadata.uid,
+        ),
+        type="Warning",
+        reason="OwnerRefInvalidNamespace",
+        message=f'ownerRef {called} does not exist in namespace "{metadata.namespace}"',
+        first_timestamp=seconds,
+        last_timestamp=seconds,
+        count=1,
+        source=EventSource(component=_COMPONENT),
+        reporting_component=_COMPONENT,
+    )
+    try:
+        await client.create(event)
+    except ApiError as error:
+        _log.info("cannot tell of the owner of %s %s: %s", node.gvk.kind, metadata.name, error)

@@ -1,0 +1,176 @@
+"""namespace-controller: a namespace that was deleted goes when everything in it has gone.
+
+Guarantees
+- Pods go first; while one is left, nothing else is touched.
+- Whatever kinds are served then, what is theirs in the namespace is deleted, and the namespace says in its conditions what
+  is left and why.
+- It waits for changes: what is left is looked at again when something in the namespace changes. Time alone matters only
+  for Pods that outstay the time they were given.
+- The namespace is released (its spec's finalizer ``kubernetes`` is removed) when nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from steersman.aio import now
+from steersman.apiserver import Definition
+from steersman.controller import Context, Done, Outcome, ReconcileClient, Reconciler, Request, RequeueAfter
+from steersman.controlplane.conditions import content_problems, set_conditions
+from steersman.controlplane.namespaced import NAMESPACES, NamespaceWatcher
+from steersman.controlplane.sightings import Sighting, Sightings
+from steersman.kinds.core_v1 import Namespace, NamespaceStatus, Pod
+from steersman.objects import Kind
+from steersman.objects.errors import ApiError, NotFound
+
+#: The finalizer of a namespace's spec that is ours to remove.
+OURS = "kubernetes"
+_PODS = "core/pods/"
+
+
+class ContentFailed(Exception):
+    """A request about the content of a namespace failed."""
+
+
+@dataclass
+class _Content:
+    """What is left in a namespace, and what went wrong."""
+
+    remaining: dict[str, int] = field(default_factory=dict[str, int])
+    finalizers: Counter[str] = field(default_factory=Counter[str])
+    #: Requests that failed, and what should have gone and has not.
+    failures: list[str] = field(default_factory=list[str])
+    failed: bool = False
+    #: Pods are left, so that nothing else was touched; and for how many seconds that is as it should be.
+    pods: bool = False
+    patience: float = 0.0
+
+
+class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
+    """Empties and releases namespaces."""
+
+    def __init__(self, sightings: Sightings) -> None:
+        super().__init__()
+        self._sightings = sightings
+        #: The namespaces that are going.
+        self._going: dict[str, None] = {}
+
+    def seen_all(self, sightings: Sequence[Sighting]) -> None:
+        """See `Watcher`."""
+        self._going.clear()
+        super().seen_all(sightings)
+
+    def seen(self, sighting: Sighting) -> None:
+        """A namespace is going, or something changed in one that is."""
+        metadata = sighting.metadata
+        if sighting.definition.prefix != NAMESPACES:
+            # Also what was created at the last moment; and one finalizer less is news for the conditions.
+            if metadata.namespace in self._going:
+                self.add(metadata.namespace, f"{sighting.definition.gvk.kind} {metadata.name} changed")
+        elif sighting.gone:
+            self._going.pop(metadata.name, None)
+        elif metadata.deletion_timestamp is not None:
+            self._going[metadata.name] = None
+            self.add(metadata.name, "the namespace is going")
+
+    def kinds_changed(self) -> None:
+        """What could not be deleted may go now."""
+        for name in self._going:
+            self.add(name, "the served kinds changed")
+
+    async def reconcile(self, ctx: Context, request: Request) -> Outcome:
+        """Empty one namespace, say what is left, and release it if nothing is."""
+        client = ctx.client
+        namespace = await client.find(Namespace, request.key.name)
+        if namespace is None or namespace.metadata.deletion_timestamp is None:
+            return Done()
+        try:
+            return await self._let_go(client, namespace)
+        except NotFound:
+            # Somebody else released it meanwhile.
+            return Done()
+
+    async def _let_go(self, client: ReconcileClient, namespace: Namespace) -> Outcome:
+        status = namespace.status = namespace.status or NamespaceStatus()
+        if status.phase != "Terminating":
+            status.phase = "Terminating"
+            namespace = await client.update(namespace, subresource="status")
+        if namespace.spec is None or not namespace.spec.finalizers:
+            return Done()
+        content = await self._empty(client, namespace)
+        # While Pods are left, nobody has looked at the rest.
+        left = _Content(failures=content.failures) if content.pods else content
+        problems = content_problems(left.failures, left.remaining, left.finalizers)
+        if set_conditions(namespace, problems, now().replace(microsecond=0)):
+            namespace = await client.update(namespace, subresource="status")
+        if content.failed:
+            raise ContentFailed(f"namespace {namespace.key.name}: {'; '.join(content.failures)}")
+        if content.remaining:
+            return RequeueAfter(content.patience) if content.patience else Done()
+        if namespace.spec is not None:
+            kept = [each for each in namespace.spec.finalizers or () if each != OURS]
+            namespace.spec.finalizers = sorted(set(kept))
+        await client.update(namespace, subresource="finalize")
+        return Done()
+
+    async def _empty(self, client: ReconcileClient, namespace: Namespace) -> _Content:
+        """Delete what is there, Pods first; what is left of it."""
+        content, name = _Content(), namespace.key.name
+        served = {each.prefix: each for each in self._sightings.definitions() if each.namespaced}
+        if _PODS in served and not self._sightings.is_empty(served[_PODS], name):
+            patience = await self._patience(client, namespace)
+            await self._delete_all(client, served[_PODS], name, content, patience=patience)
+            if content.remaining:
+                content.pods, content.patience = True, patience
+                return content
+        for definition in served.values():
+            if definition.prefix != _PODS and not self._sightings.is_empty(definition, name):
+                await self._delete_all(client, definition, name, content)
+        return content
+
+    async def _delete_all(
+        self,
+        client: ReconcileClient,
+        definition: Definition,
+        namespace: str,
+        content: _Content,
+        *,
+        patience: float = 0.0,
+    ) -> None:
+        """Delete everything of one kind, and note what is left."""
+        gvk = definition.gvk
+        kind = Kind(gvk.api_version, gvk.kind)
+        try:
+            if "deletecollection" in definition.verbs:
+                await client.delete_collection(kind, namespace=namespace, propagation="Background")
+            else:
+                for each in await client.metadata.list(kind, namespace=namespace):
+                    await client.delete(kind, each.key, propagation="Background", missing_ok=True)
+            left = list(await client.metadata.list(kind, namespace=namespace))
+        except ApiError as error:
+            content.failures.append(str(error))
+            content.failed = True
+            return
+        if not left:
+            return
+        finalizers = Counter(name for each in left for name in each.metadata.finalizers or ())
+        content.remaining[f"{definition.resource}.{gvk.group}"] = len(left)
+        content.finalizers.update(finalizers)
+        if not finalizers and not patience:
+            resource = f"{gvk.group}/{gvk.version}, Resource={definition.resource}"
+            content.failures.append(f"unexpected items still remain in namespace: {namespace} for gvr: {resource}")
+
+    @staticmethod
+    async def _patience(client: ReconcileClient, namespace: Namespace) -> float:
+        """For how many more seconds the Pods of a namespace may take to end."""
+        pods = await client.list(Pod, namespace=namespace.key.name)
+        graces = [
+            pod.spec.termination_grace_period_seconds or 0
+            for pod in pods
+            if pod.status is None or pod.status.phase not in {"Succeeded", "Failed"}
+        ]
+        began = namespace.metadata.deletion_timestamp
+        assert began is not None
+        return max(0.0, max(graces, default=0) - (now() - began).total_seconds())

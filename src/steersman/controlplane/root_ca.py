@@ -1,0 +1,60 @@
+"""root-ca-certificate-publisher-controller: every namespace has the ConfigMap ``kube-root-ca.crt``.
+
+Guarantees
+- It holds the certificate of the authority by which the server's own can be checked, whoever changes or deletes it.
+- In a namespace that is going nothing is created.
+"""
+
+from __future__ import annotations
+
+from steersman.controller import Context, Done, Reconciler, Request
+from steersman.controlplane.namespaced import NamespaceWatcher
+from steersman.controlplane.service_accounts import is_terminating
+from steersman.controlplane.sightings import Sighting
+from steersman.kinds.core_v1 import ConfigMap, Namespace
+from steersman.objects import ObjectMeta
+from steersman.objects.errors import Forbidden, NotFound
+
+NAME = "kube-root-ca.crt"
+ANNOTATION = "kubernetes.io/description"
+DESCRIPTION = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal"
+    " service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."
+)
+
+
+class RootCertificates(NamespaceWatcher, Reconciler[Namespace]):
+    """Publishes a certificate."""
+
+    def __init__(self, certificate: str) -> None:
+        super().__init__()
+        self._data = {"ca.crt": certificate}
+
+    def seen(self, sighting: Sighting) -> None:
+        """A namespace or its ConfigMap changed."""
+        if sighting.definition.prefix == "core/configmaps/":
+            if sighting.metadata.name == NAME:
+                self.add(sighting.metadata.namespace, f"its ConfigMap {NAME} changed")
+        else:
+            super().seen(sighting)
+
+    async def reconcile(self, ctx: Context, request: Request) -> Done:
+        """Create or mend the ConfigMap of one namespace."""
+        namespace = request.key.name
+        found = await ctx.client.find(ConfigMap, (namespace, NAME))
+        if found is None:
+            metadata = ObjectMeta(name=NAME, namespace=namespace, annotations={ANNOTATION: DESCRIPTION})
+            try:
+                await ctx.client.create(ConfigMap(metadata=metadata, data=dict(self._data)))
+            except NotFound:
+                pass
+            except Forbidden as refused:
+                if not is_terminating(refused):
+                    raise
+            return Done()
+        annotations = found.metadata.annotations or {}
+        if found.data != self._data or not annotations.get(ANNOTATION):
+            found.data = dict(self._data)
+            found.metadata.annotations = {**annotations, ANNOTATION: DESCRIPTION}
+            await ctx.client.update(found)
+        return Done()

@@ -1,0 +1,266 @@
+"""Everything that happens in the server, as its controllers see it.
+
+Guarantees
+- One watch of the store is all that runs, whatever the number of kinds; it costs nothing while nothing is written.
+- Changes come in the order in which they were made, over all kinds: what is not among the objects seen so far was not
+  there at the revision that was reached.
+- What is shown of an object is its metadata, and serves to know whom to look at. What is done about it is decided on
+  answers of the server.
+- A kind that is served from now on is shown with all its objects; after a gap in the store's history everything is
+  shown again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from steersman.aio import Supervisor
+from steersman.apiserver import ApiServer, Definition
+from steersman.apiserver.storage import Change, Compacted, Record
+from steersman.objects import GroupVersionKind
+
+_log = logging.getLogger("steersman.controlplane")
+
+
+class Owner(msgspec.Struct, frozen=True, rename="camel"):
+    """A reference to an owner, as it stands in an object."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    block_owner_deletion: bool | None = None
+
+
+class Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    """What controllers look at to know whom to look at."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    owner_references: tuple[Owner, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    deletion_timestamp: str | None = None
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+_decoder = msgspec.json.Decoder(_Stored)
+
+
+def metadata_of(stored: bytes) -> Metadata:
+    """The metadata of an object as it is stored; msgspec's error if there are none."""
+    return _decoder.decode(stored).metadata
+
+
+class Sighting(msgspec.Struct, frozen=True):
+    """An object of a kind, as a change left it, or as it was before it went."""
+
+    definition: Definition
+    metadata: Metadata
+    gone: bool = False
+
+
+class Watcher(Protocol):
+    """Is told what happens. It must not wait."""
+
+    def seen_all(self, sightings: Sequence[Sighting]) -> None:
+        """These are all objects that there are."""
+        ...
+
+    def seen(self, sighting: Sighting) -> None:
+        """An object came, changed or went."""
+        ...
+
+    def kinds_changed(self) -> None:
+        """Kinds came or went; objects of new ones are shown after this."""
+        ...
+
+
+class Sightings:
+    """Follows the store of a server for its watchers: `begin`, then `run` in a task."""
+
+    def __init__(self, server: ApiServer, on_news: Callable[[], None]) -> None:
+        self._server = server
+        #: Is called when watchers were told something.
+        self._on_news = on_news
+        self._watchers: list[Watcher] = []
+        #: What is served: by the beginning of its keys, and by kind; and of which revision of the registry that is.
+        self._definitions: dict[str, Definition] = {}
+        self._by_kind: dict[GroupVersionKind, Definition] = {}
+        self._looked_at = -1
+        #: The kinds that watchers know of.
+        self._shown: frozenset[str] = frozenset()
+        self._shown_of = -1
+        self._kinds_changed = asyncio.Event()
+        #: How many objects each resource has in each namespace, by the beginning of their keys.
+        self._counts: dict[str, dict[str, int]] = {}
+        self._turns: dict[asyncio.Future[None], None] = {}
+        #: The watchers know of everything up to this revision.
+        self.reached = 0
+
+    def add(self, watcher: Watcher) -> None:
+        """Tell one more, from `begin` on."""
+        self._watchers.append(watcher)
+
+    # what is served
+
+    def definitions(self) -> Iterable[Definition]:
+        """What is served, one version of each."""
+        self._look_at_kinds()
+        return list(self._definitions.values())
+
+    def definition(self, prefix: str) -> Definition | None:
+        """What serves the objects whose keys begin so; None if nothing does."""
+        self._look_at_kinds()
+        return self._definitions.get(prefix)
+
+    def of_kind(self, gvk: GroupVersionKind) -> Definition | None:
+        """What serves a kind in just this version; None if nothing does."""
+        self._look_at_kinds()
+        return self._by_kind.get(gvk)
+
+    def is_empty(self, definition: Definition, namespace: str) -> bool:
+        """Whether no object of a kind was in a namespace at the revision that was reached."""
+        return not self._counts.get(namespace, {}).get(definition.prefix)
+
+    def _look_at_kinds(self) -> None:
+        registry = self._server.registry
+        if self._looked_at == registry.revision:
+            return
+        self._looked_at = registry.revision
+        self._by_kind = {each.gvk: each for each in registry if "get" in each.verbs}
+        self._definitions = {}
+        for definition in registry:
+            if "delete" in definition.verbs:
+                # Two groups may share objects, and a kind has versions: the first that is served speaks for all.
+                self._definitions.setdefault(definition.prefix, definition)
+
+    # following
+
+    async def begin(self) -> None:
+        """Show everything that is there."""
+        self._look_at_kinds()
+        self._shown, self._shown_of = frozenset(self._definitions), self._looked_at
+        page = await self._server.storage.list("")
+        self._counts.clear()
+        for record in page.records:
+            self._count(record.key, 1)
+        found = [sighting for record in page.records if (sighting := self._sighting(record)) is not None]
+        for watcher in self._watchers:
+            watcher.seen_all(found)
+        self.reached = page.revision
+
+    async def run(self) -> None:
+        """Follow for ever."""
+        self._server.registry.listeners.append(self._kinds_changed.set)
+        try:
+            async with Supervisor() as tasks:
+                tasks.start(self._follow_kinds(), name="control plane: kinds")
+                await self._follow_objects()
+        finally:
+            self._server.registry.listeners.remove(self._kinds_changed.set)
+
+    async def _follow_objects(self) -> None:
+        while True:
+            try:
+                async with self._server.storage.watch("", after=self.reached) as watch:
+                    async for delivery in watch:
+                        if isinstance(delivery, Change):
+                            self._take(delivery)
+                        self.reached = max(self.reached, delivery.revision)
+                        self._wake()
+            except Compacted as gone:
+                if self.reached < gone.oldest:
+                    _log.info("the store was compacted past revision %d: everything is read again", self.reached)
+                    await self.begin()
+                    self._wake()
+
+    async def _follow_kinds(self) -> None:
+        while True:
+            self._kinds_changed.clear()
+            if self._shown_of != self._server.registry.revision:
+                await self._show_kinds()
+                self._wake()
+            else:
+                await self._kinds_changed.wait()
+
+    async def _show_kinds(self) -> None:
+        """Tell of kinds that came and went, and show what was stored before a kind was served."""
+        self._look_at_kinds()
+        looked_at, before = self._looked_at, self._shown
+        self._shown = frozenset(self._definitions)
+        for watcher in self._watchers:
+            watcher.kinds_changed()
+        for prefix in [prefix for prefix in self._definitions if prefix not in before]:
+            page = await self._server.storage.list(prefix)
+            for record in page.records:
+                self._show(record)
+        self._shown_of = looked_at
+
+    async def wait_for(self, revision: int) -> None:
+        """Wait until a revision was reached, and the kinds that were served before are known."""
+        kinds = self._server.registry.revision
+        while self.reached < revision or self._shown_of < kinds:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._turns[turn] = None
+            try:
+                await turn
+            finally:
+                self._turns.pop(turn, None)
+
+    def _wake(self) -> None:
+        self._on_news()
+        if self._turns:
+            waiting, self._turns = self._turns, {}
+            for turn in waiting:
+                if not turn.done():
+                    turn.set_result(None)
+
+    def _take(self, change: Change) -> None:
+        self._look_at_kinds()
+        if change.previous is None:
+            self._count(change.key, 1)
+        elif change.record is None:
+            self._count(change.key, -1)
+        record = change.record or change.previous
+        if record is not None:
+            self._show(record, gone=change.record is None)
+
+    def _show(self, record: Record, *, gone: bool = False) -> None:
+        sighting = self._sighting(record, gone=gone)
+        if sighting is not None:
+            for watcher in self._watchers:
+                watcher.seen(sighting)
+
+    def _sighting(self, record: Record, *, gone: bool = False) -> Sighting | None:
+        """None: no object, or of no kind that is served."""
+        key = record.key
+        definition = self._definitions.get(key[: key.find("/", key.find("/") + 1) + 1])
+        if definition is None:
+            return None
+        try:
+            return Sighting(definition, metadata_of(record.value), gone)
+        except msgspec.MsgspecError:
+            _log.warning("%s is stored without readable metadata: no controller looks at it", key)
+            return None
+
+    def _count(self, key: str, change: int) -> None:
+        group, _, rest = key.partition("/")
+        resource, _, rest = rest.partition("/")
+        namespace, slash, _ = rest.partition("/")
+        if slash:
+            counts = self._counts.setdefault(namespace, {})
+            prefix = f"{group}/{resource}/"
+            counts[prefix] = counts.get(prefix, 0) + change
+            if not counts[prefix]:
+                del counts[prefix]
+                if not counts:
+                    del self._counts[namespace]

@@ -1,0 +1,114 @@
+"""What a manager's controllers need of RBAC, read from what was registered. Pure.
+
+Guarantees
+- Watching needs ``get``, ``list`` and ``watch``; the kind that is reconciled is also written, with its status and its
+  finalizers; a kind that is owned is made, changed and deleted. Leader election and events are counted in.
+- The result depends on the manager alone, so that a generated file changes only when it does.
+
+What a reconcile reads or writes beyond that only its author knows: say it with ``also``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from steersman.controller import ControllerPlan
+from steersman.controller.mappers import Owners
+from steersman.manager.manager import Manager
+from steersman.objects import Kind, Object
+from steersman.objects.options import plural_of
+
+_READ = ("get", "list", "watch")
+_WRITE = ("create", "delete", "patch", "update")
+#: The order in which people write verbs.
+_ORDER = ("get", "list", "watch", "create", "update", "patch", "delete")
+
+
+class PermissionRule(msgspec.Struct, frozen=True, order=True):
+    """Verbs on resources of one group, as in a Role."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+
+    def tree(self) -> dict[str, list[str]]:
+        """The rule as it stands in a Role."""
+        return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+
+
+class Permissions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a manager needs, and where."""
+
+    #: Where namespaced kinds are watched; empty: everywhere.
+    namespaces: tuple[str, ...]
+    #: What it needs there.
+    rules: tuple[PermissionRule, ...]
+    #: What it needs of kinds outside of namespaces; part of ``rules`` if those hold everywhere.
+    cluster_rules: tuple[PermissionRule, ...]
+    #: What it needs in its own namespace: the Lease.
+    own_rules: tuple[PermissionRule, ...]
+
+
+class _Needs:
+    """Verbs by group and resource."""
+
+    def __init__(self) -> None:
+        self._verbs: dict[tuple[str, str], set[str]] = {}
+
+    def add(self, group: str, resource: str, verbs: Iterable[str]) -> None:
+        """Need these too."""
+        self._verbs.setdefault((group, resource), set()).update(verbs)
+
+    def rules(self) -> tuple[PermissionRule, ...]:
+        """As few rules as there are different sets of verbs in a group."""
+        joined: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for (group, resource), verbs in sorted(self._verbs.items()):
+            ordered = tuple(sorted(verbs, key=_place))
+            joined.setdefault((group, ordered), []).append(resource)
+        return tuple(
+            sorted(PermissionRule(group, tuple(resources), verbs) for (group, verbs), resources in joined.items())
+        )
+
+
+def permissions_of(manager: Manager, *, also: Mapping[tuple[str, str], Iterable[str]] | None = None) -> Permissions:
+    """What a manager needs; ``also`` are verbs by group and resource that its reconcilers need beside that."""
+    namespaced, cluster, own = _Needs(), _Needs(), _Needs()
+    here = manager.namespaces
+    for plan in manager.plans:
+        _needs_of(plan, namespaced, cluster if here else namespaced)
+    namespaced.add("events.k8s.io", "events", ("create", "patch"))
+    for (group, resource), verbs in (also or {}).items():
+        namespaced.add(group, resource, verbs)
+    if manager.statistics(keys=0).leader is not None:
+        own.add("coordination.k8s.io", "leases", ("get", "watch", "create", "update"))
+    return Permissions(namespaces=here, rules=namespaced.rules(), cluster_rules=cluster.rules(), own_rules=own.rules())
+
+
+def _needs_of(plan: ControllerPlan, namespaced: _Needs, cluster: _Needs) -> None:
+    for kind in plan.kinds():
+        (namespaced if _is_namespaced(kind) else cluster).add(*_resource(kind), _READ)
+    owned = [watch.kind for watch in plan.watches if not watch.through and isinstance(watch.mapper(), Owners)]
+    for kind in owned:
+        (namespaced if _is_namespaced(kind) else cluster).add(*_resource(kind), _WRITE)
+    group, resource = _resource(plan.primary)
+    primary = namespaced if _is_namespaced(plan.primary) else cluster
+    primary.add(group, resource, ("update", "patch"))
+    primary.add(group, f"{resource}/status", ("get", "update", "patch"))
+    # Whoever sets blockOwnerDeletion must be allowed to say that the owner waits.
+    primary.add(group, f"{resource}/finalizers", ("update",))
+
+
+def _resource(kind: type[Object] | Kind) -> tuple[str, str]:
+    if isinstance(kind, Kind):
+        return kind.gvk().group, plural_of(kind.kind)
+    return kind.__resource__.group, kind.__resource__.plural
+
+
+def _is_namespaced(kind: type[Object] | Kind) -> bool:
+    return isinstance(kind, Kind) or kind.__resource__.namespaced
+
+
+def _place(verb: str) -> tuple[int, str]:
+    return (_ORDER.index(verb) if verb in _ORDER else len(_ORDER)), verb
