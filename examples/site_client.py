@@ -3,8 +3,18 @@
 import asyncio
 from typing import Annotated
 
-from steersman import Conflict, Deleted, Maximum, MergePatch, Minimum, ObjectMeta, Resource, Spec, StatusOf
-from steersman.testing import Engine
+from steersman import (
+    Conflict,
+    ControlPlane,
+    Deleted,
+    Maximum,
+    MergePatch,
+    Minimum,
+    ObjectMeta,
+    Resource,
+    Spec,
+    StatusOf,
+)
 
 
 class SiteSpec(Spec):
@@ -25,8 +35,9 @@ def home(*, replicas: int) -> Site:
 
 
 async def main() -> None:
-    # kube-apiserver and etcd, gone when the block ends; against a cluster of yours: Client.connect(field_manager=...)
-    async with Engine.start() as engine, engine.client(field_manager="readme") as client:
+    # an API server with its controllers, gone when the block ends; a cluster of yours: Client.connect(field_manager=...)
+    async with ControlPlane() as plane:
+        client = plane.client
         await client.install(Site)  # applies the definition and waits until it is served
 
         site = await client.create(home(replicas=2))

@@ -1,11 +1,14 @@
-"""Tests against the real thing: `Engine` runs kube-apiserver and etcd, and a pytest plugin shares one over a test run.
+"""Tests of operators: a control plane in a fixture, waiting with reports, skipped time; and the real thing, as `Engine`.
 
 Guarantees:
 
-- What answers is Kubernetes itself, never an imitation.
-- No process outlives the test that started it, even when that is killed; an engine that failed leaves its logs.
+- The same test runs on the embedded control plane, on the engine, which is kube-apiserver and etcd themselves, and on a
+  cluster that is there already; what differs is said where it is asked for.
+- What does not become as expected is reported: the difference, the object, its events, its reconciles and their causes.
+- No process, thread or port outlives the test or the run that started it, even when that is killed; an engine that failed
+  leaves its logs.
 - An engine belongs to no event loop, and engines do not disturb each other.
-- The plugin costs a test run nothing until one of its fixtures (`engine`, `namespace`, `crd_group`) is used.
+- The plugin costs a test run nothing until one of its fixtures is used.
 
 A name is imported when it is first used, because pytest loads this room in every run.
 """
@@ -16,15 +19,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from steersman.testing.clock import Clock
     from steersman.testing.engine import Engine, EngineStart
     from steersman.testing.errors import EngineError, KubectlError
     from steersman.testing.fault_proxy import FaultProxy
+    from steersman.testing.operators import Operator
     from steersman.testing.parts import ApiServer, ControllerManager, EtcdMember, Part
+    from steersman.testing.plane import Plane
     from steersman.testing.pod_runner import PodRunner
     from steersman.testing.pod_status import Failed, PodOutcome, Running, Succeeded, Waiting
+    from steersman.testing.waiting import consistently, eventually
+    from steersman.testing.write_watch import Write, Writes
 
 __all__ = [
     "ApiServer",
+    "Clock",
     "ControllerManager",
     "Engine",
     "EngineError",
@@ -33,16 +42,23 @@ __all__ = [
     "Failed",
     "FaultProxy",
     "KubectlError",
+    "Operator",
     "Part",
+    "Plane",
     "PodOutcome",
     "PodRunner",
     "Running",
     "Succeeded",
     "Waiting",
+    "Write",
+    "Writes",
+    "consistently",
+    "eventually",
 ]
 
 _HOMES = {
     "ApiServer": "parts",
+    "Clock": "clock",
     "ControllerManager": "parts",
     "Engine": "engine",
     "EngineError": "errors",
@@ -51,12 +67,18 @@ _HOMES = {
     "Failed": "pod_status",
     "FaultProxy": "fault_proxy",
     "KubectlError": "errors",
+    "Operator": "operators",
     "Part": "parts",
+    "Plane": "plane",
     "PodOutcome": "pod_status",
     "PodRunner": "pod_runner",
     "Running": "pod_status",
     "Succeeded": "pod_status",
     "Waiting": "pod_status",
+    "Write": "write_watch",
+    "Writes": "write_watch",
+    "consistently": "waiting",
+    "eventually": "waiting",
 }
 
 

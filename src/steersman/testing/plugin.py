@@ -1,4 +1,4 @@
-"""The pytest plugin: one engine for the whole run, a namespace and an API group for each test.
+"""The pytest plugin: a control plane for each test, on whatever server the run asks for.
 
 Guarantees: nothing but pytest is imported until a fixture is used; the fixtures are plain functions, so they work with
 every async plugin and with none; what a test made in its namespace or group is deleted after it, without waiting.
@@ -6,18 +6,65 @@ every async plugin and with none; what a test made in its namespace or group is 
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Coroutine, Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
 
 if TYPE_CHECKING:
+    from steersman.testing.clock import Clock
     from steersman.testing.engine import Engine
+    from steersman.testing.hosts import Host
+    from steersman.testing.plane import Plane
+
+Scope = Literal["function", "module", "session"]
 
 _LOGS = pytest.StashKey[str]()
 # A name has at most 63 characters; the suffix and its dash take six.
 _NAME_CHARACTERS_MAX = 57
+_SCOPES = ("function", "module", "session")
+
+
+def _spare_rewriting(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Import Steersman as it is: pytest would rewrite the asserts of the whole distribution of a plugin, in seconds."""
+    hook = getattr(pluginmanager, "rewrite_hook", None)
+    must: set[str] = getattr(hook, "_must_rewrite", set())
+    must.difference_update({name for name in must if name.partition(".")[0] == "steersman"})
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """The options of a run."""
+    _spare_rewriting(pluginmanager)
+    group = parser.getgroup("steersman", "tests of Kubernetes operators")
+    group.addoption(
+        "--steersman-server",
+        metavar="SERVER",
+        help="where control_plane runs: embedded (in this process), engine (kube-apiserver, etcd and "
+        "kube-controller-manager), or the address or kubeconfig of a cluster; embedded unless the ini option says more",
+    )
+    group.addoption(
+        "--steersman-scope",
+        choices=_SCOPES,
+        help="for how long an embedded server lives: one for each test (function), module or session",
+    )
+    parser.addini("steersman_server", "what --steersman-server is unless it is given", default="embedded")
+    parser.addini("steersman_scope", "what --steersman-scope is unless it is given", default="function")
+
+
+def _server(config: pytest.Config) -> str:
+    return cast("str", config.getoption("--steersman-server") or config.getini("steersman_server"))
+
+
+def _scope(config: pytest.Config) -> Scope:
+    scope = config.getoption("--steersman-scope") or config.getini("steersman_scope")
+    if scope not in _SCOPES:
+        raise pytest.UsageError(f"steersman_scope is {scope!r}; write one of {', '.join(_SCOPES)}")
+    return scope
+
+
+# the engine
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +82,8 @@ def engine(
 
     from steersman.testing.engine import Engine  # noqa: PLC0415 - see the module's guarantees
 
-    with Engine.start(**engine_options) as engine:
+    options = {**_controllers(), **engine_options} if _server(request.config) == "engine" else engine_options
+    with Engine.start(**options) as engine:
         yield engine
         if request.session.testsfailed and not engine.is_existing_cluster:
             # Where pytest keeps what the last few runs left, and removes what older ones did.
@@ -44,9 +92,120 @@ def engine(
             request.config.stash[_LOGS] = str(logs)
 
 
+def _controllers() -> dict[str, Any]:
+    """The controllers that the embedded control plane has too: a suite is to find the same on both."""
+    from steersman.controlplane import CONTROLLERS  # noqa: PLC0415 - see the module's guarantees
+
+    names = ",".join(CONTROLLERS)
+    return {"controller_manager": True, "flags": {"kube-controller-manager": [f"--controllers={names}"]}}
+
+
+# servers, by how long they live
+
+
+@pytest.fixture(scope="session")
+def control_plane_options() -> dict[str, Any]:
+    """The options of `ControlPlane` for embedded servers; a conftest that overrides this fixture sets them."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def _steersman_session_host(request: pytest.FixtureRequest, control_plane_options: dict[str, Any]) -> Generator[Host]:
+    yield from _host(request, control_plane_options)
+
+
+@pytest.fixture(scope="module")
+def _steersman_module_host(request: pytest.FixtureRequest, control_plane_options: dict[str, Any]) -> Generator[Host]:
+    yield from _host(request, control_plane_options)
+
+
+def _host(request: pytest.FixtureRequest, options: dict[str, Any]) -> Generator[Host]:
+    from steersman.testing.embedded_host import EmbeddedHost  # noqa: PLC0415 - see the module's guarantees
+    from steersman.testing.hosts import EngineHost, ExistingHost  # noqa: PLC0415 - as above
+
+    server = _server(request.config)
+    if server == "embedded":
+        host: Host = EmbeddedHost(options, in_thread=True)
+    elif server == "engine":
+        host = EngineHost(request.getfixturevalue("engine"))
+    else:
+        host = ExistingHost(server)
+    yield host
+    host.end()
+
+
+def _host_of(request: pytest.FixtureRequest, scope: Scope) -> Generator[Host]:
+    """The server of a test: one of its own, if it is embedded and nothing wider is asked for."""
+    own_clock = "clock" in request.fixturenames
+    if _server(request.config) != "embedded" or (scope != "function" and not own_clock):
+        wider = scope if _server(request.config) == "embedded" else "session"
+        yield request.getfixturevalue(f"_steersman_{wider}_host")
+        return
+    from steersman.testing.embedded_host import EmbeddedHost  # noqa: PLC0415 - see the module's guarantees
+
+    # A plain function has no loop that a server could live on; an async test is fastest when it shares its own.
+    is_async = inspect.iscoroutinefunction(getattr(request.node, "obj", None))
+    options = request.getfixturevalue("control_plane_options")
+    host = EmbeddedHost(options, in_thread=not is_async, lasting=False)
+    yield host
+    host.end()
+
+
+# what tests use
+
+
 @pytest.fixture
-def namespace(engine: Engine, request: pytest.FixtureRequest) -> Generator[str]:
-    """The name of a namespace that is this test's alone."""
+def control_plane(request: pytest.FixtureRequest) -> Generator[Plane]:
+    """A Kubernetes control plane, and a namespace in it that is this test's alone."""
+    from steersman.testing.plane import Plane  # noqa: PLC0415 - see the module's guarantees
+
+    hosts = _host_of(request, _scope(request.config))
+    plane = Plane(next(hosts), namespace=namespace_for(request.node.name))
+    yield plane
+    plane.end()
+    next(hosts, None)
+
+
+@pytest.fixture(scope="module")
+def module_control_plane(_steersman_module_host: Host) -> Generator[Plane]:
+    """A control plane for the fixtures and tests of a module; bare names are in namespace default."""
+    yield from _wide(_steersman_module_host)
+
+
+@pytest.fixture(scope="session")
+def session_control_plane(_steersman_session_host: Host) -> Generator[Plane]:
+    """A control plane for the fixtures and tests of a whole run; bare names are in namespace default."""
+    yield from _wide(_steersman_session_host)
+
+
+def _wide(host: Host) -> Generator[Plane]:
+    from steersman.testing.plane import Plane  # noqa: PLC0415 - see the module's guarantees
+
+    plane = Plane(host)
+    yield plane
+    plane.end()
+
+
+@pytest.fixture
+def clock(request: pytest.FixtureRequest) -> Generator[Clock]:
+    """Skips time for the test, its operators and its control plane, which has to be embedded."""
+    from steersman.testing.clock import clock_in_use  # noqa: PLC0415 - see the module's guarantees
+
+    if _server(request.config) != "embedded":
+        pytest.skip(
+            "the time of another process cannot be skipped: tests with a clock run on the embedded server alone"
+        )
+    with clock_in_use() as clock:
+        yield clock
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest) -> Generator[str]:
+    """The name of a namespace that is this test's alone, on the engine if that is what the test uses."""
+    if not _uses_engine(request):
+        yield request.getfixturevalue("control_plane").namespace
+        return
+    engine: Engine = request.getfixturevalue("engine")
     name = namespace_for(request.node.name)
     engine.submit(engine.create_namespace(name)).result()
     yield name
@@ -54,13 +213,23 @@ def namespace(engine: Engine, request: pytest.FixtureRequest) -> Generator[str]:
 
 
 @pytest.fixture
-def crd_group(engine: Engine) -> Generator[str]:
+def crd_group(request: pytest.FixtureRequest) -> Generator[str]:
     """An API group that is this test's alone, such as ``t7fxk2.test.steersman.dev``."""
     from steersman.aio import name_suffix  # noqa: PLC0415 - see the module's guarantees
 
     group = f"t{name_suffix()}.test.steersman.dev"
-    yield group
-    _leave_behind(engine, engine.delete_crds(group))
+    if _uses_engine(request):
+        engine: Engine = request.getfixturevalue("engine")
+        yield group
+        _leave_behind(engine, engine.delete_crds(group))
+    else:
+        plane: Plane = request.getfixturevalue("control_plane")
+        yield group
+        plane.forget_group(group)
+
+
+def _uses_engine(request: pytest.FixtureRequest) -> bool:
+    return "engine" in request.fixturenames and "control_plane" not in request.fixturenames
 
 
 def namespace_for(test: str) -> str:
@@ -76,6 +245,20 @@ def _leave_behind(engine: Engine, work: Coroutine[Any, Any, None]) -> None:
     cleaned = engine.submit(work)
     if engine.is_existing_cluster:
         cleaned.result()
+
+
+# what a run says
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Show writes one by one where they are compared: ``assert writes == []``."""
+    if op != "==" or type(left).__name__ != "Writes" or right != []:
+        return None
+    writes = cast("list[object]", left)
+    return [
+        f"{len(writes)} {'write was' if len(writes) == 1 else 'writes were'} made:",
+        *(f"  {each}" for each in writes),
+    ]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

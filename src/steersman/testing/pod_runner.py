@@ -1,4 +1,4 @@
-"""A kubelet without containers: Pods of an engine are scheduled, run, become ready, end and go.
+"""A kubelet without containers: Pods of an API server are scheduled, run, become ready, end and go.
 
 Guarantees
 - Every Pod that a scheduler would take is bound to the runner's node and given the status that its outcome asks for;
@@ -18,13 +18,14 @@ from types import TracebackType
 from typing import Self
 
 from steersman.aio import Supervisor, now
-from steersman.cache import Cache, KindOptions
+from steersman.cache import Cache, Informer, KindOptions
 from steersman.client import Client
-from steersman.controller import Cause, Context, Controller, Done, Request, RequeueAfter, controller
+from steersman.controller import Cause, Context, Controller, Done, KeyRecord, Request, RequeueAfter, controller
 from steersman.kinds.core_v1 import Binding, ObjectReference, Pod
 from steersman.objects import Key, ObjectMeta
 from steersman.objects.errors import NotFound
 from steersman.testing.pod_status import PodOutcome, Running, Waiting, killed, observe
+from steersman.testing.taking_part import taking_part
 
 _CREATING = Waiting("ContainerCreating")
 _OVER = frozenset({"Succeeded", "Failed"})
@@ -36,8 +37,22 @@ def runs(pod: Pod) -> PodOutcome:
     return Running()
 
 
+class _Part:
+    """A runner as a test waits for it; whoever wants to know its runs asks for the Pods."""
+
+    runs: tuple[tuple[str, KeyRecord], ...] = ()
+
+    def __init__(self, controller: Controller, informer: Informer[Pod]) -> None:
+        self.controllers = (controller,)
+        self.informers = (informer,)
+
+    def runs_of(self, key: Key) -> tuple[tuple[str, KeyRecord], ...]:
+        del key
+        return self.runs
+
+
 class PodRunner:
-    """Makes the Pods of an engine run, for as long as its block lasts.
+    """Makes the Pods of an API server run, for as long as its block lasts.
 
     ```python
     async with PodRunner(client, delay=0.2, outcome=lambda pod: Waiting("ImagePullBackOff")):
@@ -81,6 +96,7 @@ class PodRunner:
             self._controller = plan.assemble(cache)
             tasks = await stack.enter_async_context(Supervisor())
             tasks.start(self._controller.run(), name="pod-runner")
+            stack.enter_context(taking_part(_Part(self._controller, cache.informer(Pod))))
             self._stack = stack.pop_all()
         return self
 

@@ -1,0 +1,132 @@
+"""A suite of 100 operator tests on the embedded control plane beside the engine, and how soon a control plane is ready.
+
+The suite (bench/testing_suite) is run by pytest as its author would run it, with one server for the session and a namespace
+for each test: an operator is started, an object is created and converges, it is deleted, and what it owned is waited for
+until the garbage collector has removed it. The engine runs kube-apiserver, etcd and kube-controller-manager with the
+controllers that the embedded control plane has. What is compared is the time from the beginning of the second test to
+the end of the last: starting the server and installing the definition are the first one's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.report import Bar, BenchmarkFailed, Column, Figure, Report
+from steersman.kinds.core_v1 import Namespace
+from steersman.testing.embedded_host import EmbeddedHost
+from steersman.testing.plane import Plane
+
+SUITE = Path(__file__).parent / "testing_suite"
+SERVERS = {
+    "embedded": ("--steersman-server=embedded", "--steersman-scope=session"),
+    "engine": ("--steersman-server=engine",),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--tests", type=int, default=100, help="tests of the suite")
+    parser.add_argument("--rounds", type=int, default=1, help="alternating rounds of the suite on both servers")
+    parser.add_argument("--starts", type=int, default=20, help="control planes that are started one after the other")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the suite, in seconds."""
+
+    #: All tests but the first, which also waits for the server.
+    tests: float
+    each: float
+    first: float
+    whole: float
+
+
+def run_suite(server: str, folder: Path, *, tests: int) -> Run:
+    """Run so many tests of the suite and read what they wrote down."""
+    phases = folder / f"{server}.jsonl"
+    phases.unlink(missing_ok=True)
+    settings = ("asyncio_mode=auto", "asyncio_default_fixture_loop_scope=function")
+    began = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={SUITE}", str(SUITE)]
+        + [part for setting in settings for part in ("-o", setting)]
+        + list(SERVERS[server]),
+        env=os.environ | {"BENCH_PHASES": str(phases), "BENCH_TESTS": str(tests)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    whole = time.perf_counter() - began
+    if done.returncode:
+        raise BenchmarkFailed(f"the suite failed on the {server} server:\n{done.stdout[-4000:]}{done.stderr[-2000:]}")
+    parts_of: dict[str, list[tuple[float, float]]] = {}
+    for line in phases.read_text(encoding="utf-8").splitlines():
+        name, _, start, stop = json.loads(line)
+        parts_of.setdefault(name, []).append((start, stop))
+    first, *others = parts_of.values()
+    # The last one's tear-down also ends the server.
+    begins, ends = others[0][0][0], others[-1][1][1]
+    lengths = [sum(stop - start for start, stop in parts) for parts in others[:-1]]
+    return Run(
+        tests=ends - begins,
+        each=statistics.median(lengths),
+        first=first[-1][1] - first[0][0],
+        whole=whole,
+    )
+
+
+async def seconds_until_ready() -> float:
+    """How long a control plane of one test takes from nothing to its first answer, with all its controllers at work."""
+    began = time.perf_counter()
+    host = EmbeddedHost({}, in_thread=False)
+    plane = Plane(host, namespace="bench")
+    await plane.client.get(Namespace, "bench")
+    await plane.settled()
+    taken = time.perf_counter() - began
+    # A fixture ends both outside of the loop; here nothing of one is to be left when the next begins.
+    await plane._transport.close()  # noqa: SLF001
+    assert host._resident is not None  # noqa: SLF001
+    await host._resident.stop()  # noqa: SLF001
+    return taken
+
+
+async def run(options: argparse.Namespace) -> Report:
+    ready = [await seconds_until_ready() for _ in range(options.starts)]
+    runs: dict[str, list[Run]] = {server: [] for server in SERVERS}
+    with tempfile.TemporaryDirectory(prefix="bench-testing-") as folder:
+        for _ in range(options.rounds):
+            for server, into in runs.items():
+                into.append(run_suite(server, Path(folder), tests=options.tests))
+    spent = {server: statistics.median(run.tests for run in each) for server, each in runs.items()}
+
+    def column(name: str, unit: str, part: str, scale: float = 1.0) -> Column:
+        rounds = {server: tuple(getattr(run, part) * scale for run in each) for server, each in runs.items()}
+        return Column(name=name, unit=unit, rounds=rounds)
+
+    return Report(
+        name="testing",
+        bars=(
+            Bar(name="suite: engine / embedded", value=spent["engine"] / spent["embedded"], bar=5.0, at_least=True),
+            Bar(name="control plane ready, median", value=statistics.median(ready) * 1e3, bar=100.0, unit="ms"),
+        ),
+        figures=(
+            Figure(name="control plane ready, slowest", value=max(ready) * 1e3, unit="ms"),
+            Figure(name="load average at the end", value=os.getloadavg()[0], unit=""),
+        ),
+        columns=(
+            column(f"{options.tests - 1} tests", "s", "tests"),
+            column("one test, median", "ms", "each", 1e3),
+            column("first test, with the server's start", "s", "first"),
+            column("whole run of pytest", "s", "whole"),
+        ),
+        notes=("tests are run by pytest one after the other; each starts the operator anew in a namespace of its own",),
+    )

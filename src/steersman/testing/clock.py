@@ -1,0 +1,208 @@
+"""Time that a test can skip: what waits for an hour runs at once, in the order of its timers.
+
+Guarantees
+- While time is skipped, it moves from one timer to the next, and only when nothing is left to run: whatever an hour of
+  waiting would have let happen has happened, in the same order.
+- Otherwise time passes as ever, so that nothing hangs; and the loop's time never goes back.
+- Wall time (`steersman.aio.now`) is skipped along with it, and is the machine's again when the test is over.
+
+It needs everything to be on one event loop. What comes from threads, processes and sockets is not waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, cast
+from weakref import WeakKeyDictionary, ref
+
+from steersman import aio
+
+#: More timers than this in one skip mean that something asks again and again.
+_TIMERS_MAX = 100_000
+
+
+class Clock:
+    """Skips time on the loop that it is used on: ``await clock.advance(3600)``."""
+
+    def __init__(self) -> None:
+        #: How many seconds were skipped.
+        self.skipped = 0.0
+
+    def now(self) -> datetime:
+        """The present time of the running loop, as controllers have it."""
+        _skipper()
+        return aio.now()
+
+    async def advance(self, seconds: float | timedelta) -> None:
+        """Let so much time pass; returns when all that was due has run and everything waits again."""
+        length = seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)
+        if not 0 <= length < float("inf"):
+            raise ValueError(f"clock.advance: time goes forward by a number of seconds; got {seconds}")
+        skipper = _skipper()
+        before = skipper.offset
+        idle = asyncio.get_running_loop().create_future()
+        with skipper.skipping(asyncio.get_running_loop().time() + length, idle):
+            await idle
+        self.skipped += skipper.offset - before
+
+    @contextmanager
+    def skipping(self, until: float) -> Generator[None]:
+        """Let time fly while the block waits, up to a moment of the loop's time."""
+        skipper = _skipper()
+        before = skipper.offset
+        with skipper.skipping(until, None):
+            yield
+        self.skipped += skipper.offset - before
+
+
+#: The clock of the test that runs now.
+_current: list[Clock] = []
+
+
+@contextmanager
+def clock_in_use() -> Generator[Clock]:
+    """A clock for one test: `eventually` and `consistently` skip time with it."""
+    clock = Clock()
+    _current.append(clock)
+    try:
+        yield clock
+    finally:
+        _current.remove(clock)
+        for loop, skipper in list(_skippers.items()):
+            skipper.unbind(loop)
+
+
+@contextmanager
+def time_flies(until: float) -> Generator[bool]:
+    """Skip time while the block waits, if the test has a clock; whether it has."""
+    if not _current:
+        yield False
+        return
+    with _current[-1].skipping(until):
+        yield True
+
+
+class _Skipper:
+    """The time of one loop, and the selector that moves it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.offset = 0.0
+        # weak: whoever knows the loop's time must not keep the loop
+        self._loop = ref(loop)
+        self._bound = False
+        self._began, self._began_at = aio.now(), self.time()
+        #: Until when time may fly, for each who waits; one who advances it is told when everything is idle then.
+        self._waits: list[tuple[float, asyncio.Future[None] | None]] = []
+        self._timers = 0
+
+    def time(self) -> float:
+        loop = self._loop()
+        return (type(loop).time(loop) if loop is not None else 0.0) + self.offset
+
+    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tell the loop's wall time from now on."""
+        if not self._bound:
+            self._bound = True
+            self._began, self._began_at = aio.now(), self.time()
+            aio.bind(loop, clock=self, seed=aio.randomness().getrandbits(64))
+
+    def unbind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let the loop have the machine's wall time again."""
+        if self._bound:
+            self._bound = False
+            aio.unbind(loop)
+
+    def now(self) -> datetime:
+        return self._began + timedelta(seconds=self.time() - self._began_at)
+
+    @contextmanager
+    def skipping(self, until: float, idle: asyncio.Future[None] | None) -> Generator[None]:
+        if idle is not None and self._waits:
+            raise RuntimeError(
+                "clock.advance: time is being skipped already, by another advance, eventually or consistently"
+            )
+        wait = (until, idle)
+        if not self._waits:
+            self._timers = 0
+        self._waits.append(wait)
+        try:
+            yield
+        finally:
+            if wait in self._waits:
+                self._waits.remove(wait)
+
+    def moved(self, timeout: float | None) -> bool:
+        """Everything waits, for so long: move the time, or say that it is as late as it was to become."""
+        if not self._waits:
+            return False
+        left = max(until for until, _ in self._waits) - self.time()
+        if left > 0:
+            self._timers += 1
+            if self._timers > _TIMERS_MAX:
+                return self._given_up(left)
+            self.offset += left if timeout is None else min(left, timeout)
+            return True
+        waiting = [idle for _, idle in self._waits if idle is not None and not idle.done()]
+        for idle in waiting:
+            idle.set_result(None)
+        return bool(waiting)
+
+    def _given_up(self, left: float) -> bool:
+        """From here on time passes as ever; whoever advances it learns why."""
+        waits, self._waits = self._waits, []
+        for _, idle in waits:
+            if idle is not None and not idle.done():
+                idle.set_exception(
+                    RuntimeError(
+                        f"clock.advance: {_TIMERS_MAX:,} timers were passed and {left:,.0f} s are left: something sleeps for "
+                        "very short times, again and again. Advance by less, or let it wait for an event"
+                    )
+                )
+        return True
+
+
+class _Selector:
+    """The selector of a loop, but for waiting while time is skipped."""
+
+    def __init__(self, inner: selectors.BaseSelector, skipper: _Skipper) -> None:
+        self._inner = inner
+        self._skipper = skipper
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        if timeout is None or timeout > 0:
+            ready = self._inner.select(0)
+            if ready:
+                return ready
+            if self._skipper.moved(timeout):
+                return []
+        return self._inner.select(timeout)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+#: Weak, so that a closed loop takes its time along.
+_skippers: WeakKeyDictionary[asyncio.AbstractEventLoop, _Skipper] = WeakKeyDictionary()
+
+
+def _skipper() -> _Skipper:
+    """That of the running loop; once it has one, it keeps it, for time must not go back."""
+    loop = asyncio.get_running_loop()
+    if (found := _skippers.get(loop)) is not None:
+        found.bind(loop)
+        return found
+    inner = getattr(loop, "_selector", None)
+    if not isinstance(inner, selectors.BaseSelector):
+        raise TypeError(
+            f"time cannot be skipped on a {type(loop).__name__}: run the test on asyncio's own selector loop"
+        )
+    skipper = _Skipper(loop)
+    changed = cast("Any", loop)
+    changed.time, changed._selector = skipper.time, _Selector(inner, skipper)  # noqa: SLF001 - asyncio has no door for it
+    skipper.bind(loop)
+    _skippers[loop] = skipper
+    return skipper

@@ -1,0 +1,233 @@
+"""From one event loop to a server on another: tests each have a loop, a shared server has its own.
+
+Guarantees: what is sent arrives on the server's loop and its answer on the caller's; cancelling the caller cancels the
+server's work; contexts go along, so that a server knows who speaks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from multidict import CIMultiDictProxy
+
+from steersman.objects.errors import ApiError, DeadlineExceeded
+from steersman.testing.resident import Resident
+from steersman.transport import Handler, Response, ServerResponse, Transport
+from steersman.transport.protocol import MAX_BODY
+from steersman.wire import Request, describe_request
+
+R = TypeVar("R")
+
+
+async def call_on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, R]) -> R:
+    """Run ``work`` on a loop that runs in another thread, or here if it is the caller's own."""
+    if loop is asyncio.get_running_loop():
+        return await work
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+
+class CrossingTransport:
+    """Sends through a transport of its own that lives on another loop."""
+
+    def __init__(self, inner: Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._inner = inner
+        self._loop = loop
+
+    async def send(
+        self,
+        request: Request,
+        *,
+        stream: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
+        before_send: Callable[[], None] | None = None,
+    ) -> Response:
+        """Send a request and wait for the head of its answer; see `Transport.send`."""
+
+        async def whole() -> ReadResponse:
+            # one way there and back, body and all
+            async with await self._inner.send(request, timeout=timeout, before_send=before_send) as response:
+                return ReadResponse(response.status, response.headers, await response.read())
+
+        if not stream:
+            return await call_on(self._loop, whole())
+        sending = self._inner.send(request, stream=True, timeout=timeout, before_send=before_send)
+        return _Stream(await call_on(self._loop, sending), self._loop, request)
+
+    async def close(self) -> None:
+        """Close the other transport."""
+        await call_on(self._loop, self._inner.close())
+
+
+class ReadResponse:
+    """An answer that was read already."""
+
+    def __init__(self, status: int, headers: CIMultiDictProxy[str], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self._body = body
+
+    async def read(self, limit: int = MAX_BODY) -> bytes:
+        """All of it, however long."""
+        del limit
+        return self._body
+
+    async def chunks(self, *, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
+        """All of it at once."""
+        del idle_timeout
+        if self._body:
+            yield self._body
+
+    async def close(self) -> None:
+        """There is nothing left to close."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
+
+
+class _Stream:
+    """An answer without an end; its pieces are handed over as they come, and wait here."""
+
+    def __init__(self, inner: Response, loop: asyncio.AbstractEventLoop, request: Request) -> None:
+        self._inner = inner
+        self._loop = loop
+        self._request = request
+        self._here = asyncio.get_running_loop()
+        self._pieces: asyncio.Queue[bytes | BaseException] = asyncio.Queue()
+        self._pump: Future[None] | None = None
+
+    @property
+    def status(self) -> int:
+        return self._inner.status
+
+    @property
+    def headers(self) -> CIMultiDictProxy[str]:
+        return self._inner.headers
+
+    async def read(self, limit: int = MAX_BODY) -> bytes:
+        return await call_on(self._loop, self._inner.read(limit))
+
+    async def chunks(self, *, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
+        if self._pump is None:
+            self._pump = asyncio.run_coroutine_threadsafe(self._hand_over(), self._loop)
+        while True:
+            try:
+                async with asyncio.timeout(idle_timeout):
+                    piece = await self._pieces.get()
+            except TimeoutError:
+                await self.close()
+                raise DeadlineExceeded(
+                    f"{describe_request(self._request)}: nothing came for {idle_timeout:g} s", sent=True
+                ) from None
+            if isinstance(piece, BaseException):
+                raise piece
+            if not piece:
+                return
+            yield piece
+
+    async def _hand_over(self) -> None:
+        """Runs on the other loop."""
+        last: bytes | BaseException = b""
+        try:
+            async for piece in self._inner.chunks():
+                self._tell(piece)
+        except ApiError as error:
+            last = error
+        finally:
+            self._tell(last)
+
+    def _tell(self, piece: bytes | BaseException) -> None:
+        with suppress(RuntimeError):  # the loop there was closed, and nobody waits
+            self._here.call_soon_threadsafe(self._pieces.put_nowait, piece)
+
+    async def close(self) -> None:
+        if self._pump is not None:
+            self._pump.cancel()
+        await call_on(self._loop, self._inner.close())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def handler_over(send: Callable[[], Coroutine[Any, Any, Transport]]) -> Handler:
+    """A server that is a way to another one: every request asks ``send`` for it."""
+
+    async def handle(request: Request) -> ServerResponse:
+        transport = await send()
+        response = await transport.send(request, stream=True)
+        return ServerResponse(status=response.status, headers=tuple(response.headers.items()), body=_body(response))
+
+    return handle
+
+
+async def _body(response: Response) -> AsyncIterator[bytes]:
+    async with response:
+        async for piece in response.chunks():
+            yield piece
+
+
+class LateTransport:
+    """A transport that is opened by the first request on a loop, once for each loop, and closed with it."""
+
+    def __init__(self, opened: Callable[[], AbstractAsyncContextManager[Transport]], *, name: str) -> None:
+        self._opened = opened
+        self._name = name
+        self._here: dict[asyncio.AbstractEventLoop, Resident[Transport]] = {}
+
+    async def send(
+        self,
+        request: Request,
+        *,
+        stream: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
+        before_send: Callable[[], None] | None = None,
+    ) -> Response:
+        """Send a request and wait for the head of its answer; see `Transport.send`."""
+        transport = await self.ready()
+        return await transport.send(request, stream=stream, timeout=timeout, before_send=before_send)
+
+    async def ready(self) -> Transport:
+        """Open it on this loop, if it is not."""
+        loop = asyncio.get_running_loop()
+        if (resident := self._here.get(loop)) is None:
+            resident = self._here[loop] = Resident(self._opened, name=self._name)
+        try:
+            return await resident.start()
+        except BaseException:
+            # the next request tries again, and says itself what is wrong
+            self._here.pop(loop, None)
+            raise
+
+    async def close(self) -> None:
+        """Close what was opened on this loop."""
+        if (resident := self._here.pop(asyncio.get_running_loop(), None)) is not None:
+            await resident.stop()
+
+    def end(self) -> None:
+        """Close all that was opened, from outside of any loop."""
+        for resident in self._here.values():
+            resident.end()
+        self._here.clear()
+
+
+@asynccontextmanager
+async def closing(transport: Transport) -> AsyncGenerator[Transport]:
+    """A transport for one block."""
+    try:
+        yield transport
+    finally:
+        await transport.close()

@@ -1,0 +1,175 @@
+"""A control plane in the process of the tests: on the loop of one test, or in a thread for all loops.
+
+Guarantees
+- On a test's loop it starts with the first request and ends with the test, or with the loop if that is closed first.
+- In a thread it serves every loop, one after the other or at once.
+- It listens on a port only when somebody asks where; the port has a thread of its own.
+- Whoever comes from a loop that it cannot serve is told which one it can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncGenerator
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from steersman.client import Client
+from steersman.controlplane import ControlPlane
+from steersman.testing.crossing import CrossingTransport, call_on, closing, handler_over
+from steersman.testing.hosts import Host, create_namespace, remove
+from steersman.testing.loop_thread import LoopThread
+from steersman.testing.resident import Resident
+from steersman.transport import Transport
+
+
+class WrongLoop(RuntimeError):
+    """A control plane that lives on one event loop was used from another."""
+
+
+class EmbeddedHost(Host):
+    """A control plane in this process: on the loop of whoever uses it first, or in a thread for all loops."""
+
+    name = "embedded"
+
+    def __init__(self, options: dict[str, Any], *, in_thread: bool, lasting: bool = True) -> None:
+        super().__init__()
+        self._options: dict[str, Any] = {"authorizer": "rbac", **options}
+        self._stack = ExitStack()
+        self._port: tuple[str, Path] | None = None
+        self.lasting, self.shares_time = lasting and in_thread, not in_thread
+        #: Namespaces to make when it starts.
+        self._wanted: list[str] = []
+        self._resident: Resident[ControlPlane] | None = None
+        self._thread: LoopThread[tuple[ControlPlane, asyncio.AbstractEventLoop]] | None = None
+        if in_thread:
+            self._thread = LoopThread(self._thread_life, name="steersman-control-plane")
+            self._plane, self._loop = self._thread.start().result()
+        else:
+            self._resident = Resident(self._life, name="the control plane of the test")
+
+    @asynccontextmanager
+    async def _life(self) -> AsyncGenerator[ControlPlane]:
+        async with ControlPlane(**self._options) as plane:
+            for name in self._wanted:
+                await create_namespace(plane.client, name)
+            yield plane
+
+    @asynccontextmanager
+    async def _thread_life(self) -> AsyncGenerator[tuple[ControlPlane, asyncio.AbstractEventLoop]]:
+        async with self._life() as plane:
+            yield plane, asyncio.get_running_loop()
+
+    def make_namespace(self, name: str) -> None:
+        """Make it now, or when the control plane starts."""
+        if self._thread is None:
+            self._wanted.append(name)
+        else:
+            self._thread.submit(create_namespace(self._plane.client, name)).result()
+
+    async def plane(self) -> ControlPlane:
+        """The control plane itself, started if need be."""
+        if self._resident is None:
+            return self._plane
+        if self._resident.loop not in {None, asyncio.get_running_loop()}:
+            raise WrongLoop(
+                "this control plane lives on the event loop that used it first, and this is another one. Under "
+                "pytest-asyncio every test has a loop of its own unless told otherwise, and an async fixture of wider "
+                "scope has a third: give both the same loop_scope, or let the server have a thread for all loops with "
+                'steersman_scope = "module" or "session" in the pytest configuration'
+            )
+        return await self._resident.start()
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[Transport]:
+        """The way to it."""
+        transport: Transport = (await self.plane()).transport()
+        if self._thread is not None:
+            transport = CrossingTransport(transport, self._loop)
+        async with closing(transport):
+            yield transport
+
+    async def settled(self, client: Client) -> None:
+        """Ask its controllers."""
+        del client
+        plane = await self.plane()
+        await (plane.settled() if self._thread is None else self._thread.call(plane.settled()))
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return self._listening()[0]
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self._listening()[1]
+
+    def _listening(self) -> tuple[str, Path]:
+        """Open a port, in a thread of its own: whoever asks need not wait on a loop for it."""
+        if self._port is None:
+            loop = self._loop if self._thread is not None else _running_loop()
+            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-control-plane-")))
+            thread = LoopThread(partial(_listening, self, loop, folder), name="steersman-control-plane-port")
+            self._stack.callback(lambda: thread.stop().result())
+            self._port = thread.start().result()
+        return self._port
+
+    def clean_up(self, *, namespace: str = "", group: str = "") -> Future[None] | None:
+        """Begin to delete."""
+        if self._thread is None:
+            return None
+        return self._thread.submit(remove(self._plane.client, namespace, group))
+
+    def end(self) -> None:
+        """Stop what was started."""
+        self._stack.close()
+        if self._resident is not None:
+            self._resident.end()
+        if self._thread is not None:
+            self._thread.stop().result()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise WrongLoop(
+            "the control plane of an async test listens on a port when the test asks for it: read kubeconfig and url in "
+            "the test or in an async fixture, not before"
+        ) from None
+
+
+@asynccontextmanager
+async def _listening(
+    host: EmbeddedHost, loop: asyncio.AbstractEventLoop, folder: Path
+) -> AsyncGenerator[tuple[str, Path]]:
+    from steersman.apiserver.serving import Authority, write_kubeconfig  # noqa: PLC0415 - few tests need certificates
+    from steersman.transport import ServerTls  # noqa: PLC0415
+    from steersman.transport.listener import Listener  # noqa: PLC0415
+
+    found: list[Transport] = []
+
+    async def way() -> Transport:
+        if not found:
+            found.append(CrossingTransport((await call_on(loop, host.plane())).transport(), loop))
+        return found[0]
+
+    async with AsyncExitStack() as stack:
+        authority = Authority(folder)
+        own = authority.server()
+        tls = ServerTls(
+            certificate_data=own.certificate,
+            key_data=own.key,
+            client_ca_data=authority.certificate,
+            require_client=False,
+        )
+        listener = await stack.enter_async_context(Listener(handler_over(way), tls=tls, grace=0.1))
+        path = folder / "kubeconfig"
+        admin = authority.client("admin", groups=("system:masters",))
+        write_kubeconfig(path, url=listener.address, authority=authority.certificate, user=admin)
+        yield listener.address, path

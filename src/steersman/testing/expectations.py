@@ -1,0 +1,114 @@
+"""What a test expects of an object, and in which fields the object differs from it. Pure.
+
+Guarantees: only what is said is compared; every difference names its field; nothing is lost of what was found there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import EllipsisType
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import msgspec
+
+from steersman.objects import Object, Unstructured
+from steersman.objects.difference import same_json, to_json
+from steersman.objects.document import encode_custom
+from steersman.objects.struct import Struct
+
+#: A part of an object as JSON: maps are compared by the keys they name, of lists of maps every item must be found, None
+#: means that the field is not there, and ``...`` that it is there, whatever it holds.
+Expected: TypeAlias = Mapping[str, Any] | Object | Unstructured
+
+ABSENT = object()
+
+
+class Difference(NamedTuple):
+    """One field that is not as expected; `ABSENT` where there is nothing."""
+
+    field: str
+    expected: Any
+    found: Any
+
+
+def expected_tree(expected: Expected) -> dict[str, Any]:
+    """What is expected, as JSON."""
+    if isinstance(expected, Unstructured):
+        return expected.tree
+    if isinstance(expected, Object):
+        return to_json(expected)
+    return _plain(expected)
+
+
+def _plain(value: Any) -> Any:
+    """Values that tests write, such as times and quantities, as the server writes them."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in cast("list[Any]", value)]
+    if isinstance(value, Struct):
+        return to_json(value)
+    return value if isinstance(value, EllipsisType) else msgspec.to_builtins(value, enc_hook=encode_custom)
+
+
+def differences(expected: Any, found: Any, field: str = "") -> Iterator[Difference]:
+    """Where ``found`` is not what is expected."""
+    if isinstance(expected, EllipsisType):
+        if found is ABSENT or found is None:
+            yield Difference(field, "anything", ABSENT)
+    elif expected is None:
+        if found is not ABSENT and found is not None:
+            yield Difference(field, ABSENT, found)
+    elif isinstance(expected, dict):
+        yield from _in_map(cast("dict[str, Any]", expected), found, field)
+    elif isinstance(expected, list) and any(isinstance(each, dict) for each in cast("list[Any]", expected)):
+        yield from _in_items(cast("list[Any]", expected), found, field)
+    elif found is ABSENT and expected == []:
+        return
+    elif found is ABSENT or not same_json(expected, found):
+        yield Difference(field, expected, found)
+
+
+def _in_map(expected: dict[str, Any], found: Any, field: str) -> Iterator[Difference]:
+    there: dict[str, Any] = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    if found is not ABSENT and not isinstance(found, dict):
+        yield Difference(field, expected, found)
+        return
+    if not expected and found is ABSENT:
+        yield Difference(field, expected, found)
+    for name, value in expected.items():
+        inner = f"{field}.{name}" if field else name
+        if name not in there and (spelled := _as_written(name)) in there:
+            inner += f" (written {spelled})"
+        yield from differences(value, there.get(name, ABSENT), inner)
+
+
+def _as_written(name: str) -> str:
+    """A field of Python as it is spelled in YAML, which is how fields are named in expectations."""
+    first, *more = name.split("_")
+    return first + "".join(each.capitalize() for each in more)
+
+
+def _in_items(expected: list[Any], found: Any, field: str) -> Iterator[Difference]:
+    """Every item that is expected must be there; one that is not is compared with the item that is nearest to it."""
+    items: list[Any] = cast("list[Any]", found) if isinstance(found, list) else []
+    if not items:
+        yield Difference(field, expected, found)
+        return
+    for wanted in expected:
+        compared = [list(differences(wanted, item, f"{field}[{index}]")) for index, item in enumerate(items)]
+        nearest = min(range(len(items)), key=lambda index: (_other_name(wanted, items[index]), len(compared[index])))
+        if not compared[nearest]:
+            continue
+        if _other_name(wanted, items[nearest]):
+            yield Difference(field, wanted, ABSENT)
+        else:
+            yield from compared[nearest]
+
+
+def _other_name(wanted: Any, item: Any) -> bool:
+    """Whether two items are about different things, by the fields that tell such things apart."""
+    if not isinstance(wanted, dict) or not isinstance(item, dict):
+        return True
+    one, other = cast("dict[str, Any]", wanted), cast("dict[str, Any]", item)
+    return any(name in one and one[name] != other.get(name) for name in ("name", "type", "kind", "key"))

@@ -1,0 +1,190 @@
+"""The control plane of a test: one interface, whatever server is below.
+
+Guarantees
+- The same test runs on the embedded control plane, on the engine and on a cluster that is there already.
+- Each test has a namespace of its own, in which bare names are; what it made goes after it.
+- A control plane on the test's own loop is started by the first request; whoever makes none waits for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Unpack
+
+from steersman._version import __version__
+from steersman.client import Client, ClientOptions, Impersonation
+from steersman.client.credentials import ImpersonatingCredentials
+from steersman.controller import ControllerPlan
+from steersman.kinds.core_v1 import Namespace
+from steersman.manager import Manager
+from steersman.objects import Object, ObjectMeta, Resource
+from steersman.testing.crossing import LateTransport
+from steersman.testing.draining import drained
+from steersman.testing.environment import Environment
+from steersman.testing.existing import find_kubectl
+from steersman.testing.hosts import Host
+from steersman.testing.kubectl import run_kubectl
+from steersman.testing.operators import Operator, manager_of, running
+from steersman.testing.write_watch import WatchedTransport, Writes, WriteWatch
+
+
+class Plane:
+    """What the fixture ``control_plane`` gives.
+
+    ```python
+    async def test_a_site_gets_a_deployment(control_plane):
+        async with control_plane.running(manager):
+            await control_plane.client.create(Site(...))
+            await eventually(control_plane.client, Deployment, "home", has={"spec": {"replicas": 2}})
+    ```
+    """
+
+    def __init__(self, host: Host, *, namespace: str = "default") -> None:
+        self._host = host
+        #: The test's own namespace, where bare names are.
+        self.namespace = namespace
+        self._namespaces: list[str] = []
+        if namespace != "default":
+            host.make_namespace(namespace)
+            self._namespaces.append(namespace)
+        self._watch = WriteWatch()
+        self._transport = LateTransport(host.opened, name="the way to the control plane")
+        #: The administrator's client.
+        self.client = self._client({}, None)
+
+    def __repr__(self) -> str:
+        return f"<control plane ({self.server}), namespace {self.namespace}>"
+
+    # who and where
+
+    @property
+    def server(self) -> str:
+        """What is below: ``embedded``, ``engine``, or what ``--steersman-server`` says."""
+        return self._host.name
+
+    @property
+    def shares_time(self) -> bool:
+        """Whether the server runs on the test's own loop, so that a clock can skip its time too."""
+        return self._host.shares_time
+
+    @property
+    def url(self) -> str:
+        """The server's address; the embedded one begins to listen when it is first asked for."""
+        return self._host.url
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A kubeconfig for the administrator, for kubectl and any other program."""
+        return self._host.kubeconfig
+
+    def client_as(self, user: str, *, groups: Iterable[str] = (), **options: Unpack[ClientOptions]) -> Client:
+        """A client that is somebody else, such as ``system:serviceaccount:shop:site-operator``."""
+        return self._client(options, Impersonation(user=user, groups=tuple(groups)))
+
+    def client_with(self, **options: Unpack[ClientOptions]) -> Client:
+        """A client of the administrator with options of its own, such as ``field_manager``."""
+        return self._client(options, None)
+
+    def _client(self, options: ClientOptions, who: Impersonation | None) -> Client:
+        credentials = self._host.credentials
+        options.setdefault("namespace", self.namespace)
+        options.setdefault("field_manager", "test")
+        # deletions have no field manager: this is how they are told apart
+        options.setdefault("user_agent", f"{options.get('field_manager') or 'steersman'}/{__version__}")
+        return Client(
+            WatchedTransport(self._transport, self._watch),
+            credentials=credentials if who is None else ImpersonatingCredentials(credentials, who),
+            server=f"the {self.server} control plane",
+            **options,
+        )
+
+    async def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        """Run kubectl as administrator in the test's namespace; what it printed."""
+        await self._transport.ready()
+        program = find_kubectl(Environment.read())
+        own = (*arguments, f"--namespace={self.namespace}")
+        return await run_kubectl(program, own, kubeconfig=self.kubeconfig, stdin=stdin)
+
+    # what is there
+
+    async def create_namespace(self, name: str) -> str:
+        """Make a further namespace, which goes after the test; its name."""
+        await self.client.create(Namespace(metadata=ObjectMeta(name=name)))
+        self._namespaces.append(name)
+        return name
+
+    async def install(self, *classes: type[Object]) -> None:
+        """Have the server serve kinds of one's own; what it serves already is not sent again."""
+        await self._host.install(self.client, classes)
+
+    # what runs
+
+    @asynccontextmanager
+    async def running(
+        self,
+        operator: Manager | ControllerPlan | Iterable[ControllerPlan],
+        *,
+        namespaces: Sequence[str] | None = None,
+        user: str = "",
+        install: bool = True,
+        crashes: bool = False,
+    ) -> AsyncGenerator[Operator]:
+        """Run an operator for a block: ``async with control_plane.running(manager) as operator:``.
+
+        A manager is run as a new one with the same controllers, so one of a module serves all tests. ``user`` is whom
+        it acts as; the administrator unless told otherwise. ``namespaces`` limits it to some. The definitions of its own
+        kinds are installed first, unless ``install=False``. The test fails at the end of the block if the operator ended
+        before, or crashed in a reconcile; ``crashes=True`` allows the latter.
+        """
+        __tracebackhide__ = True
+        manager = manager_of(operator, namespaces)
+        if install:
+            await self.install(*_own_kinds(manager))
+        name = manager.name or "operator"
+        client = self.client_as(user, field_manager=name) if user else self.client_with(field_manager=name)
+        async with running(manager, client, drained=self.drained, crashes=crashes) as started:
+            yield started
+
+    async def settled(self) -> None:
+        """Wait until the control plane's own controllers have nothing left to do.
+
+        A server in another process cannot be asked: there it means that nothing was written for a moment.
+        """
+        await self._transport.ready()
+        await self._host.settled(self.client)
+
+    async def drained(self, *, within: float = 10.0) -> None:
+        """Wait until nothing is left to do, for the control plane and for all operators of the test.
+
+        After that plain asserts are enough. Work that never ends fails the test with the keys that keep running, and why.
+        """
+        __tracebackhide__ = True
+        await drained(self.client, self.settled, within=within)
+
+    def writes(self) -> AbstractContextManager[Writes]:
+        """Look at the writes of the test and its operators: ``with control_plane.writes() as writes:``."""
+        return self._watch.look()
+
+    # life
+
+    def forget_group(self, group: str) -> None:
+        """Begin to delete the definitions of an API group, where they would stay."""
+        if self._host.lasting:
+            self._host.clean_up(group=group)
+
+    def end(self) -> list[Future[None]]:
+        """Leave the server, and begin to remove what the test made; for the fixture, outside of any loop."""
+        self._transport.end()
+        if not self._host.lasting:
+            return []
+        begun = [self._host.clean_up(namespace=name) for name in self._namespaces]
+        return [each for each in begun if each is not None]
+
+
+def _own_kinds(manager: Manager) -> list[type[Object]]:
+    """The kinds that the operator's own classes define; models of other kinds derive from Object."""
+    kinds = dict.fromkeys(kind for plan in manager.plans for kind in (plan.primary, *plan.kinds()))
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Resource) and "." in kind.gvk().group]

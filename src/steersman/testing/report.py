@@ -1,0 +1,138 @@
+"""What a test that failed says: the object as it is, what was expected, what happened to it, and why.
+
+Guarantees: everything is in words and in the order in which one asks; what cannot be found out is said, and hides nothing
+else; the values of a Secret are not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+import msgspec
+import yaml
+
+from steersman.client import Client
+from steersman.client.bindings import raw_bytes
+from steersman.controller import KeyRecord, Request
+from steersman.kinds.core_v1 import Event
+from steersman.manager.words import count, duration, next_run
+from steersman.objects import GroupVersionKind, Key, Object, Unstructured
+from steersman.objects.difference import encode
+from steersman.objects.errors import ApiError
+from steersman.testing.expectations import ABSENT, Difference
+from steersman.testing.taking_part import Participant, participants
+
+_LINES_MAX, _EVENTS_MAX, _RUNS_MAX = 60, 10, 10
+
+_ENDED = {
+    "success": "done",
+    "requeue": "asks to run again soon",
+    "requeue_after": "asks to run again later",
+    "conflict": "conflict, somebody else wrote first",
+    "error": "failed",
+    "terminal_error": "failed for good",
+}
+
+
+def tree_of(found: Object | Unstructured, kind: GroupVersionKind | None = None) -> dict[str, Any]:
+    """An object as JSON that the caller owns; items of lists do not say themselves of which kind they are."""
+    raw = raw_bytes(found)
+    if raw is None:
+        raw = encode(found) if isinstance(found, Object) else msgspec.json.encode(found.tree)
+    own = {} if kind is None else {"apiVersion": str(kind.group_version), "kind": kind.kind}
+    return own | cast("dict[str, Any]", msgspec.json.decode(raw))
+
+
+def value_words(value: Any) -> str:
+    """A value on one line."""
+    return "nothing" if value is ABSENT else msgspec.json.encode(value).decode()
+
+
+def difference_lines(found: Iterable[Difference]) -> list[str]:
+    """Field by field, what was expected and what is there."""
+    return [f"{each.field}: expected {value_words(each.expected)}, found {value_words(each.found)}" for each in found]
+
+
+def object_lines(found: Object | Unstructured, kind: GroupVersionKind) -> list[str]:
+    """The object as YAML, without what only servers read."""
+    tree = tree_of(found, kind)
+    metadata: dict[str, Any] = tree.get("metadata", {})
+    metadata.pop("managedFields", None)
+    if tree.get("kind") == "Secret":
+        tree |= {name: dict.fromkeys(tree[name], "(hidden)") for name in ("data", "stringData") if tree.get(name)}
+    lines = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=120).splitlines()
+    if len(lines) > _LINES_MAX:
+        lines = [*lines[:_LINES_MAX], f"(and {len(lines) - _LINES_MAX} more lines)"]
+    return ["It is now:", *(f"    {line}" for line in lines)]
+
+
+async def event_lines(client: Client, kind: GroupVersionKind, key: Key) -> list[str]:
+    """The events about an object, the newest last."""
+    fields = {"involvedObject.kind": kind.kind, "involvedObject.name": key.name}
+    try:
+        found = (await client.list(Event, namespace=key.namespace or None, fields=fields)).items
+    except ApiError as error:
+        return [f"Its events cannot be read: {error}"]
+    if not found:
+        return ["There are no events about it."]
+    found.sort(key=lambda event: int(event.metadata.resource_version or 0))
+    return ["Events about it:", *(f"    {_event_words(event)}" for event in found[-_EVENTS_MAX:])]
+
+
+def _event_words(event: Event) -> str:
+    times = event.series.count if event.series is not None else event.count
+    again = f" ({times} times)" if times and times > 1 else ""
+    return f"{event.type} {event.reason}: {event.message}{again}"
+
+
+def run_lines(kind: GroupVersionKind, key: Key, last: Object | Unstructured | None) -> list[str]:
+    """The reconciles of an object, or of its owners, and why they ran."""
+    taking_part = participants()
+    if not taking_part:
+        return ["No operator runs in this test."]
+    wanted = {(kind.kind, key), *_owners(last, key.namespace)}
+    lines: list[str] = []
+    for participant in taking_part:
+        for controller in participant.controllers:
+            for primary, each in sorted(wanted):
+                if controller.primary is not None and controller.primary.kind == primary:
+                    lines += _runs_of(participant, controller.name, primary, each)
+    return lines or _other_runs(taking_part, kind, key)
+
+
+def _owners(last: Object | Unstructured | None, namespace: str) -> set[tuple[str, Key]]:
+    references: list[dict[str, Any]] = (tree_of(last).get("metadata", {}).get("ownerReferences") or []) if last else []
+    return {(each["kind"], Key(namespace, each["name"])) for each in references}
+
+
+def _runs_of(participant: Participant, controller: str, kind: str, key: Key) -> Iterator[str]:
+    runs = [record for name, record in participant.runs_of(key) if name == controller]
+    places = [each.place(Request(key)) for each in participant.controllers if each.name == controller]
+    then = f"; it runs next {next_run(places[0].next_run)}" if places else ""
+    if not runs:
+        yield f"Controller {controller} did not reconcile {kind} {key}{then}."
+        return
+    yield f"Controller {controller} reconciled {kind} {key} {count(len(runs), 'time')}{then}:"
+    if len(runs) > _RUNS_MAX:
+        yield f"    (the last {_RUNS_MAX})"
+    for record in runs[-_RUNS_MAX:]:
+        yield from _run_words(record)
+
+
+def _run_words(record: KeyRecord) -> Iterator[str]:
+    at = record.finished.strftime("%H:%M:%S.%f")[:-3]
+    wrote = count(record.writes, "write")
+    yield f"    {at}  {_ENDED[record.result]}, {wrote}, in {duration(record.seconds)}; because {record.causes}"
+    if record.last_error and record.last_error_at == record.finished:
+        yield from (f"                  {line}" for line in record.last_error.splitlines())
+
+
+def _other_runs(taking_part: list[Participant], kind: GroupVersionKind, key: Key) -> list[str]:
+    """Nobody is known to look after the object: whatever ran last may be why it is as it is."""
+    lines = [f"No controller of this test reconciles {kind.kind} {key}, or an owner of it. What ran last:"]
+    for participant in taking_part:
+        for name, record in participant.runs[-_RUNS_MAX:]:
+            first, *rest = _run_words(record)
+            lines += [f"    {name} {record.request}  {first.strip()}", *rest]
+    return lines if len(lines) > 1 else [f"{lines[0].removesuffix(' What ran last:')} Nothing was reconciled at all."]

@@ -1,0 +1,218 @@
+"""The writes of a test and its operators, one by one: who wrote what to which object, and what it changed.
+
+Guarantees
+- Every request that could write through a client of the test's control plane is listed, also one that was refused or
+  changed nothing; dry runs and reviews write nothing and are not.
+- Nothing is recorded, and nothing is asked of the server, while no test looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from steersman.objects import Key, Kind, Object
+from steersman.testing.crossing import ReadResponse
+from steersman.testing.expectations import ABSENT
+from steersman.testing.report import value_words
+from steersman.transport import Response, Transport
+from steersman.wire import Request
+from steersman.wire.paths import ResourcePath, parse_path
+
+T = TypeVar("T")
+
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_APPLY = ("application/apply-patch",)
+#: Fields that every write changes.
+_OWN = frozenset({"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"})
+
+
+class Write(msgspec.Struct, frozen=True, kw_only=True):
+    """One request that could write."""
+
+    verb: str
+    kind: str
+    key: Key
+    subresource: str = ""
+    #: The field manager; the program's user agent if there is none.
+    manager: str = ""
+    #: Whom the client acts as; empty for the administrator.
+    user: str = ""
+    #: The HTTP status of the answer.
+    status: int = 0
+    #: What was refused, in the server's words.
+    refusal: str = ""
+    #: The fields that are different now, each with what it was and what it is.
+    changes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        what = f"{self.kind} {self.key}" + (f" ({self.subresource})" if self.subresource else "")
+        who = f" by {self.manager}" + (f" as {self.user}" if self.user else "")
+        if self.refusal:
+            return f"{self.verb} {what}{who}: refused with {self.status}: {self.refusal}"
+        if self.verb in {"create", "delete"} and not self.subresource:
+            return f"{self.verb} {what}{who}"
+        return f"{self.verb} {what}{who}: {'; '.join(self.changes) or 'changed nothing'}"
+
+
+class Writes(list[Write]):
+    """Writes in the order in which they were answered: ``assert writes == []``."""
+
+    def of(self, kind: type[Object] | Kind | str, key: Key | str | None = None) -> Writes:
+        """Those to objects of a kind, or to one object; a bare name means that name in any namespace."""
+        name = kind if isinstance(kind, str) else kind.gvk().kind
+        found = (each for each in self if each.kind == name)
+        return Writes(each for each in found if key is None or _is(each.key, key))
+
+    def by(self, manager: str) -> Writes:
+        """Those of a field manager."""
+        return Writes(each for each in self if each.manager == manager)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "(no writes)"
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(f'<{each}>' for each in self)}]"
+
+
+def _is(key: Key, wanted: Key | str) -> bool:
+    return key.name == wanted if isinstance(wanted, str) and "/" not in wanted else str(key) == str(wanted)
+
+
+class WriteWatch:
+    """Who looks at the writes of one control plane now."""
+
+    def __init__(self) -> None:
+        self._looking: list[Writes] = []
+
+    @contextmanager
+    def look(self) -> Generator[Writes]:
+        """Record for a block."""
+        writes = Writes()
+        self._looking.append(writes)
+        try:
+            yield writes
+        finally:
+            # by identity: two lists may be equal
+            self._looking = [each for each in self._looking if each is not writes]
+
+    @property
+    def active(self) -> bool:
+        """Whether anybody looks."""
+        return bool(self._looking)
+
+    def note(self, write: Write) -> None:
+        """Tell all who look."""
+        for each in self._looking:
+            each.append(write)
+
+
+class WatchedTransport:
+    """A transport whose writes can be looked at."""
+
+    def __init__(self, inner: Transport, watch: WriteWatch) -> None:
+        self._inner = inner
+        self._watch = watch
+
+    async def send(
+        self,
+        request: Request,
+        *,
+        stream: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
+        before_send: Callable[[], None] | None = None,
+    ) -> Response:
+        """Send a request and wait for the head of its answer; see `Transport.send`."""
+        place = _place(request) if self._watch.active and request.method in _VERBS else None
+        if place is None:
+            return await self._inner.send(request, stream=stream, timeout=timeout, before_send=before_send)
+        before = await self._read(place) if request.method != "POST" else None
+        response = await self._inner.send(request, timeout=timeout, before_send=before_send)
+        async with response:
+            body = await response.read()
+        self._watch.note(_write(request, place, response.status, before, _tree(body)))
+        return ReadResponse(response.status, response.headers, body)
+
+    async def _read(self, place: ResourcePath) -> dict[str, Any] | None:
+        if place.name is None:
+            return None
+        path = msgspec.structs.replace(place, subresource=None, subpath=None).path
+        async with await self._inner.send(Request("GET", path, headers=(("Accept", "application/json"),))) as answer:
+            return _tree(await answer.read()) if answer.status == 200 else None
+
+    async def close(self) -> None:
+        """Leave the way to the server to the others: it goes with the test."""
+
+
+def _place(request: Request) -> ResourcePath | None:
+    """Where a request writes; None if nothing is written."""
+    if ("dryRun", "All") in request.query:
+        return None
+    try:
+        place = parse_path(request.path)
+    except ValueError:
+        return None
+    return None if place is None or place.resource.endswith("reviews") else place
+
+
+def _write(
+    request: Request, place: ResourcePath, status: int, before: dict[str, Any] | None, after: dict[str, Any] | None
+) -> Write:
+    after = after or {}
+    sent = _tree(request.body or b"") or {}
+    verb = _VERBS[request.method]
+    if (request.header("Content-Type") or "").startswith(_APPLY):
+        verb = "apply"
+    elif verb == "delete" and not place.name:
+        verb = "delete collection"
+    query = dict(request.query)
+    manager = query.get("fieldManager") or (request.header("User-Agent") or "").partition("/")[0]
+    nothing: dict[str, Any] = {}
+    told = next((each for each in (before, after, sent) if each and each.get("kind") not in {None, "Status"}), nothing)
+    kind = str(told.get("kind", place.resource)) if told is before or not place.subresource else place.resource
+    name = place.name or str(after.get("metadata", {}).get("name", "")) or "*"
+    refused = status >= 400
+    comparable = not refused and before is not None and after.get("kind") == before.get("kind")
+    return Write(
+        verb=verb,
+        kind=kind,
+        key=Key(place.namespace or "", name),
+        subresource=place.subresource or "",
+        manager=manager,
+        user=request.header("Impersonate-User") or "",
+        status=status,
+        refusal=str(after.get("message", "")) if refused else "",
+        changes=tuple(_changes(before, after)) if comparable else ("it was not there",) if not refused else (),
+    )
+
+
+def _tree(body: bytes) -> dict[str, Any] | None:
+    try:
+        tree = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return cast("dict[str, Any]", tree) if isinstance(tree, dict) else None
+
+
+def _changes(before: Any, after: Any, field: str = "") -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        old, new = cast("dict[str, Any]", before), cast("dict[str, Any]", after)
+        for name in dict.fromkeys((*old, *new)):
+            if field != "metadata" or name not in _OWN:
+                yield from _changes(old.get(name, ABSENT), new.get(name, ABSENT), f"{field}.{name}" if field else name)
+    elif _are_alike(before, after):
+        pairs = zip(cast("list[Any]", before), cast("list[Any]", after), strict=True)
+        for index, (old, new) in enumerate(pairs):
+            yield from _changes(old, new, f"{field}[{index}]")
+    elif before != after:
+        yield f"{field}: {value_words(before)} -> {value_words(after)}"
+
+
+def _are_alike(before: Any, after: Any) -> bool:
+    """Whether both are lists of the same length, whose items can be compared one by one."""
+    if not isinstance(before, list) or not isinstance(after, list):
+        return False
+    return len(cast("list[Any]", before)) == len(cast("list[Any]", after))

@@ -1,0 +1,117 @@
+"""Time that is skipped: what waits for an hour runs now."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+
+import pytest
+
+from samples.page_operator import HOUR, Page, manager, page
+from steersman.aio import now
+from steersman.kinds.core_v1 import ConfigMap
+from steersman.testing import Clock, consistently, eventually
+from steersman.testing.clock import clock_in_use
+
+
+async def test_a_requeue_after_an_hour(control_plane, clock):
+    client = control_plane.client
+    began = clock.now()
+    async with control_plane.running(manager) as operator:
+        await client.create(page(behaviour="hourly"))
+        await operator.drained()
+        for checks in (1, 2, 3):
+            await clock.advance(HOUR - 60)
+            assert (await client.get(Page, "home")).status.checks == checks - 1
+            await clock.advance(timedelta(minutes=1))
+            assert (await client.get(Page, "home")).status.checks == checks
+        # the controllers' own time, and that of the server, went along
+        assert clock.now() - began >= timedelta(hours=3)
+        late = await client.create(page("late"))
+        assert late.metadata.creation_timestamp - began >= timedelta(hours=3, seconds=-1)
+
+
+async def test_waiting_takes_no_time(control_plane, clock):
+    client = control_plane.client
+    async with asyncio.timeout(10_000_000), control_plane.running(manager):
+        await client.create(page(behaviour="hourly"))
+        await eventually(client, Page, "home", has={"status": {"checks": 6}}, within=7 * HOUR)
+        await consistently(client, ConfigMap, "home", has={"data": {"title": "hello"}}, during=6 * HOUR)
+        with pytest.raises(AssertionError, match="within 3 h"):
+            await eventually(client, Page, "home", gone=True, within=3 * HOUR)
+
+
+async def test_timers_run_in_their_order_and_at_their_time(clock):
+    began, ran = now(), []
+
+    async def at(seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        ran.append((seconds, round((now() - began).total_seconds())))
+
+    async with asyncio.TaskGroup() as tasks:
+        for seconds in (7200, 60, 3600, 86400):
+            tasks.create_task(at(seconds))
+        await clock.advance(4000)
+        assert ran == [(60, 60), (3600, 3600)]
+        await clock.advance(82_500)
+    assert ran == [(60, 60), (3600, 3600), (7200, 7200), (86400, 86400)]
+    assert clock.skipped == pytest.approx(86_500, abs=5)
+
+
+async def test_what_a_timer_starts_has_ended_when_it_returns(clock):
+    ended = []
+
+    async def chain(steps: int) -> None:
+        await asyncio.sleep(10)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        ended.append(steps)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(chain(1000))
+        await asyncio.sleep(0)
+        await clock.advance(10)
+        assert ended == [1000]
+
+
+async def test_time_passes_as_ever_in_between(clock):
+    await clock.advance(5)
+    loop = asyncio.get_running_loop()
+    before = loop.time()
+    await asyncio.sleep(0.02)
+    assert 0.02 <= loop.time() - before < 5
+
+
+async def test_what_sleeps_again_and_again_is_told(clock, monkeypatch):
+    monkeypatch.setattr("steersman.testing.clock._TIMERS_MAX", 1000)
+
+    async def impatient() -> None:
+        while True:  # noqa: ASYNC110 - that is the point
+            await asyncio.sleep(0.001)
+
+    task = asyncio.get_running_loop().create_task(impatient())
+    with pytest.raises(RuntimeError, match=r"1,000 timers were passed and .* s are left: something sleeps"):
+        await clock.advance(3600)
+    task.cancel()
+
+
+async def machine_time() -> datetime:
+    """What no loop has changed."""
+    return await asyncio.to_thread(now)
+
+
+async def test_wall_time_is_the_machines_again_after_the_test():
+    loop = asyncio.get_running_loop()
+    with clock_in_use() as clock:
+        await clock.advance(timedelta(days=400))
+        assert now() - await machine_time() > timedelta(days=399)
+        before = loop.time()
+    assert abs(now() - await machine_time()) < timedelta(minutes=1)
+    assert loop.time() >= before
+    with clock_in_use() as clock:
+        assert abs(clock.now() - await machine_time()) < timedelta(minutes=1)
+
+
+async def test_time_does_not_go_back():
+    with pytest.raises(ValueError, match="time goes forward"):
+        await Clock().advance(-1)

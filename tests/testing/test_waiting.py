@@ -1,0 +1,203 @@
+"""`eventually` and `consistently`: what they wait for, and what they say, word for word."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from textwrap import dedent
+
+import pytest
+
+from samples.page_operator import Page, manager, page
+from steersman import Kind, MergePatch, ObjectMeta
+from steersman.kinds.core_v1 import ConfigMap, Event, ObjectReference, Secret
+from steersman.testing import consistently, eventually
+
+
+def words(failed, control_plane) -> str:
+    """What was said, without what is never the same twice."""
+    text = str(failed.value).replace(control_plane.namespace, "NS")
+    text = re.sub(r"\d\d:\d\d:\d\d\.\d\d\d", "TIME", text)
+    text = re.sub(r"in (<1|\d+) ms;", "in N ms;", text)
+    text = re.sub(r"'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ'", "'THEN'", text)
+    text = re.sub(r"uid: \S+", "uid: UID", text)
+    text = re.sub(r"resourceVersion: '\d+'", "resourceVersion: 'RV'", text)
+    return re.sub(r"\(\d+ states? seen\)", "(N states seen)", text)
+
+
+async def told(control_plane, waiting) -> str:
+    with pytest.raises(AssertionError) as failed:
+        await waiting
+    return words(failed, control_plane)
+
+
+async def test_it_gives_the_object_as_soon_as_it_is_as_expected(control_plane):
+    client = control_plane.client
+
+    async def later() -> None:
+        for step in ("one", "two", "three"):
+            await asyncio.sleep(0.01)
+            await client.patch(ConfigMap, "x", MergePatch({"data": {"step": step}}))
+
+    await client.create(ConfigMap(metadata=ObjectMeta(name="x")))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(later())
+        # a state that lasted for a moment only is seen
+        found = await eventually(client, ConfigMap, "x", lambda found: found.data["step"] == "two")
+    assert found.data == {"step": "two"}
+    tree = await eventually(
+        client, Kind("v1", "ConfigMap"), f"{control_plane.namespace}/x", has={"data": {"step": ...}}
+    )
+    assert tree.get("data", "step") == "three"
+    await client.delete(ConfigMap, "x")
+    assert await eventually(client, ConfigMap, "x", gone=True) is None
+
+
+async def test_what_is_expected_may_be_an_object(control_plane):
+    made = ConfigMap(metadata=ObjectMeta(name="x", labels={"a": "b"}), data={"c": "d", "e": "f"})
+    await control_plane.client.create(made)
+    only = ConfigMap(metadata=ObjectMeta(labels={"a": "b"}), data={"e": "f"})
+    await eventually(control_plane.client, ConfigMap, "x", has=only)
+
+
+async def test_the_failure_tells_the_difference_the_object_and_the_reconciles(control_plane):
+    client = control_plane.client
+    async with control_plane.running(manager) as operator:
+        await client.create(page())
+        await operator.drained()
+        expected = {"spec": {"title": "bye"}, "status": {"ready": True, "checks": 3, "phase": ...}}
+        text = await told(control_plane, eventually(client, Page, "home", has=expected, within=0.05))
+    assert text == dedent("""\
+        Page NS/home did not become what was expected within 50 ms (N states seen):
+            spec.title: expected "bye", found "hello"
+            status.checks: expected 3, found 0
+            status.phase: expected "anything", found nothing
+
+        It is now:
+            apiVersion: pages.test.steersman.dev/v1
+            kind: Page
+            metadata:
+              resourceVersion: 'RV'
+              name: home
+              namespace: NS
+              uid: UID
+              creationTimestamp: 'THEN'
+              generation: 1
+            spec:
+              title: hello
+              behaviour: ''
+            status:
+              checks: 0
+              ready: true
+
+        There are no events about it.
+
+        Controller page reconciled Page NS/home 1 time; it runs next when something changes:
+            TIME  done, 2 writes, in N ms; because Page NS/home appeared (generation 1)""")
+
+
+async def test_the_failure_tells_why_reconciles_failed_and_what_events_say(control_plane):
+    client = control_plane.client
+    about = ObjectReference(api_version="pages.test.steersman.dev/v1", kind="Page", name="home")
+    about.namespace = control_plane.namespace
+    async with control_plane.running(manager) as operator:
+        await client.create(page(behaviour="fail"))
+        event = Event(metadata=ObjectMeta(name="home.1"), involved_object=about, type="Warning")
+        event.reason, event.message, event.count = "Fire", "the printer is hot", 3
+        await client.create(event)
+        await eventually(lambda: operator.runs)
+        text = await told(control_plane, eventually(client, Page, "home", lambda page: page.status.ready, within=0.01))
+    assert "    the check failed with AttributeError: 'NoneType' object has no attribute 'ready'\n" in text
+    assert "Events about it:\n    Warning Fire: the printer is hot (3 times)\n" in text
+    first = text.index("    TIME  failed, 0 writes, in N ms; because Page NS/home appeared (generation 1)\n")
+    assert "                  ConnectionError: the printer is on fire" in text[first:]
+    assert re.search(r"Controller page reconciled Page NS/home \d+ times?; it runs next (in \d+ ms|now):", text)
+
+
+async def test_the_failure_of_a_child_tells_the_reconciles_of_its_owner(control_plane):
+    client = control_plane.client
+    async with control_plane.running(manager) as operator:
+        await client.create(page())
+        await operator.drained()
+        text = await told(
+            control_plane, eventually(client, ConfigMap, "home", has={"data": {"title": "x"}}, within=0.01)
+        )
+        assert "Controller page reconciled Page NS/home 1 time" in text
+        text = await told(control_plane, eventually(client, ConfigMap, "other", within=0.01))
+    assert text == dedent("""\
+        ConfigMap NS/other did not become what was expected within 10 ms (N states seen):
+            it is not there
+
+        There are no events about it.
+
+        No controller of this test reconciles ConfigMap NS/other, or an owner of it. What ran last:
+            page NS/home  TIME  done, 2 writes, in N ms; because Page NS/home appeared (generation 1)""")
+
+
+async def test_what_does_not_go_says_what_it_waits_for(control_plane):
+    client = control_plane.client
+    held = ConfigMap(metadata=ObjectMeta(name="x", finalizers=["example.com/printer"]))
+    await client.create(held)
+    text = await told(control_plane, eventually(client, ConfigMap, "x", gone=True, within=0.01))
+    assert text.startswith(
+        "ConfigMap NS/x did not go within 10 ms (N states seen):\n    it is still there: nobody has deleted it\n"
+    )
+    assert text.endswith("No operator runs in this test.")
+    await client.delete(ConfigMap, "x")
+    text = await told(control_plane, eventually(client, ConfigMap, "x", gone=True, within=0.01))
+    assert "it is still there: it is being deleted and waits for example.com/printer\n" in text
+
+
+async def test_secrets_are_not_shown(control_plane):
+    client = control_plane.client
+    await client.create(Secret(metadata=ObjectMeta(name="x"), string_data={"password": "correct horse"}))
+    text = await told(control_plane, eventually(client, Secret, "x", lambda found: False, within=0.01))
+    assert "password: (hidden)" in text
+    assert "correct horse" not in text
+
+
+async def test_what_stays_and_what_does_not(control_plane):
+    client = control_plane.client
+    await client.create(ConfigMap(metadata=ObjectMeta(name="x"), data={"a": "b"}))
+    await consistently(client, ConfigMap, "x", has={"data": {"a": "b"}}, during=0.05)
+    await consistently(client, ConfigMap, "y", gone=True, during=0.01)
+
+    async def later() -> None:
+        await asyncio.sleep(0.02)
+        await client.patch(ConfigMap, "x", MergePatch({"data": {"a": "c"}}))
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(later())
+        waiting = consistently(client, ConfigMap, "x", has={"data": {"a": "b"}}, during=10)
+        text = await told(control_plane, waiting)
+    assert re.match(
+        r'ConfigMap NS/x did not stay as expected for 10 s; after \d+ ms:\n    data.a: expected "b", found "c"\n', text
+    )
+    text = await told(control_plane, consistently(client, ConfigMap, "x", gone=True))
+    assert text.startswith(
+        "ConfigMap NS/x did not stay as expected for 1.0 s; from the beginning:\n    it is still there"
+    )
+
+
+async def test_any_condition_can_be_waited_for(control_plane):
+    seen: list[int] = []
+
+    def three() -> bool:
+        seen.append(1)
+        return len(seen) >= 3
+
+    assert await eventually(three) is True
+
+    async def never() -> str:
+        raise LookupError("nothing in the drawer")
+
+    text = await told(control_plane, eventually(never, within=0.01))
+    assert text == "never did not hold within 10 ms: it failed with LookupError: nothing in the drawer"
+    await consistently(lambda: len(seen) == 3, during=0.01)
+    text = await told(control_plane, consistently(lambda: len(seen) == 4, during=0.01))
+    assert text.startswith("the check did not hold for 10 ms: after ")
+
+
+async def test_what_cannot_be_meant_is_refused(control_plane):
+    with pytest.raises(TypeError, match="leave check and has out"):
+        await eventually(control_plane.client, ConfigMap, "x", has={}, gone=True)
