@@ -16,7 +16,7 @@ import pytest
 from steersman import Client, NotFound, Unstructured
 from steersman.cli import main
 from steersman.client.discovery_order import discover_config
-from steersman.kinds.core_v1 import ConfigMap
+from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.objects import ObjectMeta
 
 
@@ -99,12 +99,39 @@ async def serving_fails(*arguments: str, code: int = 1) -> AsyncGenerator[str]:
 async def test_without_a_folder_nothing_is_left(tmp_path):
     async with serving() as (process, kubeconfig):
         async with connect(kubeconfig) as client:
-            assert [each.key.name for each in await client.list(ConfigMap)] == []
+            names = {each.key.name for each in await client.list(ConfigMap)}
+            assert names == {"kube-root-ca.crt"}
         code, errors = await ended(process)
     assert code == 0, errors
     assert "in memory, gone at the end; --data FOLDER keeps them\n" in errors
     assert "Ctrl-C" in errors
     assert not kubeconfig.parent.exists()
+
+
+async def deleted(kubeconfig: Path, *, within: float) -> bool:
+    """Whether a namespace with something in it goes when it is deleted."""
+    async with connect(kubeconfig) as client:
+        await client.create(Namespace(metadata=ObjectMeta(name="shop")))
+        await client.create(ConfigMap(metadata=ObjectMeta(name="wares", namespace="shop")))
+        await client.delete(Namespace, "shop")
+        try:
+            async with asyncio.timeout(within):
+                while await client.find(Namespace, "shop") is not None:  # noqa: ASYNC110 - also for the one that stays
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            return False
+    return True
+
+
+async def test_controllers_work_and_can_be_chosen():
+    async with serving() as (process, kubeconfig):
+        assert await deleted(kubeconfig, within=15)
+        _, errors = await ended(process)
+    assert "garbage-collector, namespace, serviceaccount, root-ca-certificate-publisher\n" in errors
+    async with serving("--controllers", "none") as (process, kubeconfig):
+        assert not await deleted(kubeconfig, within=0.5)
+        _, errors = await ended(process)
+    assert "none: children of deleted objects stay, and so do deleted namespaces\n" in errors
 
 
 async def test_a_port_that_is_taken_is_told(tmp_path):
@@ -178,6 +205,7 @@ def test_what_makes_no_sense_is_told_before_anything_is_begun(tmp_path, monkeypa
         (("--resource", "no_such_module"), 1, "cannot import no_such_module"),
         (("--resource", "json"), 1, "json defines no resource class"),
         (("--resource", "boats.py"), 2, "boats.py is a file: name the module boats"),
+        (("--controllers", "namespace"), 1, "there is no 'namespace'; did you mean namespace-controller?"),
     ]:
         assert main(["serve", *arguments]) == code
         assert words in capsys.readouterr().err

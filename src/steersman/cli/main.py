@@ -34,18 +34,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="steersman",
-        description="Controllers for the Kubernetes API: run them, ask them why, and generate their models and CRDs.",
+        description="Controllers for the Kubernetes API: begin them, run them, ask them why, and generate what they need.",
     )
     parser.add_argument("--version", action="version", version=f"steersman {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_new(commands.add_parser("new", help="write a project: a kind, its operator, tests, and all to run it"))
+    _add_demo(commands.add_parser("demo", help="see an operator at work: no cluster, no containers"))
     _add_run(commands.add_parser("run", help="run the manager of a Python module until it is told to stop"))
     _add_explain(commands.add_parser("explain", help="ask a running manager about an object: why, how, and when next"))
     _add_serve(commands.add_parser("serve", help="serve a Kubernetes API on a port, until it is told to stop"))
-    generate = commands.add_parser("generate", help="write models from schemas, or CRDs from models")
+    generate = commands.add_parser("generate", help="write models from schemas, CRDs from models, RBAC from managers")
     what = generate.add_subparsers(title="what to generate", required=True, metavar="WHAT")
     _add_models(what.add_parser("models", help="write typed Python models from CRDs or from a server's OpenAPI"))
     _add_crds(what.add_parser("crds", help="write the CustomResourceDefinitions of resource classes as YAML"))
+    _add_rbac(what.add_parser("rbac", help="write the ServiceAccount, Roles and bindings that a manager needs as YAML"))
     return parser
+
+
+def _add_new(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write the project of an operator into a new folder: a kind, what is made of it, tests on a Kubernetes API of their "
+        "own, and what a cluster and continuous integration need."
+    )
+    parser.add_argument("name", metavar="NAME", help="of the project and its folder, such as site-operator")
+    parser.add_argument("--kind", metavar="KIND", help="such as Site; otherwise read from the name")
+    parser.add_argument(
+        "--group", default="apps.example.com", metavar="GROUP", help="of the kind; a domain of yours, else %(default)s"
+    )
+    parser.set_defaults(run=_new)
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Serve a Kubernetes API from this process, run an operator on it, and show its objects as they change. Delete one "
+        "with your own kubectl, and see it come back, and why."
+    )
+    parser.add_argument(
+        "--port", type=_port, default=0, metavar="PORT", help="where the API listens; else any free one"
+    )
+    parser.set_defaults(run=_demo)
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -84,14 +111,19 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help="where health, metrics and the debug page are, whatever the module says",
     )
+    parser.add_argument(
+        "--host",
+        metavar="ADDRESS",
+        help="the address of that port: 0.0.0.0 in a Pod, which the kubelet asks; else this machine's own",
+    )
     parser.set_defaults(run=_run)
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Serve a Kubernetes API on a port of this machine, and print the line that points kubectl and others to it. "
-        "There is no cluster behind it: objects are stored, judged and watched, and nothing runs. Without --data they "
-        "are in memory and gone at the end. SIGTERM or Ctrl-C ends it."
+        "There is no cluster behind it: objects are stored, judged, watched and collected, and nothing runs. Without "
+        "--data they are in memory and gone at the end. SIGTERM or Ctrl-C ends it."
     )
     parser.add_argument(
         "--port",
@@ -110,6 +142,12 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--kubeconfig", metavar="FILE", help="write the kubeconfig there")
     parser.add_argument("--audit", metavar="FILE", help="append an audit event for each request, as lines of JSON")
+    parser.add_argument(
+        "--controllers",
+        default="all",
+        metavar="NAMES",
+        help="of kube-controller-manager, with commas between them; or none; else all that there are",
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="show each request")
     parser.set_defaults(run=_serve)
 
@@ -176,6 +214,40 @@ def _add_crds(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_crds)
 
 
+def _add_rbac(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write what a manager needs of RBAC, read from what it registers: it watches kinds, writes what it reconciles "
+        "and its status, makes and deletes what it owns, elects a leader, and tells events. What its reconcilers read or "
+        "write beyond that, say with --also."
+    )
+    parser.add_argument("target", metavar="MODULE[:NAME]", help="such as site_operator:manager")
+    parser.add_argument(
+        "-n", "--namespace", metavar="NAME", help="where it runs; otherwise a namespace of the manager's name"
+    )
+    parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="RESOURCE[.GROUP]=VERB,...",
+        help="what reconcilers need beside that; may be given several times",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="where the YAML goes; otherwise the standard output")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if FILE is missing or differs")
+    parser.set_defaults(run=_rbac)
+
+
+def _new(options: argparse.Namespace) -> int:
+    from steersman.cli.new import new_project  # noqa: PLC0415 - the help text needs no project
+
+    return new_project(options.name, kind=options.kind, group=options.group)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from steersman.cli.demo import run_demo  # noqa: PLC0415 - the help text needs no server
+
+    return run_demo(port=options.port)
+
+
 def _run(options: argparse.Namespace) -> int:
     from steersman.cli.run import RunOptions, run_manager  # noqa: PLC0415 - the help text needs no manager
 
@@ -189,6 +261,7 @@ def _run(options: argparse.Namespace) -> int:
             log_format=options.log_format,
             log_level=options.log_level,
             port=options.port,
+            host=options.host,
         )
     )
 
@@ -203,6 +276,7 @@ def _serve(options: argparse.Namespace) -> int:
             kubeconfig=options.kubeconfig,
             resources=tuple(options.resource),
             audit=options.audit,
+            controllers=options.controllers,
             verbose=options.verbose,
         )
     )
@@ -233,3 +307,15 @@ def _crds(options: argparse.Namespace) -> int:
     from steersman.cli.crds import generate_crds  # noqa: PLC0415 - the help text needs no generator
 
     return generate_crds(options.modules, output=options.output, check=options.check)
+
+
+def _rbac(options: argparse.Namespace) -> int:
+    from steersman.cli.rbac import generate_rbac  # noqa: PLC0415 - the help text needs no manager
+
+    return generate_rbac(
+        options.target,
+        namespace=options.namespace,
+        also=options.also,
+        output=options.output,
+        check=options.check,
+    )

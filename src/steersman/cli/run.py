@@ -15,28 +15,25 @@ import inspect
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from types import ModuleType
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal, cast
 
 import msgspec
 
 from steersman.aio import Supervisor
 from steersman.cli.announcement import Announcement, announce
-from steersman.cli.failure import Failure, Misuse
+from steersman.cli.failure import Failure
+from steersman.cli.managers import Maker, find_manager
 from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.client import Client
 from steersman.client.discovery_order import discover_config
 from steersman.manager import Endpoints, Manager
 from steersman.objects import Object, Resource
 from steersman.objects.errors import ApiError, ConfigError
-from steersman.objects.misuse import nearest
 from steersman.telemetry import JsonFormatter, configure_logging
 
 _log = logging.getLogger("steersman.run")
-
-#: A function of a client that makes a manager.
-Maker: TypeAlias = Callable[..., Any]
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +47,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     log_format: Literal["auto", "text", "json"] = "auto"
     log_level: str = "info"
     port: int | None = None
+    host: str | None = None
 
     @property
     def module(self) -> str:
@@ -63,7 +61,7 @@ def run_manager(options: RunOptions) -> int:
     form = "terminal" if options.log_format == "text" else options.log_format
     handler = configure_logging(level=options.log_level.upper(), form=form)
     look_here_first()
-    found = _find(load_module(module), attribute)
+    found = find_manager(load_module(module), attribute)
     try:
         return asyncio.run(_run(found, options, readable=not isinstance(handler.formatter, JsonFormatter)))
     except Failure:
@@ -94,7 +92,7 @@ async def _run(found: Manager | Maker, options: RunOptions, *, readable: bool) -
                 origin=str(config.origin),
                 namespace=namespace,
                 manager=manager,
-                endpoints=_endpoints(manager, options.port),
+                endpoints=_endpoints(manager, options),
             ),
             readable=readable,
         )
@@ -128,40 +126,6 @@ def _field_manager(found: Manager | Maker, options: RunOptions) -> str:
 # the manager
 
 
-def _find(module: ModuleType, attribute: str) -> Manager | Maker:
-    """What a module calls its manager: a manager, or a function that makes one of a client."""
-    managers = {name: value for name, value in vars(module).items() if isinstance(value, Manager)}
-    if not attribute:
-        return _only(module.__name__, managers)
-    found: Any = getattr(module, attribute, None)
-    if isinstance(found, Manager):
-        return found
-    if inspect.isroutine(found):
-        return cast("Maker", found)
-    there = f"; there is {', '.join(f'{module.__name__}:{name}' for name in managers)}" if managers else ""
-    if found is None:
-        meant = nearest(attribute, (name for name in vars(module) if not name.startswith("_")))
-        there = f"; did you mean {module.__name__}:{meant}?" if meant else there
-        raise Failure(f"{module.__name__} has no {attribute}{there or '; write `manager = Manager(...)` in it'}")
-    what = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
-    raise Failure(
-        f"{module.__name__}:{attribute} is {what}; name a Manager, or a function that takes a client and returns one{there}"
-    )
-
-
-def _only(module: str, managers: dict[str, Manager]) -> Manager:
-    different = list({id(value): value for value in managers.values()}.values())
-    if len(different) == 1:
-        return different[0]
-    if different:
-        raise Misuse(f"{module} has several managers; name one: {', '.join(f'{module}:{name}' for name in managers)}")
-    name = module.rpartition(".")[2].replace("_", "-")
-    raise Failure(
-        f'{module} has no manager; write `manager = Manager(name="{name}")` in it, '
-        f"or name a function that takes a client and returns one: {module}:NAME"
-    )
-
-
 async def _make(maker: Maker, client: Client, target: str) -> Manager:
     made: Any = maker(client) if inspect.signature(maker).parameters else maker()
     if inspect.isawaitable(made):
@@ -171,17 +135,16 @@ async def _make(maker: Maker, client: Client, target: str) -> Manager:
     raise Failure(f"{target} returned a {type(made).__name__}; let it return the Manager to run")
 
 
-def _endpoints(manager: Manager, port: int | None) -> Endpoints | None:
-    """Where the manager will answer; ``port`` moves it, or gives it endpoints if it has none."""
+def _endpoints(manager: Manager, options: RunOptions) -> Endpoints | None:
+    """Where the manager will answer; the command line moves it, or gives it endpoints if it has none."""
     given = manager.endpoints
-    if port is None:
+    if options.port is None and options.host is None:
         return given
-    moved = Endpoints(
-        port=port,
-        host=given.host if given else "127.0.0.1",
-        tls=given.tls if given else None,
-        token_review=given.token_review if given else False,
-    )
+    moved = given or Endpoints()
+    if options.port is not None:
+        moved = replace(moved, port=options.port)
+    if options.host is not None:
+        moved = replace(moved, host=options.host)
     manager.endpoints = moved
     return moved
 

@@ -1,4 +1,4 @@
-"""``steersman serve``: a Kubernetes API on a port, until it is told to stop.
+"""``steersman serve``: a Kubernetes API with its controllers on a port, until it is told to stop.
 
 Guarantees
 - When the line with the kubeconfig is printed, the server answers; that line is all that goes to the standard output.
@@ -13,26 +13,25 @@ import asyncio
 import shlex
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from steersman.apiserver import ApiServer, AuditFile, AuditHook, StorageError
+from steersman.apiserver import AuditFile, AuditHook, StorageError
 from steersman.cli.crds import resource_classes
 from steersman.cli.failure import Failure
 from steersman.cli.heading import print_heading
 from steersman.cli.modules import look_here_first, module_and_name
 from steersman.cli.requests_shown import show_request
+from steersman.controlplane import ControlPlane, is_controller
 from steersman.kinds.index import KUBERNETES
 from steersman.objects import Object
 from steersman.telemetry import configure_logging
 
-if TYPE_CHECKING:
-    from steersman.apiserver import Served
+_READS = frozenset({"get", "list", "watch"})
 
 
 class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +43,8 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: Modules, or classes of them: ``module`` or ``module:Site``.
     resources: tuple[str, ...] = ()
     audit: str | None = None
+    #: ``all``, ``none``, or names with commas between them.
+    controllers: str = "all"
     verbose: bool = False
 
 
@@ -54,12 +55,19 @@ def serve_api(options: ServeOptions) -> int:
     try:
         with ExitStack() as stack:
             hook = _hook(options, stack)
-            folder = Path(
-                options.data or stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-"))
-            ).absolute()
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            kubeconfig = Path(options.kubeconfig).absolute() if options.kubeconfig else folder / "kubeconfig"
-            asyncio.run(_serve(options, folder, classes, kubeconfig=kubeconfig, audit=hook))
+            folder = Path(options.data).absolute() if options.data else None
+            if folder is not None:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            plane = ControlPlane(
+                controllers=_controllers(options.controllers),
+                port=options.port,
+                folder=folder,
+                kubeconfig=Path(options.kubeconfig).absolute() if options.kubeconfig else None,
+                resources=classes,
+                authorizer="rbac",
+                audit=hook,
+            )
+            asyncio.run(_serve(plane, list(_lines(options, classes, plane))))
     except ModuleNotFoundError as error:
         if error.name != "cryptography":
             raise
@@ -71,46 +79,44 @@ def serve_api(options: ServeOptions) -> int:
     return 0
 
 
-async def _serve(
-    options: ServeOptions, folder: Path, classes: list[type[Object]], *, kubeconfig: Path, audit: AuditHook | None
-) -> None:
-    from steersman.apiserver import serve  # noqa: PLC0415 - needs an extra, and says so
-
-    server = ApiServer(
-        resources=classes,
-        storage=folder / "journal" if options.data else None,
-        authorizer="rbac",
-        audit=audit,
-    )
+async def _serve(plane: ControlPlane, lines: list[tuple[str, str]]) -> None:
     stopped = asyncio.Event()
-    async with AsyncExitStack() as stack:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-        served = await stack.enter_async_context(
-            serve(server, folder=folder, port=options.port, kubeconfig=kubeconfig),
-        )
-        print_heading("serves a Kubernetes API", _lines(options, folder, classes, served))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with plane:
+        server = ("server", f"{plane.url}, as Kubernetes {KUBERNETES} answers")
+        print_heading("serves a Kubernetes API", [server, *lines])
         print("In another terminal:", file=sys.stderr, flush=True)
-        print(f"export KUBECONFIG={shlex.quote(str(served.kubeconfig))}", flush=True)
+        print(f"export KUBECONFIG={shlex.quote(str(plane.kubeconfig))}", flush=True)
         print(file=sys.stderr, flush=True)
         await stopped.wait()
     print("stopped", file=sys.stderr)
 
 
-def _lines(
-    options: ServeOptions, folder: Path, classes: list[type[Object]], served: Served
-) -> Iterator[tuple[str, str]]:
-    yield "server", f"{served.url}, as Kubernetes {KUBERNETES} answers"
+def _lines(options: ServeOptions, classes: list[type[Object]], plane: ControlPlane) -> Iterator[tuple[str, str]]:
     yield "kinds", "all that Kubernetes has"
     for cls in classes:
         yield "kinds", str(cls.gvk())
     if options.data:
-        yield "objects", f"kept in {folder}"
+        yield "objects", f"kept in {Path(options.data).absolute()}"
     else:
         yield "objects", "in memory, gone at the end; --data FOLDER keeps them"
+    names = ", ".join(name.removesuffix("-controller") for name in plane.controllers)
+    yield "controllers", names or "none: children of deleted objects stay, and so do deleted namespaces"
     if options.audit:
         yield "audit", str(Path(options.audit).absolute())
     yield "stop", "Ctrl-C"
+
+
+def _controllers(text: str) -> list[str] | None:
+    """The controllers that the command line names; None for all."""
+    match text:
+        case "all":
+            return None
+        case "none":
+            return []
+        case _:
+            return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _classes(names: tuple[str, ...]) -> list[type[Object]]:
@@ -126,13 +132,19 @@ def _hook(options: ServeOptions, stack: ExitStack) -> AuditHook | None:
     if options.audit:
         hooks.append(stack.enter_context(AuditFile(options.audit)))
     if options.verbose:
-        hooks.append(show_request)
+        hooks.append(_show)
 
     def tell(event: dict[str, Any]) -> None:
         for hook in hooks:
             hook(event)
 
     return tell if hooks else None
+
+
+def _show(event: dict[str, Any]) -> None:
+    """Show a request; but not how controllers look around."""
+    if event["verb"] not in _READS or not is_controller(event["user"]["username"]):
+        show_request(event)
 
 
 def _told(error: OSError) -> str:

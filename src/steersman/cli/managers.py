@@ -1,0 +1,49 @@
+"""The manager that a command line names, in a module: a `Manager`, or a function that makes one of a client."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, TypeAlias, cast
+
+from steersman.cli.failure import Failure, Misuse
+from steersman.manager import Manager
+from steersman.objects.misuse import nearest
+
+#: A function of a client that makes a manager.
+Maker: TypeAlias = Callable[..., Any]
+
+
+def find_manager(module: ModuleType, attribute: str) -> Manager | Maker:
+    """What a module calls its manager: a manager, or a function that makes one of a client."""
+    managers = {name: value for name, value in vars(module).items() if isinstance(value, Manager)}
+    if not attribute:
+        return _only(module.__name__, managers)
+    found: Any = getattr(module, attribute, None)
+    if isinstance(found, Manager):
+        return found
+    if inspect.isroutine(found):
+        return cast("Maker", found)
+    there = f"; there is {', '.join(f'{module.__name__}:{name}' for name in managers)}" if managers else ""
+    if found is None:
+        meant = nearest(attribute, (name for name in vars(module) if not name.startswith("_")))
+        there = f"; did you mean {module.__name__}:{meant}?" if meant else there
+        raise Failure(f"{module.__name__} has no {attribute}{there or '; write `manager = Manager(...)` in it'}")
+    what = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
+    raise Failure(
+        f"{module.__name__}:{attribute} is {what}; name a Manager, or a function that takes a client and returns one{there}"
+    )
+
+
+def _only(module: str, managers: dict[str, Manager]) -> Manager:
+    different = list({id(value): value for value in managers.values()}.values())
+    if len(different) == 1:
+        return different[0]
+    if different:
+        raise Misuse(f"{module} has several managers; name one: {', '.join(f'{module}:{name}' for name in managers)}")
+    name = module.rpartition(".")[2].replace("_", "-")
+    raise Failure(
+        f'{module} has no manager; write `manager = Manager(name="{name}")` in it, '
+        f"or name a function that takes a client and returns one: {module}:NAME"
+    )

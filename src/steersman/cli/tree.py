@@ -1,0 +1,96 @@
+"""Objects as a tree of who owns whom, in lines for a terminal. Pure.
+
+Guarantees: owners stand above what they own, in the order of kinds and names; what nobody here owns stands at the top; each
+object stands once, also where they own each other; lines are no wider than they may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from steersman.kinds.core_v1 import ConfigMap, Pod, Service
+from steersman.objects import Object, is_true
+
+_NAME_WIDTH = 34
+
+
+class Line(msgspec.Struct, frozen=True):
+    """An object of the tree: its branch and name, and how it is."""
+
+    branch: str
+    name: str
+    state: str
+    #: "good", "busy", or "" if nothing is to be said about it.
+    mood: str = ""
+
+    def text(self, width: int) -> str:
+        """The line without colours."""
+        return f"{self.branch}{self.name:<{max(_NAME_WIDTH - len(self.branch), 1)}} {self.state}".rstrip()[:width]
+
+
+def tree_lines(objects: Iterable[Object]) -> list[Line]:
+    """The lines of a tree."""
+    ordered = sorted(objects, key=_order)
+    uids = {each.metadata.uid for each in ordered}
+    children: dict[str | None, list[Object]] = {}
+    for each in ordered:
+        owner = next((ref.uid for ref in each.metadata.owner_references or () if ref.uid in uids), None)
+        children.setdefault(owner, []).append(each)
+    seen: set[str | None] = set()
+    lines: list[Line] = []
+    # Those that own each other have nobody above them: the first of them stands at the top.
+    for root in (*children.get(None, ()), *ordered):
+        lines += _below(root, children, "", "", seen)
+    return lines
+
+
+def _below(
+    obj: Object, children: dict[str | None, list[Object]], own: str, rest: str, seen: set[str | None]
+) -> Iterator[Line]:
+    uid = obj.metadata.uid
+    if uid in seen:
+        return
+    seen.add(uid)
+    state, mood = state_of(obj)
+    yield Line(own, f"{type(obj).__name__} {obj.key.name}", state, mood)
+    below = [child for child in children.get(uid, ()) if child.metadata.uid not in seen]
+    for place, child in enumerate(below):
+        last = place == len(below) - 1
+        yield from _below(
+            child, children, f"{rest}{'└─ ' if last else '├─ '}", f"{rest}{'   ' if last else '│  '}", seen
+        )
+
+
+def state_of(obj: Object) -> tuple[str, str]:
+    """How an object is, in a few words, and in which mood."""
+    if obj.deleting:
+        return "going", "busy"
+    match obj:
+        case Pod():
+            phase = (obj.status.phase if obj.status else None) or "Pending"
+            ready = obj.status is not None and is_true(obj.status.conditions, "Ready")
+            return ("Running, ready", "good") if ready else (phase, "busy")
+        case Service():
+            return obj.spec.cluster_ip or "" if obj.spec else "", ""
+        case ConfigMap():
+            return ", ".join(sorted(obj.data or {})), ""
+        case _:
+            return _replicas(obj)
+
+
+def _replicas(obj: Object) -> tuple[str, str]:
+    spec: Any = getattr(obj, "spec", None)
+    status: Any = getattr(obj, "status", None)
+    wanted, ready = getattr(spec, "replicas", None), getattr(status, "ready_replicas", 0)
+    if wanted is None:
+        return "", ""
+    return f"{ready} of {wanted} ready", "good" if ready == wanted else "busy"
+
+
+def _order(obj: Object) -> tuple[str, str, list[tuple[int, str]]]:
+    """By kind and name, numbers in names as numbers."""
+    parts = obj.key.name.split("-")
+    return type(obj).__name__, obj.key.namespace, [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
