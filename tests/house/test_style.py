@@ -126,7 +126,10 @@ def test_tests_live_in_the_room_they_test() -> None:
         "bench",  # the benchmarks, in small
         "client_go",  # programs of others beside ours
         "conformance",  # one API server beside another
+        "controller_manager",  # Kubernetes' own controllers on the embedded server
+        "controller_runtime",  # an operator in Go on both servers
         "examples",  # the programs that users read
+        "field_crds",  # definitions that people install
         "faults",  # the runtime while its surroundings fail
         "guarantees",  # the promises, one file each
         "hostile",  # requests and connections that mean ill

@@ -68,15 +68,7 @@ KNOWN: tuple[Known, ...] = (
         r"error: unable to upgrade connection: .*",
         "there are no kubelets, so nothing can be run in Pods: the subresource is not served",
     ),
-    Known(
-        "custom/sites",
-        "kubectl patch site home -p *",
-        r"error: application/strategic-merge-patch\+json is not supported by .*merge-patch\+json(, application/apply-.*)?",
-        "server-side apply is not offered until it is there",
-    ),
-    Known(
-        "asking/explain*", "kubectl explain *", _COMMON_FIELDS, "fields of all objects are described in our own words"
-    ),
+    Known("*/explain*", "kubectl explain *", _COMMON_FIELDS, "fields of all objects are described in our own words"),
     Known("asking/explain", "kubectl explain deploy.spec.strategy", r" +- .*", _DESCRIPTIONS),
     Known("asking/explain-all-kinds", "kubectl explain sts --recursive", r" +- .*", _DESCRIPTIONS),
     Known(

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import chain
 
-from conformance.normalising import Labels, Versions, until_apply_exists
+from conformance.normalising import Labels, Versions, order_managers
 
 from steersman.aio import now
 
@@ -38,6 +42,9 @@ _AGE_LINE = re.compile(r"^(\s*(?:Age|Duration): +)\S+")
 _AGES = re.compile(r"\b(AGE|LAST SEEN|DURATION|LAST SCHEDULE)\b")
 #: The head of a table that `kubectl describe` shows.
 _TABLE_HEAD = re.compile(r"^(Events:$| .*\bAge\b)")
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+#: What other plays installed; the scenario's own namespace has its name by then.
+_OF_OTHERS = re.compile(r"[a-z0-9]\.play\.steersman\.dev")
 _GAP = re.compile(r"(?<=\S) {2,}")
 
 
@@ -63,6 +70,7 @@ class Normaliser:
             text = _as_sent(text)
         for actual, name in self._fixed.items():
             text = text.replace(actual, name)
+        text = _CERTIFICATE.sub("<certificate>", text)
         text = _UID.sub(lambda found: labelled(self._uids, found[0], found[0]), text)
         text = _VERSION.sub(lambda found: found[1] + self._versions.of(found[2], step), text)
         text = _ADDRESS.sub(lambda found: labelled(self._addresses, found[0], found[0]), text)
@@ -91,16 +99,42 @@ def _as_sent(text: str) -> str:
         tree = json.loads(text)
     except ValueError:
         return text
-    until_apply_exists(tree.get("metadata", {}))
+    order_managers(tree.get("metadata", {}))
     return json.dumps(tree, sort_keys=True)
 
 
 def _lines(text: str, *, ages: bool) -> list[str]:
     found: list[str] = []
-    for line in text.split("\n"):
+    for line in _managers_in_order(text.split("\n")):
+        if _OF_OTHERS.search(line):
+            continue
         ages = ages or bool(_TABLE_HEAD.match(line))
         shown = _AGE_LINE.sub(r"\1<age>", line)
         if ages:
             shown = _AGE_CELL.sub("<age>", shown)
         found.append(_GAP.sub("  ", shown).rstrip(" "))
     return found
+
+
+def _managers_in_order(lines: Iterable[str]) -> list[str]:
+    """The entries of managedFields come in the order of their seconds: whether two have the same is chance."""
+    found: list[str] = []
+    left = deque(lines)
+    while left:
+        found.append(left.popleft())
+        if found[-1].strip() != "managedFields:":
+            continue
+        indent = found[-1].partition("m")[0]
+        entries: list[list[str]] = []
+        while left and left[0].startswith((f"{indent}- ", f"{indent}  ")):
+            if left[0].startswith(f"{indent}- "):
+                entries.append([])
+            entries[-1].append(left.popleft())
+        found += chain.from_iterable(sorted(entries, key=partial(_manager, start=len(indent) + 2)))
+    return found
+
+
+def _manager(entry: list[str], *, start: int) -> list[str]:
+    """What an entry of managedFields is told apart by."""
+    told = dict(line[start:].partition(": ")[::2] for line in entry)
+    return [told.get(name, "") for name in ("operation", "manager", "apiVersion", "subresource")]

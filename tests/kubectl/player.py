@@ -77,6 +77,7 @@ class Player:
         self._folder = folder
         self._places = places
         self._background: _Background | None = None
+        self._cache = server.home / "cache"
 
     async def play(self, scenario: Scenario) -> Play:
         """Run all lines; what they print is normalised."""
@@ -84,6 +85,9 @@ class Player:
         for name, text in texts.items():
             (self._folder / name).write_text(text, encoding="utf-8")
         self._write_kubeconfig()
+        if scenario.installs:
+            # what kubectl remembers of kinds would else depend on the others' definitions
+            self._cache = self._folder / ".cache"
         normaliser = Normaliser(
             {
                 str(self._folder): "<folder>",
@@ -192,7 +196,7 @@ class Player:
         return {
             "PATH": f"{self._server.programs}:{os.environ.get('PATH', '/usr/bin:/bin')}",
             "HOME": str(self._server.home),
-            "KUBECACHEDIR": str(self._server.home / "cache"),
+            "KUBECACHEDIR": str(self._cache),
             "KUBECONFIG": str(self._folder / ".kubeconfig"),
             "TMPDIR": str(self._folder),
             "TZ": "UTC",

@@ -8,7 +8,8 @@
 | ``&3`` | what runs in the background has printed three lines and is ended; its output is compared here |
 | ``# words`` | for people |
 
-``{ns}`` is the scenario's own namespace, which the kubeconfig names as the default. Cluster-wide names contain it.
+``{ns}`` is the scenario's own namespace, which the kubeconfig names as the default. Cluster-wide names contain it; so do
+the groups of the definitions that a scenario installs: ``{ns}.play.steersman.dev``.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ class Scenario:
     def is_everyday(self) -> bool:
         """Whether each run of the tests plays it."""
         return self.name.startswith("everyday/")
+
+    @property
+    def installs(self) -> bool:
+        """Whether it installs definitions: what all kubectl commands find changes while it is played."""
+        return "crd.yaml" in self.transcript
 
     @property
     def lines(self) -> list[str]:

@@ -14,7 +14,11 @@ from kubectl.known_differences import KNOWN
 from kubectl.scenario import Scenario, all_scenarios
 
 EVERY = bool(os.environ.get("KUBECTL_ALL"))
-CHOSEN = [scenario for scenario in all_scenarios() if EVERY or scenario.is_everyday]
+#: In the order in which they are played.
+CHOSEN = sorted(
+    (scenario for scenario in all_scenarios() if EVERY or scenario.is_everyday),
+    key=lambda scenario: scenario.installs,
+)
 
 
 @pytest.mark.parametrize("scenario", CHOSEN, ids=lambda scenario: scenario.name)

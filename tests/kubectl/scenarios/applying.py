@@ -1,4 +1,4 @@
-"""kubectl apply, as a client does it, and kubectl diff."""
+"""kubectl apply, as a client does it and as the server does, and kubectl diff."""
 
 from kubectl.scenario import Scenario
 
@@ -23,6 +23,35 @@ SCENARIOS = [
         kubectl get deployment web -o yaml
         kubectl apply -f invalid.yaml
         kubectl apply -f deployment.yaml --dry-run=client
+        """,
+    ),
+    Scenario(
+        "server-side",
+        """
+        kubectl apply --server-side -f deployment.yaml
+        kubectl apply --server-side -f deployment.yaml
+        $ sed 's/replicas: 2/replicas: 3/' deployment.yaml > changed.yaml
+        kubectl apply --server-side --field-manager=other -f changed.yaml
+        kubectl diff --server-side --field-manager=other -f changed.yaml
+        kubectl diff --server-side --field-manager=other --force-conflicts -f changed.yaml
+        kubectl apply --server-side --field-manager=other --force-conflicts -f changed.yaml --dry-run=server
+        kubectl apply --server-side --field-manager=other --force-conflicts -f changed.yaml
+        kubectl get deployment web -o jsonpath='{.spec.replicas} {.metadata.managedFields[*].manager}'
+        kubectl apply --server-side -f deployment.yaml
+        kubectl scale deployment web --replicas=5
+        kubectl apply --server-side -f changed.yaml
+        kubectl get deployment web -o yaml
+        kubectl apply -f configmaps.yaml
+        kubectl apply --server-side -f configmaps.yaml
+        $ sed 's/blue/red/' configmaps.yaml > red.yaml
+        kubectl apply --server-side -f red.yaml
+        kubectl apply view-last-applied cm colours
+        kubectl get cm colours -o jsonpath='{.metadata.managedFields[*].manager}'
+        kubectl apply --server-side -f mistyped.yaml
+        kubectl apply --server-side -f unknown-fields.yaml
+        kubectl apply --server-side -f sites.yaml
+        kubectl apply --server-side -f site-invalid.yaml
+        kubectl apply --server-side -f services.yaml -f access.yaml
         """,
     ),
     Scenario(

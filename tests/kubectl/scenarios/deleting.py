@@ -39,19 +39,6 @@ SCENARIOS = [
         """,
     ),
     Scenario(
-        "cascades",
-        """
-        kubectl create -f deployment.yaml -f workloads.yaml
-        kubectl delete deployment web --cascade=orphan --wait=false
-        kubectl get deployment web -o jsonpath='{.metadata.finalizers}'
-        kubectl delete rs copies --cascade=foreground --timeout=1s
-        kubectl get rs copies -o jsonpath='{.metadata.finalizers} {.metadata.deletionTimestamp}'
-        kubectl delete sts store --cascade=background
-        kubectl delete job once
-        kubectl delete cronjob/nightly ds/agent rc/old
-        """,
-    ),
-    Scenario(
         "waiting",
         """
         kubectl create -f pods.yaml -f deployment.yaml
@@ -81,11 +68,6 @@ SCENARIOS = [
     Scenario(
         "namespaces",
         """
-        kubectl create namespace {ns}-gone
-        kubectl create cm inside -n {ns}-gone
-        kubectl delete namespace {ns}-gone --wait=false
-        kubectl get namespace {ns}-gone
-        kubectl create cm late -n {ns}-gone
         kubectl delete namespace default --wait=false
         kubectl delete namespace {ns}-nothing
         """,

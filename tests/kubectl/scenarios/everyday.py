@@ -102,6 +102,8 @@ SCENARIOS = [
         kubectl diff -f deployment.yaml
         kubectl get deployment,svc -o yaml | kubectl apply -f -
         kubectl apply -f invalid.yaml
+        kubectl apply --server-side -f deployment.yaml
+        kubectl apply --server-side --field-manager=other -f services.yaml
         kubectl get deployment web -o yaml
         """,
     ),
@@ -144,15 +146,66 @@ SCENARIOS = [
         "custom",
         """
         kubectl create -f sites.yaml
-        kubectl get sites -o wide
         kubectl get st home -o yaml
         kubectl describe site home
         kubectl patch site home --type=merge -p '{"spec":{"replicas":4}}'
-        kubectl scale site home --replicas=2
         kubectl apply -f sites.yaml
         kubectl create -f site-invalid.yaml
-        kubectl create -f site-invalid.yaml --validate=ignore 2>&1 | sort
         kubectl delete sites --all
+        """,
+    ),
+    Scenario(
+        "server-side",
+        """
+        kubectl apply --server-side -f deployment.yaml
+        kubectl apply --server-side -f deployment.yaml
+        kubectl scale deployment web --replicas=5
+        kubectl apply --server-side -f deployment.yaml
+        kubectl apply --server-side -f deployment.yaml --force-conflicts
+        $ sed 's/replicas: 2/replicas: 3/;s/nginx:1.27/nginx:1.28/' deployment.yaml > robot.yaml
+        kubectl apply --server-side -f robot.yaml --field-manager=robot
+        kubectl apply --server-side -f robot.yaml --field-manager=robot --force-conflicts --dry-run=server
+        kubectl get deployment web --show-managed-fields -o yaml
+        kubectl apply -f configmaps.yaml
+        kubectl apply --server-side -f configmaps.yaml
+        kubectl get cm colours --show-managed-fields -o yaml
+        """,
+    ),
+    Scenario(
+        "cascading",
+        """
+        kubectl create namespace {ns}-gone
+        kubectl create -n {ns}-gone -f configmaps.yaml -f sites.yaml
+        kubectl delete namespace {ns}-gone --wait=false
+        kubectl create cm owner
+        $ sed -i "s/OWNER/$(kubectl get cm owner -o jsonpath='{.metadata.uid}')/" children.yaml
+        kubectl create -f children.yaml
+        kubectl patch cm child --type=merge -p '{"metadata":{"finalizers":["example.com/hold"]}}'
+        kubectl delete cm owner --cascade=foreground --timeout=1s
+        kubectl get cm owner -o yaml
+        kubectl patch cm child --type=merge -p '{"metadata":{"finalizers":null}}'
+        $ kubectl wait --for=delete cm/owner secret/child namespace/{ns}-gone --timeout=60s
+        kubectl get cm,secrets
+        kubectl get cm,sites -n {ns}-gone
+        """,
+    ),
+    Scenario(
+        "definitions",
+        """
+        kubectl apply -f lamp-crd.yaml
+        kubectl wait --for=condition=Established crd/lamps.{ns}.play.steersman.dev --timeout=60s
+        $ timeout 60 sh -c 'until kubectl explain lamp; do sleep 0.1; done'
+        kubectl get crd lamps.{ns}.play.steersman.dev -o yaml
+        kubectl api-resources --api-group={ns}.play.steersman.dev -o wide
+        kubectl explain lamp.spec --recursive
+        kubectl apply -f lamps.yaml
+        kubectl get lm -o wide
+        kubectl get lamps.v1beta1.{ns}.play.steersman.dev desk -o yaml
+        kubectl create -f lamp-invalid.yaml 2>&1 | sort
+        kubectl patch lamp desk --type=merge -p '{"spec":{"socket":"pin","colour":"black"}}' 2>&1 | sort
+        kubectl scale lamp desk --replicas=3
+        kubectl delete crd lamps.{ns}.play.steersman.dev
+        kubectl get lamps
         """,
     ),
 ]

@@ -186,7 +186,7 @@ SCENARIOS = [
         &4
         & kubectl get cm --watch -o jsonpath='{.metadata.name}{"\\n"}'
         kubectl create cm third
-        &3
+        &4
         kubectl get cm -w --request-timeout=1s -o name
         """,
     ),

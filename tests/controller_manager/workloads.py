@@ -1,0 +1,200 @@
+"""Scenarios of workloads: what the controllers make of them, on any server that is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controller_manager.manifests import deployment, job, stateful_set, template
+from controller_manager.stage import Stage
+
+from samples.raw_api import MERGE
+
+
+def _rolled_out(replicas: int, revision: int) -> Any:
+    def question(tree: dict[str, Any]) -> bool:
+        status = tree.get("status", {})
+        return (
+            status.get("observedGeneration") == tree["metadata"]["generation"]
+            and [status.get(name) for name in ("replicas", "updatedReplicas", "availableReplicas")] == [replicas] * 3
+            and tree["metadata"]["annotations"].get("deployment.kubernetes.io/revision") == str(revision)
+        )
+
+    return question
+
+
+def _condition(kind: str, status: str = "True") -> Any:
+    def question(tree: dict[str, Any]) -> bool:
+        conditions = tree.get("status", {}).get("conditions", [])
+        return any(each["type"] == kind and each["status"] == status for each in conditions)
+
+    return question
+
+
+async def deployments(stage: Stage) -> None:
+    """A Deployment is made, scaled, rolled out, rolled back, and deleted; its old ReplicaSets are its history."""
+    kinds = ("deployments", "replicasets", "pods")
+    await stage.create("deployments", "web", deployment("web", revisionHistoryLimit=2))
+    await stage.until("deployments/web", _rolled_out(3, 1))
+    await stage.same("created", *kinds, events=True)
+    await stage.scale("deployments/web", 5)
+    await stage.until("deployments/web", _rolled_out(5, 1))
+    await stage.same("scaled", *kinds)
+    await stage.image("deployments/web", "example.com/web:2")
+    await stage.until("deployments/web", _rolled_out(5, 2))
+    await stage.count("pods", 5)
+    await stage.same("rolled out", *kinds)
+    await stage.kubectl("rollout", "undo", "deployment/web")
+    assert "successfully rolled out" in await stage.kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    await stage.until("deployments/web", _rolled_out(5, 3))
+    await stage.count("pods", 5)
+    await stage.same("rolled back", *kinds)
+    await stage.told("history", await stage.kubectl("rollout", "history", "deployment/web"))
+    for number in (3, 4):
+        await stage.image("deployments/web", f"example.com/web:{number}")
+        await stage.until("deployments/web", _rolled_out(5, number + 1))
+    await stage.count("replicasets", 3)
+    await stage.count("pods", 5)
+    await stage.same("history is cut", *kinds)
+
+
+async def stuck_rollouts(stage: Stage) -> None:
+    """A rollout to an image that nobody can pull stops half way, says so, and is paused and repaired."""
+    kinds = ("deployments", "replicasets", "pods")
+    await stage.create("deployments", "web", deployment("web", 4, progressDeadlineSeconds=1, minReadySeconds=0))
+    await stage.until("deployments/web", _rolled_out(4, 1))
+    await stage.image("deployments/web", "example.com/nothing", outcome="waits")
+    await stage.until("deployments/web", _condition("Progressing", "False"))
+    await stage.same("stuck", *kinds)
+    await stage.kubectl("rollout", "pause", "deployment/web")
+    await stage.image("deployments/web", "example.com/web:3", outcome="")
+    await stage.until("deployments/web", lambda tree: tree["status"]["observedGeneration"] == 4)
+    await stage.same("paused", *kinds)
+    await stage.kubectl("rollout", "resume", "deployment/web")
+    await stage.until("deployments/web", _rolled_out(4, 3))
+    await stage.count("pods", 4)
+    await stage.same("repaired", *kinds)
+
+
+async def recreated(stage: Stage) -> None:
+    """With the strategy Recreate no old Pod runs beside a new one; a Pod that is deleted comes again."""
+    kinds = ("deployments", "replicasets", "pods")
+    await stage.create("deployments", "web", deployment("web", 2, strategy={"type": "Recreate"}))
+    await stage.until("deployments/web", _rolled_out(2, 1))
+    await stage.image("deployments/web", "example.com/web:2")
+    await stage.until("deployments/web", _rolled_out(2, 2))
+    await stage.same("recreated", *kinds)
+    pods = await stage.count("pods", 2)
+    lost = pods[0]["metadata"]
+    await stage.delete(f"pods/{lost['name']}")
+    await stage.gone(f"pods/{lost['name']}")
+    await stage.until("deployments/web", _rolled_out(2, 2))
+    await stage.count("pods", 2)
+    await stage.same("replaced", *kinds)
+
+
+async def adopted(stage: Stage) -> None:
+    """Pods that fit a ReplicaSet are adopted, those that no longer do are let go; too many are deleted."""
+    for name in ("one", "two"):
+        await stage.create("pods", name, template("web"))
+    body = {"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template("web")}}
+    await stage.create("replicasets", "web", body)
+    await stage.until("replicasets/web", lambda tree: tree.get("status", {}).get("availableReplicas") == 2)
+    await stage.same("adopted", "replicasets", "pods")
+    await stage.patch("pods/one", {"metadata": {"labels": {"app": "elsewhere"}}})
+    await stage.until("pods/one", lambda tree: "ownerReferences" not in tree["metadata"])
+    await stage.count("pods", 3)
+    await stage.until("replicasets/web", lambda tree: tree["status"].get("availableReplicas") == 2)
+    await stage.same("let go", "replicasets", "pods")
+    await stage.create("replicationcontrollers", "old", {"spec": {"replicas": 1, "template": template("old")}})
+    await stage.until("replicationcontrollers/old", lambda tree: tree["status"].get("availableReplicas") == 1)
+    await stage.same("a ReplicationController", "replicationcontrollers", "pods", events=True)
+
+
+async def jobs(stage: Stage) -> None:
+    """Jobs complete, fail, wait while they are suspended, and go after their time."""
+    kinds = ("jobs", "pods")
+    await stage.create("jobs", "counts", job("counts", completions=4, parallelism=2))
+    await stage.create("jobs", "indexed", job("indexed", completions=2, parallelism=2, completionMode="Indexed"))
+    await stage.create("jobs", "fails", job("fails", "fails", backoffLimit=0))
+    await stage.create("jobs", "waits", job("waits", suspend=True))
+    await stage.create("jobs", "goes", job("goes", ttlSecondsAfterFinished=0))
+    for name in ("counts", "indexed"):
+        await stage.until(f"jobs/{name}", _condition("Complete"))
+    await stage.until("jobs/fails", _condition("Failed"))
+    await stage.until("jobs/waits", _condition("Suspended"))
+    await stage.gone("jobs/goes")
+    await stage.count("pods", 0, "app=goes")
+    await stage.same("ended", *kinds, events=True)
+    await stage.patch("jobs/waits", {"spec": {"suspend": False}})
+    await stage.until("jobs/waits", _condition("Complete"))
+    await stage.same("resumed", *kinds)
+    await stage.delete("jobs/counts")
+    await stage.gone("jobs/counts")
+    await stage.count("pods", 0, "app=counts")
+    await stage.same("deleted", *kinds)
+
+
+async def cron_jobs(stage: Stage) -> None:
+    """A CronJob makes up for the run that it missed, makes no more than it keeps, and lends its template."""
+    body = {
+        "spec": {
+            "schedule": "0 * * * *",
+            "suspend": True,
+            "successfulJobsHistoryLimit": 1,
+            "jobTemplate": job("nightly"),
+        }
+    }
+    await stage.create("cronjobs", "nightly", body)
+    # two hours ago: of what was missed, the last one is made up for
+    last = {"status": {"lastScheduleTime": "2026-01-01T00:00:00Z"}}
+    await stage.patch("cronjobs/nightly/status", last, how=MERGE)
+    await stage.kubectl("create", "job", "by-hand", "--from=cronjob/nightly")
+    await stage.until("jobs/by-hand", _condition("Complete"))
+    await stage.same("by hand", "cronjobs", "jobs", "pods")
+    await stage.patch("cronjobs/nightly", {"spec": {"suspend": False}})
+    await stage.until("cronjobs/nightly", lambda tree: tree["status"].get("lastSuccessfulTime"))
+    await stage.count("jobs", 1)
+    await stage.same("on time", "cronjobs", "jobs", "pods", events=True)
+    await stage.delete("cronjobs/nightly")
+    await stage.gone("cronjobs/nightly")
+    await stage.count("pods", 0)
+    await stage.same("deleted", "cronjobs", "jobs", "pods")
+
+
+async def stateful_sets(stage: Stage) -> None:
+    """Pods of a StatefulSet come in order and go in the reverse one, keep their claims, and are updated down to a partition."""
+    kinds = ("statefulsets", "controllerrevisions", "pods", "persistentvolumeclaims")
+
+    def ready(replicas: int, updated: int) -> Any:
+        def question(tree: dict[str, Any]) -> bool:
+            status = tree.get("status", {})
+            found = [status.get(name) for name in ("replicas", "readyReplicas", "updatedReplicas")]
+            return (
+                found == [replicas, replicas, updated]
+                and status["observedGeneration"] == tree["metadata"]["generation"]
+            )
+
+        return question
+
+    await stage.create("services", "db", {"spec": {"clusterIP": "None", "selector": {"app": "db"}}})
+    await stage.create("statefulsets", "db", stateful_set("db"))
+    await stage.until("statefulsets/db", ready(3, 3))
+    pods = sorted(await stage.all("pods"), key=lambda each: int(each["metadata"]["resourceVersion"]))
+    by_claim = sorted(await stage.all("persistentvolumeclaims"), key=lambda each: each["metadata"]["creationTimestamp"])
+    assert len(pods) == len(by_claim) == 3
+    await stage.told("the order in which Pods became ready", [each["metadata"]["name"] for each in pods])
+    await stage.same("created", *kinds, events=True)
+    update = {"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}}
+    await stage.patch("statefulsets/db", update)
+    await stage.image("statefulsets/db", "example.com/db:2")
+    await stage.until("statefulsets/db", ready(3, 1))
+    await stage.same("updated down to a partition", *kinds)
+    await stage.patch("statefulsets/db", {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
+    await stage.until("statefulsets/db", lambda tree: tree["status"].get("updatedReplicas", 3) == 3)
+    await stage.until(
+        "statefulsets/db", lambda tree: tree["status"].get("currentRevision") == tree["status"]["updateRevision"]
+    )
+    await stage.same("updated", *kinds)
+    await stage.scale("statefulsets/db", 1)
+    await stage.count("pods", 1)
+    await stage.same("scaled down", *kinds)
