@@ -247,7 +247,9 @@ def test_the_help_promises_what_there_is(capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit):
         main(["--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "Controllers for the Kubernetes API: begin them, run them, ask them why, and generate what they need." in said
+    assert (
+        "Controllers for the Kubernetes API: begin them, run them, ask them why, and generate what they need." in said
+    )
 
 
 async def test_models_of_a_server(here: Path, engine: Engine, crd_group: str, capsys: Any) -> None:

@@ -165,11 +165,21 @@ async def test_a_reconcile_that_crashes_fails_the_test_unless_that_is_allowed(co
         await crashing()
     lines = str(failed.value).splitlines()
     assert lines[0].endswith(
-        "reconciles crashed while the test ran, which points to a mistake in the operator "
-        "(running(..., crashes=True) allows it):"
+        " crashed while the test ran, which points to a mistake in the operator (running(..., crashes=True) allows it):"
     )
     assert lines[1:] == [f"  controller page, {control_plane.namespace}/home: TypeError: a page has no ink"]
     await crashing(crashes=True)
+
+
+async def test_nobody_waits_for_an_operator_that_crashed(control_plane):
+    async def crashing():
+        async with control_plane.running(manager) as operator:
+            await control_plane.client.create(page(behaviour="crash"))
+            await operator.drained(within=3600)
+
+    async with asyncio.timeout(30):
+        with pytest.raises(OperatorFailed, match="TypeError: a page has no ink"):
+            await crashing()
 
 
 async def test_signals_stay_with_the_test_run(control_plane):

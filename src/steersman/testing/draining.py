@@ -4,7 +4,7 @@ Guarantees
 - When it returns, the control plane's controllers have nothing to do, every cache of the operators holds what the server
   holds, no reconcile runs, is ready or is tried again, and none is due within a second.
 - What waits for a time of its own (`RequeueAfter`) is not work: a clock brings it.
-- What never ends is reported with the keys that keep running, and why.
+- What never ends is reported with the keys that keep running, and why; a reconcile that crashed ends the wait at once.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ async def drained(client: Client, settled: Callable[[], Awaitable[None]], *, wit
                 while looks < 2:
                     mark = _runs(participants())
                     await settled()
+                    for participant in participants():
+                        participant.check()
                     left = [line async for line in _left(client, participants())]
                     if not left and mark == _runs(participants()):
                         looks += 1

@@ -18,6 +18,7 @@ from steersman.cache import Informer
 from steersman.client import Client
 from steersman.controller import Controller, ControllerPlan, KeyRecord
 from steersman.manager import Manager, ManagerStatistics
+from steersman.manager.words import count
 from steersman.objects import Key
 from steersman.testing.taking_part import taking_part
 
@@ -43,12 +44,13 @@ class Drained(Protocol):
 class Operator:
     """An operator that runs; made by ``control_plane.running(manager)``."""
 
-    def __init__(self, manager: Manager, drained: Drained) -> None:
+    def __init__(self, manager: Manager, drained: Drained, *, crashes: bool = False) -> None:
         #: The manager that runs: a new one with the controllers of the one that was given.
         self.manager = manager
         #: Every reconcile that ended, oldest first: the name of its controller, and what is known of it.
         self.runs: list[tuple[str, KeyRecord]] = []
         self._drained = drained
+        self._may_crash = crashes
         manager.on_run(self._on_run)
 
     def __repr__(self) -> str:
@@ -84,6 +86,12 @@ class Operator:
         __tracebackhide__ = True
         await self._drained(within=within)
 
+    def check(self) -> None:
+        """Raise `OperatorFailed` if a reconcile crashed, unless that is allowed."""
+        __tracebackhide__ = True
+        if not self._may_crash:
+            _refuse_crashes(self)
+
     def _on_run(self, controller: str, record: KeyRecord) -> None:
         if len(self.runs) >= _RUNS_MAX:
             del self.runs[: _RUNS_MAX // 10]
@@ -106,7 +114,7 @@ async def running(
 ) -> AsyncGenerator[Operator]:
     """Run a manager for a block; see `Plane.running`."""
     __tracebackhide__ = True
-    operator = Operator(manager, drained)
+    operator = Operator(manager, drained, crashes=crashes)
     ended = asyncio.Event()
     try:
         async with Supervisor() as tasks:
@@ -124,8 +132,7 @@ async def running(
         if failed is None:
             raise
         raise next(_leaves(failed)) from None
-    if not crashes:
-        _refuse_crashes(operator)
+    operator.check()
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
@@ -180,6 +187,6 @@ def _refuse_crashes(operator: Operator) -> None:
         last[name, str(record.request)] = record.last_error
     told = "".join(f"\n  controller {name}, {request}: {words}" for (name, request), words in last.items())
     raise OperatorFailed(
-        f"{len(crashed)} reconciles crashed while the test ran, which points to a mistake in the operator "
+        f"{count(len(crashed), 'reconcile')} crashed while the test ran, which points to a mistake in the operator "
         f"(running(..., crashes=True) allows it):{told}"
     )

@@ -37,6 +37,10 @@ class Participant(Protocol):
         """The reconciles of a key, with the names of their controllers, oldest first."""
         ...
 
+    def check(self) -> None:
+        """Raise if it is not worth waiting for, because it is broken."""
+        ...
+
 
 _here: list[tuple[asyncio.AbstractEventLoop, Participant]] = []
 
