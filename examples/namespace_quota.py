@@ -13,11 +13,14 @@ Run it with `steersman run examples.namespace_quota --install-crds`, and try:
     kubectl label namespace default quota.example.com/class-
 """
 
+from contextlib import suppress
+
 from steersman import (
     Context,
     Done,
     Key,
     Manager,
+    NotFound,
     ObjectMeta,
     PrinterColumn,
     Quantity,
@@ -85,7 +88,8 @@ async def reconcile(ctx: Context, request: Request) -> Done:
     status = quota_class.status = quota_class.status or QuotaClassStatus()
     status.observed_generation = quota_class.generation
     status.namespaces = len(chosen_by)
-    await ctx.client.save(quota_class)
+    with suppress(NotFound):  # somebody deleted it meanwhile: its quotas go with it
+        await ctx.client.save(quota_class)
     return Done()
 
 

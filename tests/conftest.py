@@ -7,6 +7,7 @@ on the other one: ``@pytest.mark.engine_only("aggregation")``; it then runs once
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
@@ -15,6 +16,9 @@ import pytest
 from steersman.aio import name_suffix
 from steersman.testing import Engine
 from steersman.testing.plugin import namespace_for
+
+# Thousands of tests leave much that stays; looking through all of it as often as usual takes minutes of a run.
+gc.set_threshold(20_000, 20, 50)
 
 #: The rooms whose tests need an API server, whichever it is.
 ROOMS = frozenset({"client", "cache", "controller", "manager", "guarantees"})

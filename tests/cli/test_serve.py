@@ -127,7 +127,10 @@ async def test_controllers_work_and_can_be_chosen():
     async with serving() as (process, kubeconfig):
         assert await deleted(kubeconfig, within=15)
         _, errors = await ended(process)
-    assert "garbage-collector, namespace, serviceaccount, root-ca-certificate-publisher\n" in errors
+    assert (
+        "garbage-collector, namespace, serviceaccount, root-ca-certificate-publisher, clusterrole-aggregation\n"
+        in errors
+    )
     async with serving("--controllers", "none") as (process, kubeconfig):
         assert not await deleted(kubeconfig, within=0.5)
         _, errors = await ended(process)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -65,6 +66,12 @@ async def sweep(server: ApiServer) -> None:
     await server.forget()
     # The feed follows the store again.
     await eventually(lambda: server.storage._watches)  # type: ignore[attr-defined]
+    # Definitions that were being deleted have nothing left to wait for.
+    await eventually(lambda: not server.custom_resources._ending)
+    # What is collected may have an end of its own, which the loop runs.
+    gc.collect()
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 def in_process(handler: Handler) -> Send:

@@ -267,7 +267,7 @@ async def test_hundreds_of_controllers_share_their_kinds(client, namespace):
         began = loop.time()
         await eventually(lambda: all(reconciler.names == ["a"] for reconciler in reconcilers))
         took = loop.time() - began
-        assert took < 15
+        assert took < 60
         assert counted[0].opened == {"sites": 1, "configmaps": 1, "secrets": 1, "services": 1, "leases": 1}
         await client.create(site("b", namespace))
         await eventually(lambda: all(reconciler.names == ["a", "b"] for reconciler in reconcilers))

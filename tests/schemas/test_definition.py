@@ -14,6 +14,7 @@ from steersman.objects import (
     PartialObjectMetadata,
     PrinterColumn,
     Resource,
+    Rule,
     Scale,
     Spec,
     StatusOf,
@@ -180,3 +181,19 @@ def test_columns_may_lead_into_maps_metadata_and_filters(path):
 def test_built_in_objects_have_no_crd():
     with pytest.raises(TypeError, match="PartialObjectMetadata"):
         crd_for(PartialObjectMetadata, Site)
+
+
+def test_a_rule_that_does_not_compile_is_refused_in_the_words_of_the_server():
+    class Tight(Spec, rules=(Rule("self.size < 5"),)):
+        replicas: int = 1
+
+    class Boat(Resource[Tight, None], group="web.example.com", version="v1"):
+        pass
+
+    with pytest.raises(TypeError) as refused:
+        crd_for(Boat)
+    first, *shown = str(refused.value).splitlines()
+    assert first.endswith(
+        "the rule 'self.size < 5' of spec is refused: compilation failed: ERROR: <input>:1:5: undefined field 'size'"
+    )
+    assert shown == [" | self.size < 5", " | ....^"]

@@ -13,6 +13,9 @@ from steersman.kinds.core_v1 import ConfigMap
 from steersman.testing import Clock, consistently, eventually
 from steersman.testing.clock import clock_in_use
 
+#: A loop for each: that of the session has tasks of others, whose time would be skipped too.
+pytestmark = pytest.mark.asyncio(loop_scope="function")
+
 
 async def test_a_requeue_after_an_hour(control_plane, clock):
     client = control_plane.client

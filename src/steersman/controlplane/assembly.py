@@ -14,6 +14,7 @@ from typing import Protocol
 from steersman.apiserver import ApiServer, User
 from steersman.client import Client, RetryPolicy
 from steersman.controller import Context, Controller, ControllerOptions, Outcome, ReconcileClient, Request
+from steersman.controlplane.aggregated_roles import AggregatedRoles
 from steersman.controlplane.definitions import EndingDefinitions
 from steersman.controlplane.garbage import GarbageCollector
 from steersman.controlplane.namespaced import Add
@@ -28,6 +29,7 @@ GARBAGE = "garbage-collector-controller"
 NAMESPACE = "namespace-controller"
 SERVICE_ACCOUNT = "serviceaccount-controller"
 ROOT_CA = "root-ca-certificate-publisher-controller"
+ROLES = "clusterrole-aggregation-controller"
 
 #: All controllers, each with the service account of kube-system in whose name it acts.
 CONTROLLERS = {
@@ -35,9 +37,10 @@ CONTROLLERS = {
     NAMESPACE: "namespace-controller",
     SERVICE_ACCOUNT: "service-account-controller",
     ROOT_CA: "root-ca-cert-publisher",
+    ROLES: "clusterrole-aggregation-controller",
 }
 #: How many things each does at once: as many as in kube-controller-manager, or enough.
-_CONCURRENCY = {GARBAGE: 20, NAMESPACE: 10, SERVICE_ACCOUNT: 1, ROOT_CA: 1}
+_CONCURRENCY = {GARBAGE: 20, NAMESPACE: 10, SERVICE_ACCOUNT: 1, ROOT_CA: 1, ROLES: 1}
 _ACCOUNTS = "system:serviceaccount:kube-system:"
 
 
@@ -106,6 +109,8 @@ class Assembled:
         # Without a port there is no certificate that anybody could check.
         if name == ROOT_CA and {"namespaces", "configmaps"} <= served and authority is not None:
             return RootCertificates(authority.decode())
+        if name == ROLES and self._server.registry.any_version("rbac.authorization.k8s.io", "clusterroles") is not None:
+            return AggregatedRoles()
         return None
 
     def _assemble(self, name: str, part: _Part) -> None:

@@ -2,7 +2,7 @@
 
 Guarantees
 - What the server would refuse is refused here first, in Python's words: two storage versions, a column or a scale path that
-  leads nowhere, versions that disagree about names or scope.
+  leads nowhere, versions that disagree about names or scope, CEL rules that do not compile or cost too much.
 - The result depends on the classes alone, so that a generated file changes only when they do.
 """
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, Final
+
+import msgspec
 
 from steersman.objects.misuse import nearest
 from steersman.objects.options import ResourceOptions, Scale
@@ -120,6 +122,7 @@ def _names(options: ResourceOptions) -> Schema:
 def _version(cls: type[Object]) -> Schema:
     options, where = _options(cls), Where(cls.__qualname__)
     schema = schema_for(cls)
+    _check_rules(schema, where)
     version: Schema = {"name": options.version, "served": options.served, "storage": options.storage}
     if options.deprecated:
         version["deprecated"] = True
@@ -141,6 +144,22 @@ def _version(cls: type[Object]) -> Schema:
     if options.selectable_fields:
         version["selectableFields"] = _selectable(schema, options.selectable_fields, where)
     return version
+
+
+def _check_rules(schema: Schema, where: Where) -> None:
+    """Refuse the first CEL rule that the server would refuse, in the words of its compiler."""
+    if b'"x-kubernetes-validations"' not in msgspec.json.encode(schema):
+        return
+    from steersman.schemas.cel import compile_rules  # noqa: PLC0415 - few kinds have rules
+
+    _, found = compile_rules(schema)
+    if found:
+        path, message = found[0].path, found[0].message
+        place = ".".join(re.findall(r"properties\[([^]]*)\]", path)) or "the object"
+        shown, _, said = message.removeprefix("Invalid value: ").partition("}: ")
+        what = "rule" if path.endswith(".rule") else path.rpartition(".")[2]
+        text = msgspec.json.decode(f"{shown}}}").get("Rule", "") if said else ""
+        raise where.refuse(f"the {what} {text!r} of {place} is refused: {said or message}")
 
 
 def _scale(schema: Schema, scale: Scale, where: Where) -> Schema:

@@ -1,4 +1,4 @@
-"""The roles and bindings that everybody relies on: discovery, questions about oneself, and the administrator.
+"""The roles and bindings that everybody relies on: discovery, oneself, and who may view, edit and administer what.
 
 Guarantee: what is stored already stays as it is; only what is missing is created.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from steersman.apiserver.chain.rbac_roles import AGGREGATED, BOUND_TO, PART_OF, ROLES
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.create import create_object
 from steersman.apiserver.verbs.options import WriteOptions
@@ -16,52 +17,33 @@ if TYPE_CHECKING:
     from steersman.apiserver.server import ApiServer
 
 _GROUP, _VERSION = "rbac.authorization.k8s.io", "v1"
-_PUBLIC = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
-_DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", *_PUBLIC[2:]]
-
-_ROLES: dict[str, list[dict[str, Any]]] = {
-    "cluster-admin": [
-        {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
-        {"verbs": ["*"], "nonResourceURLs": ["*"]},
-    ],
-    "system:auth-delegator": [
-        {"verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"]},
-        {"verbs": ["create"], "apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"]},
-    ],
-    "system:basic-user": [
-        {
-            "verbs": ["create"],
-            "apiGroups": ["authorization.k8s.io"],
-            "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
-        },
-        {"verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"]},
-    ],
-    "system:discovery": [{"verbs": ["get"], "nonResourceURLs": _DISCOVERY}],
-    "system:public-info-viewer": [{"verbs": ["get"], "nonResourceURLs": _PUBLIC}],
-}
-_BOUND_TO = {
-    "cluster-admin": ["system:masters"],
-    "system:basic-user": ["system:authenticated"],
-    "system:discovery": ["system:authenticated"],
-    "system:public-info-viewer": ["system:authenticated", "system:unauthenticated"],
-}
+_AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 
 
 def _metadata(name: str) -> dict[str, Any]:
+    labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+    if name in PART_OF:
+        labels[f"{_AGGREGATE}{PART_OF[name]}"] = "true"
     return {
         "name": name,
         "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
-        "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+        "labels": labels,
     }
 
 
 async def create_policy(server: ApiServer) -> None:
     """Create those that are not there, if the server serves them."""
-    for name, rules in _ROLES.items():
+    for name, rules in AGGREGATED.items():
+        selector = {"matchLabels": {f"{_AGGREGATE}{name}": "true"}}
+        rule = {"clusterRoleSelectors": [selector]}
+        # A controller keeps the rules up to date; without it they are at least what they are at first.
+        role = {"kind": "ClusterRole", "metadata": _metadata(name), "aggregationRule": rule, "rules": rules}
+        await _create(server, "clusterroles", role)
+    for name, rules in ROLES.items():
         await _create(server, "clusterroles", {"kind": "ClusterRole", "metadata": _metadata(name), "rules": rules})
-        if name not in _BOUND_TO:
+        if name not in BOUND_TO:
             continue
-        subjects = [{"kind": "Group", "apiGroup": _GROUP, "name": group} for group in _BOUND_TO[name]]
+        subjects = [{"kind": "Group", "apiGroup": _GROUP, "name": group} for group in BOUND_TO[name]]
         ref = {"apiGroup": _GROUP, "kind": "ClusterRole", "name": name}
         binding = {"kind": "ClusterRoleBinding", "metadata": _metadata(name), "subjects": subjects, "roleRef": ref}
         await _create(server, "clusterrolebindings", binding)

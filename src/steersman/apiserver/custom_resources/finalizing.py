@@ -116,7 +116,8 @@ class Finalizing:
                 return True
             if loop.time() >= deadline:
                 return False
-            await window.wait(position, deadline, _always)
+            # Not for long: after a gap in history nobody tells what went.
+            await window.wait(position, min(deadline, loop.time() + _RETRY), _always)
             if window.closed:
                 # The resource is served anew, and its changes are told elsewhere.
                 await asyncio.sleep(0)

@@ -196,9 +196,9 @@ class _Planner(Folding):
     def _call(self, node: Call) -> Step:  # noqa: PLR0911 - one answer for each kind
         match node.function:
             case "_&&_":
-                return self._all([self.plan(arg) for arg in node.args])
+                return self._junction([self.plan(arg) for arg in node.args], decides=False)
             case "_||_":
-                return self._any([self.plan(arg) for arg in node.args])
+                return self._junction([self.plan(arg) for arg in node.args], decides=True)
             case "_?_:_":
                 return self._conditional(node)
             case "_==_" | "_!=_":
@@ -216,8 +216,10 @@ class _Planner(Folding):
             case _:
                 return self._function(node)
 
-    def _all(self, terms: list[Step]) -> Step:
-        def every(frame: Frame) -> Any:
+    def _junction(self, terms: list[Step], *, decides: bool) -> Step:
+        """``&&`` and ``||``: one term that decides is enough, whatever is wrong with the others."""
+
+        def joined(frame: Frame) -> Any:
             error: CelError | None = None
             for term in terms:
                 try:
@@ -225,34 +227,15 @@ class _Planner(Folding):
                 except CelError as raised:
                     error = error or raised
                     continue
-                if value is False:
-                    return False
-                if value is not True:
+                if value is decides:
+                    return decides
+                if value is not (not decides):
                     error = error or no_overload()
             if error is not None:
                 raise error
-            return True
+            return not decides
 
-        return every
-
-    def _any(self, terms: list[Step]) -> Step:
-        def some(frame: Frame) -> Any:
-            error: CelError | None = None
-            for term in terms:
-                try:
-                    value = term(frame)
-                except CelError as raised:
-                    error = error or raised
-                    continue
-                if value is True:
-                    return True
-                if value is not False:
-                    error = error or no_overload()
-            if error is not None:
-                raise error
-            return False
-
-        return some
+        return joined
 
     def _conditional(self, node: Call) -> Step:
         condition, then, otherwise = (self.plan(arg) for arg in node.args)

@@ -1,0 +1,81 @@
+"""clusterrole-aggregation-controller: a ClusterRole with an aggregation rule has the rules of all that it selects.
+
+Guarantees
+- The rules are those of the selected roles in the order of their names, each rule once; its own count for nothing.
+- A role whose rules are these already is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from steersman.controller import Cause, Context, Done, Reconciler, Request
+from steersman.controlplane.namespaced import Add
+from steersman.controlplane.sightings import Sighting
+from steersman.objects import Key, Kind, Selector, Unstructured
+
+NAME = "clusterrole-aggregation-controller"
+CLUSTER_ROLE = Kind("rbac.authorization.k8s.io/v1", "ClusterRole")
+CLUSTER_ROLES = "rbac.authorization.k8s.io/clusterroles/"
+#: Any role may be a part of any other: all are looked at together.
+_ALL = Request(Key("", "all"))
+
+Tree = dict[str, Any]
+
+
+class AggregatedRoles(Reconciler[Unstructured]):
+    """Puts roles together."""
+
+    def __init__(self) -> None:
+        self._add: Add | None = None
+
+    def feeds(self, add: Add) -> None:
+        """Say where requests go."""
+        self._add = add
+
+    def seen_all(self, sightings: Sequence[Sighting]) -> None:
+        """See `Watcher`."""
+        for sighting in sightings:
+            self.seen(sighting)
+
+    def seen(self, sighting: Sighting) -> None:
+        """See `Watcher`."""
+        if sighting.definition.prefix == CLUSTER_ROLES:
+            assert self._add is not None
+            self._add(_ALL, Cause(what="external", note=f"ClusterRole {sighting.metadata.name} changed"))
+
+    def kinds_changed(self) -> None:
+        """See `Watcher`."""
+
+    async def reconcile(self, ctx: Context, request: Request) -> Done:
+        """Bring every aggregated role up to date; what that changes comes back as a sighting."""
+        del request
+        roles = sorted((each.tree for each in await ctx.client.list(CLUSTER_ROLE)), key=_name)
+        for role in roles:
+            if not role.get("aggregationRule"):
+                continue
+            rules = _joined(other for other in roles if other is not role and _is_selected(role, other))
+            if rules != (role.get("rules") or []):
+                tree = {name: role[name] for name in ("apiVersion", "kind")}
+                tree |= {"metadata": {"name": _name(role)}, "rules": rules}
+                await ctx.client.apply(Unstructured(tree), field_manager=NAME, force=True)
+        return Done()
+
+
+def _name(role: Tree) -> str:
+    return role["metadata"]["name"]
+
+
+def _is_selected(role: Tree, other: Tree) -> bool:
+    labels: dict[str, str] = other["metadata"].get("labels") or {}
+    selectors: list[Tree] = role["aggregationRule"].get("clusterRoleSelectors") or []
+    return any(Selector.from_label_selector(each).matches(labels) for each in selectors)
+
+
+def _joined(roles: Iterable[Tree]) -> list[Tree]:
+    joined: list[Tree] = []
+    for role in roles:
+        rules: list[Tree] = role.get("rules") or []
+        joined += [rule for rule in rules if rule not in joined]
+    return joined
