@@ -42,7 +42,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with a module of resource classes in it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    for name in [name for name in sys.modules if name.startswith("cli_")]:
+    for name in [name for name in sys.modules if name.startswith(("cli_", "models_test_"))]:
         monkeypatch.delitem(sys.modules, name)
     (tmp_path / "cli_sample.py").write_text(SITE, encoding="utf-8")
     return tmp_path
