@@ -29,7 +29,6 @@ from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.client import Client
 from steersman.client.discovery_order import discover_config
 from steersman.manager import Endpoints, Manager
-from steersman.objects import Object, Resource
 from steersman.objects.errors import ApiError, ConfigError
 from steersman.telemetry import JsonFormatter, configure_logging
 
@@ -151,17 +150,11 @@ def _endpoints(manager: Manager, options: RunOptions) -> Endpoints | None:
 
 async def _install(client: Client, manager: Manager) -> None:
     """Install the definitions of the program's own kinds: those whose classes derive from Resource."""
-    kinds = dict.fromkeys(kind for plan in manager.plans for kind in (plan.primary, *plan.kinds()))
-    own = [kind for kind in kinds if isinstance(kind, type) and _is_own(kind)]
+    own = manager.own_kinds
     if not own:
         raise Failure("--install-crds: no controller has a kind of its own, whose class derives from Resource[...]")
     await client.install(*own)
     _log.info("installed the CRDs of %s", ", ".join(kind.gvk().kind for kind in own))
-
-
-def _is_own(kind: type[Object]) -> bool:
-    """Whether the class is meant to define its kind: models of somebody else's kinds derive from Object."""
-    return issubclass(kind, Resource) and "." in kind.gvk().group
 
 
 # what went wrong

@@ -38,7 +38,7 @@ from steersman.manager.running import Running
 from steersman.manager.signals import on_signals
 from steersman.manager.state import State
 from steersman.manager.statistics import BlockedLoop, Explanation, ManagerStatistics, Phase
-from steersman.objects import Key, Kind, Object, Unstructured
+from steersman.objects import Key, Kind, Object, Resource, Unstructured
 from steersman.telemetry import Registry
 from steersman.transport.measured import MeasuredTransport, RequestMeasurements
 
@@ -205,6 +205,13 @@ class Manager:
     def plans(self) -> tuple[ControllerPlan, ...]:
         """What it runs, in the order in which it was added."""
         return tuple(self._plans.values())
+
+    @property
+    def own_kinds(self) -> list[type[Object]]:
+        """The kinds that the program itself defines: classes derived from Resource. Models of others' derive from Object."""
+        kinds = dict.fromkeys(kind for plan in self.plans for kind in (plan.primary, *plan.kinds()))
+        classes = [kind for kind in kinds if isinstance(kind, type)]
+        return [cls for cls in classes if issubclass(cls, Resource) and "." in cls.gvk().group]
 
     @property
     def controllers(self) -> tuple[Controller, ...]:

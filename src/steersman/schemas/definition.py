@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -122,7 +123,7 @@ def _names(options: ResourceOptions) -> Schema:
 def _version(cls: type[Object]) -> Schema:
     options, where = _options(cls), Where(cls.__qualname__)
     schema = schema_for(cls)
-    _check_rules(schema, where)
+    _check_rules(cls)
     version: Schema = {"name": options.version, "served": options.served, "storage": options.storage}
     if options.deprecated:
         version["deprecated"] = True
@@ -146,8 +147,10 @@ def _version(cls: type[Object]) -> Schema:
     return version
 
 
-def _check_rules(schema: Schema, where: Where) -> None:
-    """Refuse the first CEL rule that the server would refuse, in the words of its compiler."""
+@cache
+def _check_rules(cls: type[Object]) -> None:
+    """Refuse the first CEL rule that the server would refuse, in the words of its compiler; once for a class."""
+    schema, where = schema_for(cls), Where(cls.__qualname__)
     if b'"x-kubernetes-validations"' not in msgspec.json.encode(schema):
         return
     from steersman.schemas.cel import compile_rules  # noqa: PLC0415 - few kinds have rules

@@ -20,7 +20,7 @@ from steersman.client.credentials import ImpersonatingCredentials
 from steersman.controller import ControllerPlan
 from steersman.kinds.core_v1 import Namespace
 from steersman.manager import Manager
-from steersman.objects import Object, ObjectMeta, Resource
+from steersman.objects import Object, ObjectMeta
 from steersman.testing.crossing import LateTransport
 from steersman.testing.draining import drained
 from steersman.testing.environment import Environment
@@ -142,7 +142,7 @@ class Plane:
         __tracebackhide__ = True
         manager = manager_of(operator, namespaces)
         if install:
-            await self.install(*_own_kinds(manager))
+            await self.install(*manager.own_kinds)
         name = manager.name or "operator"
         client = self.client_as(user, field_manager=name) if user else self.client_with(field_manager=name)
         async with running(manager, client, drained=self.drained, crashes=crashes) as started:
@@ -182,9 +182,3 @@ class Plane:
             return []
         begun = [self._host.clean_up(namespace=name) for name in self._namespaces]
         return [each for each in begun if each is not None]
-
-
-def _own_kinds(manager: Manager) -> list[type[Object]]:
-    """The kinds that the operator's own classes define; models of other kinds derive from Object."""
-    kinds = dict.fromkeys(kind for plan in manager.plans for kind in (plan.primary, *plan.kinds()))
-    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Resource) and "." in kind.gvk().group]
