@@ -29,7 +29,7 @@ from steersman.cli.tree import tree_lines
 from steersman.client import Client
 from steersman.controller import KeyRecord
 from steersman.controller.records import FAILED
-from steersman.controlplane import ControlPlane
+from steersman.controlplane import ControlPlane, is_controller
 from steersman.kinds.core_v1 import ConfigMap, Pod, Service
 from steersman.manager.words import count, duration
 from steersman.objects import Object
@@ -132,7 +132,10 @@ class _Told:
         which: dict[str, str] = event.get("objectRef", {})
         what = "/".join(filter(None, (which.get("resource"), which.get("name"), which.get("subresource"))))
         who = event.get("userAgent", "somebody").partition("/")[0]
-        who = "the garbage collector" if who == "kube-controller-manager" else who
+        if is_controller(event["user"]["username"]):
+            if not event["user"]["username"].endswith(":generic-garbage-collector"):
+                return  # accounts and certificates of namespaces: not what one looks for here
+            who = "the garbage collector"
         code: int = event["responseStatus"]["code"]
         self._tell(f"{who} {verb} {what}" if code < 400 else f"{who} was refused: {verb} {what} ({code})", "strong")
 
