@@ -48,6 +48,8 @@ RESOURCES = {
 }
 #: How often these were written on the way is a matter of timing.
 _UNCOUNTED = frozenset({"ReplicaSet", "EndpointSlice", "Job", "ReplicationController"})
+#: Who owns the time of a condition here depends on whether a second passed between two writes.
+_UNOWNED = frozenset({"PodDisruptionBudget"})
 #: Lists whose order says nothing, by the field that orders them.
 _UNORDERED = {"conditions": "type", "endpoints": "targetRef", "ownerReferences": "uid", "managedFields": "fieldsV1"}
 
@@ -100,6 +102,8 @@ class _Shared:
         metadata = tree.get("metadata", {})
         for hidden in ("resourceVersion", "selfLink"):
             metadata.pop(hidden, None)
+        if tree["kind"] in _UNOWNED:
+            metadata.pop("managedFields", None)
         if tree["kind"] in _UNCOUNTED and "generation" in metadata:
             generation = metadata.pop("generation")
             status = tree.get("status", {})

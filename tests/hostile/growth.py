@@ -22,7 +22,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True)
 class Held:
-    """What is held at a moment; memory aside it must be the same before and after."""
+    """What is held at a moment; memory aside it must not be more later on. Less it may be: an earlier test's files go late."""
 
     tasks: int
     files: int
@@ -35,8 +35,13 @@ class Held:
     blocks: int
 
     @property
-    def counted(self) -> tuple[int, ...]:
-        return self.tasks, self.files, self.watches, self.waiting, self.under_way
+    def counted(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in ("tasks", "files", "watches", "waiting", "under_way")}
+
+    def more_than(self, before: Held) -> dict[str, tuple[int, int]]:
+        """What grew: how much was held before, and is now."""
+        now = self.counted
+        return {name: (held, now[name]) for name, held in before.counted.items() if now[name] > held}
 
 
 def held_by(server: ApiServer, *, collect: bool = True) -> Held:

@@ -86,7 +86,7 @@ async def target(shared):
     before = held_by(shared.server, collect=False)
     async with others_are_answered(shared):
         yield shared
-    await eventually(lambda: held_by(shared.server, collect=False).counted <= before.counted)
+    await eventually(lambda: not held_by(shared.server, collect=False).more_than(before))
     assert not [path for path in shared.seen if "smuggled" in path]
 
 

@@ -1,7 +1,13 @@
 # ruff: noqa: T201 - what it prints, its test reads
-"""A leader that its test stops with SIGSTOP: it writes all the time, also from a task that outlives the term."""
+"""A leader that stands still when its test says so: it writes all the time, also from a task that outlives the term.
+
+It stops itself, between two writes: whoever stops it from outside may meet the microseconds between the last check and
+the system call, which no client can close.
+"""
 
 import asyncio
+import os
+import signal
 import sys
 
 from steersman import Client, Key, MergePatch
@@ -11,7 +17,13 @@ from steersman.objects.errors import OutcomeUnknown
 
 
 async def write_for_ever(term: Term, key: Key) -> None:
+    told_to_stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, told_to_stop.set)
+    print("leading", flush=True)
     while True:
+        if told_to_stop.is_set():
+            told_to_stop.clear()
+            os.kill(os.getpid(), signal.SIGSTOP)
         try:
             await term.client.patch(ConfigMap, key, MergePatch({"data": {"writer": "the stopped one"}}))
         except NotLeading:
@@ -27,7 +39,6 @@ async def main(kubeconfig: str, namespace: str) -> None:
     async with Client.connect(kubeconfig=kubeconfig) as client, election.campaign(client) as campaign:
         term = await anext(campaign)
         leaked = asyncio.create_task(write_for_ever(term, Key(namespace, "log")))  # noqa: TID251 - it is to have no owner
-        print("leading", flush=True)
         try:
             async with term:
                 await asyncio.Event().wait()

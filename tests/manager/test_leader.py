@@ -134,7 +134,7 @@ async def test_a_stopped_process_cannot_write_when_it_goes_on(api_server, client
         async with asyncio.timeout(60):
             assert await child.stdout.readline() == b"leading\n"
             async with election(namespace).campaign(client) as campaign:
-                child.send_signal(signal.SIGSTOP)
+                child.send_signal(signal.SIGUSR1)  # it stops itself
                 async with await anext(campaign) as term:
                     ours = await term.client.patch(ConfigMap, key, MergePatch({"data": {"writer": "the new one"}}))
                     child.send_signal(signal.SIGCONT)

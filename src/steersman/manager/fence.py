@@ -10,7 +10,8 @@ Guarantees
 - Reads and watches go through.
 
 What no client can prevent: a request that left in time and was held up on its way to the server. A process that stands
-still for longer than a lease while the system has taken only part of a large request from it sends the rest when it goes on.
+still for longer than a lease in the microseconds between the check and the system call, or while the system has taken only
+part of a large request from it, sends the request, or the rest of it, when it goes on.
 """
 
 from __future__ import annotations
