@@ -71,7 +71,7 @@ SCENARIOS = [
         post(CRDS, crd()), Until(get(BOATS), 200), patch(CRD, {"metadata": {"finalizers": ["test.steersman.dev/wait"]}}),
         # whether its condition changed within a second is chance
         delete(CRD), Until(tried(boat("a")), 201), get(CRD, focus=conditions), get(BOATS),
-        patch(CRD, {"metadata": {"finalizers": None}}), get(CRD), Until(get(BOATS), 404),
+        patch(CRD, {"metadata": {"finalizers": None}}, focus=conditions), get(CRD), Until(get(BOATS), 404),
     ),
     scenario(
         "deleted-with-preconditions", "Delete",
