@@ -21,7 +21,7 @@ from steersman.testing.plugin import namespace_for
 gc.set_threshold(20_000, 20, 50)
 
 #: The rooms whose tests need an API server, whichever it is.
-ROOMS = frozenset({"client", "cache", "controller", "manager", "guarantees"})
+ROOMS = frozenset({"client", "cache", "controller", "manager", "guarantees", "patterns"})
 SERVERS = ("engine", "embedded")
 
 

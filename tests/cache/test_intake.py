@@ -70,6 +70,15 @@ def test_an_object_is_known_by_its_metadata():
     assert json.loads(stored.managed_fields) == [{"manager": "ours", "operation": "Apply", "fieldsV1": {"f:data": {}}}]
 
 
+def test_the_parts_of_our_own_manager_are_ours_too():
+    """A program applies children under its name, and each controller of it a status under the name of a part."""
+    names = ("ours", "ours/sites", "ours/pages", "ours-too", "theirs/ours", "our")
+    managed = [{"manager": name, "operation": "Apply", "fieldsV1": {"f:status": {}}} for name in names]
+    stored = Intake(KindOptions(), field_manager="ours").admit(config(managedFields=managed))
+    kept = [entry["manager"] for entry in json.loads(stored.managed_fields)]
+    assert kept == ["ours", "ours/sites", "ours/pages"]
+
+
 def test_an_answer_is_read_once_for_all_who_look_at_it():
     intake = Intake(KindOptions(), field_manager="ours")
     one, other = config(resourceVersion="1"), config(resourceVersion="2")

@@ -163,12 +163,18 @@ async def test_marking_a_child_for_deletion_is_an_echo_and_its_end_is_news(clien
     """The answer to a deletion shows the marked object, so that its event is known to be ours."""
     runs = []
 
+    def emitted():
+        return sum(source.emitted for source in made.statistics().sources)
+
     async def reconcile(ctx, request):
         found = await ctx.client.get(Site, request.key)
         if not runs:
             held = child_of(found)
             held.metadata.finalizers = ["test.dev/hold"]
+            told = emitted()
             await ctx.client.apply(held, owner=found)
+            # two events that are delivered as one are no echo: each is to come by itself
+            await until(lambda: emitted() > told)
             marked = await ctx.client.delete(ConfigMap, request.key)
             seen = await ctx.client.get(ConfigMap, request.key)
             assert seen.metadata.deletion_timestamp == marked.metadata.deletion_timestamp
@@ -178,8 +184,9 @@ async def test_marking_a_child_for_deletion_is_an_echo_and_its_end_is_news(clien
     async with running(publishing(namespace, type("R", (), {"reconcile": staticmethod(reconcile)})()), cache) as made:
         await until(lambda: made.working)
         await client.create(site("web", namespace))
-        statistics = await settled(made)
-        assert (len(runs), statistics.echoes) == (1, 2)
+        await until(lambda: runs and made.statistics().echoes == 2)
+        await settled(made)
+        assert len(runs) == 1
         await client.patch(ConfigMap, f"{namespace}/web", MergePatch({"metadata": {"finalizers": None}}))
         await until(lambda: any(f"ConfigMap {namespace}/web vanished" in causes for causes in runs))
 

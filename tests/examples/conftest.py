@@ -1,4 +1,4 @@
-"""One engine with Kubernetes' own controllers for all examples."""
+"""One engine with Kubernetes' own controllers for all examples; some run on an embedded control plane too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ import pytest
 
 from samples.stage import load
 from steersman import Client
-from steersman.testing import Engine
+from steersman.testing import Engine, Plane
+from steersman.testing.embedded_host import EmbeddedHost
+from steersman.testing.hosts import EngineHost, Host
+from steersman.testing.plugin import namespace_for
+
+#: Kinds of the examples that are written twice, on the bare runtime and with patterns.
+IN_SEVERAL_FILES = (
+    load("postgres_cluster.types").PostgresCluster,
+    load("application_namespace.types").ApplicationNamespace,
+    load("secure_storage.types").SecureStorage,
+)
 
 
 async def _install(engine: Engine) -> None:
@@ -19,6 +29,7 @@ async def _install(engine: Engine) -> None:
             load("external_job").Command,
             load("once").Task,
             load("schedule").Schedule,
+            *IN_SEVERAL_FILES,
         )
     # The garbage collector looks for new kinds when it starts, and then every 30 seconds.
     await engine.controller_manager.restart()
@@ -37,3 +48,17 @@ async def client(engine: Engine, namespace: str) -> AsyncIterator[Client]:
     """The operator's client; tests use it too."""
     async with engine.client(field_manager="example", namespace=namespace) as client:
         yield client
+
+
+@pytest.fixture(params=("embedded", "engine"))
+def plane(request: pytest.FixtureRequest) -> Iterator[Plane]:
+    """A control plane for an operator that is to do the same on both: one of its own, and Kubernetes itself."""
+    if request.param == "embedded":
+        host: Host = EmbeddedHost({}, in_thread=False, lasting=False)
+    else:
+        host = EngineHost(request.getfixturevalue("engine"))
+        host.installed.update(IN_SEVERAL_FILES)
+    plane = Plane(host, namespace=namespace_for(request.node.name))
+    yield plane
+    plane.end()
+    host.end()

@@ -15,7 +15,16 @@ from samples.stage import EXAMPLES, load, seen
 from steersman import ObjectMeta
 from steersman.manager import Manager
 
-NAMES = ("site_operator", "secret_reflector", "external_job", "namespace_quota", "once", "schedule")
+NAMES = (
+    "site_operator",
+    "secret_reflector",
+    "external_job",
+    "namespace_quota",
+    "once",
+    "schedule",
+    "postgres_cluster.operator",
+    "application_namespace.operator",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -264,6 +264,28 @@ async def test_never_older_than_yourself_after_deleting_many(play, line):
     await play(scenario)
 
 
+async def test_never_older_than_yourself_when_the_last_finalizer_goes(play, line):
+    """The write that removes it removes the object, and its answer shows the version from before."""
+
+    async def scenario(ctx, request):
+        child = Child(ctx, request)
+        await child.start()
+        intent = child.intent()
+        intent.metadata.finalizers = ["example.com/one", "example.com/two"]
+        made = await ctx.client.apply(intent, owner=child.owner)
+        line.delay = 0.25
+        assert await ctx.client.delete(made) is not None
+        one = MergePatch({"metadata": {"finalizers": ["example.com/one"]}})
+        await ctx.client.patch(ConfigMap, child.key, one)
+        assert (await ctx.client.get(ConfigMap, child.key)).metadata.finalizers == ["example.com/one"]
+        await ctx.client.patch(ConfigMap, child.key, MergePatch({"metadata": {"finalizers": None}}))
+        await child.expect_nothing()
+        again = await ctx.client.apply(child.intent(), owner=child.owner)
+        await child.expect(child.value, again.metadata.uid)
+
+    await play(scenario)
+
+
 async def test_never_older_than_yourself_without_waiting_for_others(client, namespace, line, running, until):
     """While one key's watch is far behind its writes, other keys read and write as fast as ever."""
     await client.create(site("slow", namespace))

@@ -128,6 +128,7 @@ def test_tests_live_in_the_room_they_test() -> None:
         "conformance",  # one API server beside another
         "controller_manager",  # Kubernetes' own controllers on the embedded server
         "controller_runtime",  # an operator in Go on both servers
+        "crashes",  # operators that are killed again and again
         "examples",  # the programs that users read
         "field_crds",  # definitions that people install
         "faults",  # the runtime while its surroundings fail

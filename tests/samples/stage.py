@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import importlib.util
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,7 +20,11 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def load(name: str) -> Any:
-    """An example as a module, the same one whenever it is asked for."""
+    """An example as a module, the same one whenever it is asked for; ``NAME.PART`` is a part of one in several files."""
+    if "." in name:
+        if str(EXAMPLES.parent) not in sys.path:
+            sys.path.append(str(EXAMPLES.parent))
+        return importlib.import_module(f"examples.{name}")
     if f"example_{name}" in sys.modules:
         return sys.modules[f"example_{name}"]
     spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
 
+import msgspec
+
 from steersman.aio import Supervisor
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer, InformerStatistics
@@ -21,7 +23,7 @@ from steersman.cache.reader import CacheReader, kind_name
 from steersman.cache.reflector import Settings
 from steersman.cache.store import UnknownIndex
 from steersman.client import Client
-from steersman.client.bindings import raw_bytes
+from steersman.client.bindings import raw_bytes, uid_of
 from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured, is_partial
 
 T = TypeVar("T")
@@ -210,6 +212,9 @@ class Cache:
         raw = raw_bytes(obj)
         if partial or raw is None:
             return
+        if _went_with_its_last_finalizer(raw):
+            self.record_delete(kind or _kind_of(obj), obj.key, uid_of(obj) or "")
+            return
         for shared in self._informers_of(obj, kind):
             stored = shared.intake.admit_answer(raw)
             if stored is not None:
@@ -228,9 +233,7 @@ class Cache:
                 informer.overlay.record_unknown(each)
 
     def _informers_of(self, obj: Object | Unstructured, kind: type[Any] | Kind | None) -> list[Informer[Any]]:
-        if kind is None:
-            kind = Kind(obj.api_version, obj.kind) if isinstance(obj, Unstructured) else type(obj)
-        return self._of_kind(kind)
+        return self._of_kind(kind or _kind_of(obj))
 
     def _of_kind(self, kind: type[Any] | Kind) -> list[Informer[Any]]:
         """Every informer of the kind: a class and a `Kind` may both name it."""
@@ -240,3 +243,34 @@ class Cache:
             found = [shared.informer for known, shared in self._shared.items() if known.gvk() == gvk]
             self._informers[gvk] = found
         return found
+
+
+def _kind_of(obj: Object | Unstructured) -> type[Any] | Kind:
+    return Kind(obj.api_version, obj.kind) if isinstance(obj, Unstructured) else type(obj)
+
+
+class _Held(msgspec.Struct, rename="camel"):
+    """What keeps an object that is being deleted."""
+
+    finalizers: list[str] | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+
+
+class _Answer(msgspec.Struct):
+    kind: str = ""
+    metadata: _Held = msgspec.field(default_factory=_Held)
+
+
+_answer_decoder = msgspec.json.Decoder(_Answer)
+
+
+def _went_with_its_last_finalizer(raw: bytes) -> bool:
+    """Whether the answer to a write shows an object that the write removed: it has the version from before."""
+    if b'"deletionTimestamp"' not in raw:
+        return False
+    answer = _answer_decoder.decode(raw)
+    held = answer.metadata
+    # A Pod waits for its time of grace; a namespace for finalizers of its spec, and is left to the watch.
+    waits = held.finalizers or held.deletion_grace_period_seconds != 0 or answer.kind == "Namespace"
+    return held.deletion_timestamp is not None and not waits

@@ -2,7 +2,8 @@
 
 Guarantees
 - Watch frames, list items and the answers to our own writes go through the same door, so that they cannot differ.
-- ``managedFields`` are not kept in the bytes: the entries of our own manager stand beside them, the others are dropped.
+- ``managedFields`` are not kept in the bytes: the entries of our own manager, and of its parts (``NAME/PART``), stand
+  beside them, the others are dropped.
   A server that gets an update without ``managedFields`` keeps those it has, so a cached object may still be updated.
 - A transform of the user's makes the object partial, and so does a metadata-only cache.
 - Bytes without a name are no object: `admit` gives None, and nothing else is affected.
@@ -157,6 +158,7 @@ class Intake:
             generation=metadata.generation or 0,
             own_labels=labels,
             owners=_owner_uids(metadata.owner_references) if metadata.owner_references else (),
+            controlled=any(owner.controller and owner.uid for owner in metadata.owner_references or ()),
             deleting=metadata.deletion_timestamp is not None,
             partial=options.metadata_only or options.transform is not None,
             managed_fields=managed,
@@ -176,7 +178,9 @@ class Intake:
     def _own_entries(self, managed: msgspec.Raw) -> bytes:
         if not self._field_manager:
             return b""
-        own = [entry for entry in _managed_decoder.decode(managed) or () if entry.manager == self._field_manager]
+        name, parts = self._field_manager, f"{self._field_manager}/"
+        entries = _managed_decoder.decode(managed) or ()
+        own = [entry for entry in entries if entry.manager == name or entry.manager.startswith(parts)]
         return self._managed.get(msgspec.json.encode(own)) if own else b""
 
 

@@ -191,6 +191,15 @@ class Overlay:
         """The keys whose visible state may differ from the store's."""
         return {**dict.fromkeys(self._entries), **dict.fromkeys(self._deleted_at)}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether readers see exactly what the store has."""
+        return not self._entries and not self._deleted_at
+
+    def writes(self) -> list[Stored]:
+        """What we wrote last, key by key; the store may know something newer."""
+        return [entry.written for entry in self._entries.values() if entry.written is not None]
+
     def touches(self, key: Key) -> bool:
         """Whether the visible state of a key may differ from the store's."""
         return key in self._entries or key in self._deleted_at

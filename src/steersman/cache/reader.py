@@ -11,11 +11,12 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Container, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from steersman.cache.informer import Informer
-from steersman.cache.stored import Stored
+from steersman.cache.store import Found
+from steersman.cache.stored import Stored, View
 from steersman.client import ListOf, Undecodable
 from steersman.client.bindings import uid_of
 from steersman.client.missing import kind_not_served
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 ObjectT = TypeVar("ObjectT", bound=Object)
 #: The class has a method ``list``.
 Keys: TypeAlias = list[Key]
+Views: TypeAlias = list[View]
 
 #: More keys in doubt than this are read together with everything else.
 _ONE_BY_ONE = 32
@@ -162,6 +164,31 @@ class CacheReader:
         informer = await self._synced(kind)
         return await self._several(informer, lambda: informer.store.by_owner(uid), lambda stored: uid in stored.owners)
 
+    async def view(self, kind: type[Any] | Kind, key: Key) -> View | None:
+        """One object to look at, nothing of it decoded yet; None if there is none. The key must be whole."""
+        self._refuse_uncached(kind, "a view")
+        informer = await self._synced(kind)
+        self._check(informer, key.namespace)
+        stored = await self._current(informer, key)
+        return None if stored is None else informer.view(stored)
+
+    async def views_owned_by(self, kind: type[Any] | Kind, uid: str, *, but: Container[Key] = ()) -> Views:
+        """The objects that name a uid among their owners, but those under certain keys, to look at."""
+        self._refuse_uncached(kind, "the owner index")
+        informer = await self._synced(kind)
+        shown = await self._shown(informer, lambda: informer.store.by_owner(uid), lambda stored: uid in stored.owners)
+        return [informer.view(stored) for stored in shown if stored.key not in but]
+
+    async def views_labelled(self, kind: type[Any] | Kind, label: str, value: str) -> Views:
+        """The objects with a label, in all namespaces, to look at."""
+        self._refuse_uncached(kind, "an index of labels")
+        informer = await self._synced(kind)
+        selector = Selector.of({label: value})
+        shown = await self._shown(
+            informer, lambda: informer.store.list(labels=selector), lambda stored: stored.labels.get(label) == value
+        )
+        return [informer.view(stored) for stored in shown]
+
     # inside
 
     async def _synced(self, kind: type[Any] | Kind) -> Informer[Any]:
@@ -173,13 +200,7 @@ class CacheReader:
     async def _several(
         self, informer: Informer[Any], found: Callable[[], Iterable[Stored]], belongs: Callable[[Stored], bool]
     ) -> ListOf[Any]:
-        overlay, store = informer.overlay, informer.store
-        await self._settle(informer, overlay.live_keys())
-        shown = [stored for stored in found() if not overlay.touches(stored.key)]
-        for key in overlay.touched():
-            stored = overlay.visible(key, store.get(key))
-            if stored is not None and belongs(stored):
-                shown.append(stored)
+        shown = await self._shown(informer, found, belongs)
         items: list[Any] = []
         undecodable: list[Undecodable] = []
         for stored in shown:
@@ -191,6 +212,25 @@ class CacheReader:
         return ListOf(
             items=items, resource_version="" if watermark is None else str(watermark), undecodable=undecodable
         )
+
+    async def _shown(
+        self, informer: Informer[Any], found: Callable[[], Iterable[Stored]], belongs: Callable[[Stored], bool]
+    ) -> Found:
+        """What the store found and we wrote ourselves, each as a reader sees it now."""
+        overlay, store = informer.overlay, informer.store
+        if overlay.is_empty:
+            return [*found()]
+        await self._settle(informer, overlay.live_keys())
+        shown: dict[Key, Stored] = {}
+        for stored in found():
+            seen = overlay.visible(stored.key, stored)
+            if seen is not None and (seen is stored or belongs(seen)):
+                shown[seen.key] = seen
+        for written in overlay.writes():
+            key = written.key
+            if key not in shown and belongs(written) and overlay.visible(key, store.get(key)) is written:
+                shown[key] = written
+        return [*shown.values()]
 
     async def _settle(self, informer: Informer[Any], keys: Keys) -> None:
         """Ask the server about keys in doubt: one by one, or about everything if they are many."""

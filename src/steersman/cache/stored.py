@@ -28,6 +28,8 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     own_labels: dict[str, str] | None = None
     #: The uids of its owners; the first is the controller's, if it has one.
     owners: tuple[str, ...] = ()
+    #: One of its owners controls it.
+    controlled: bool = False
     #: It is marked for deletion and waits for its finalizers or its grace period.
     deleting: bool = False
     #: The bytes hold less than the server does: a transform dropped fields, or only metadata was asked for.
@@ -85,6 +87,12 @@ class View:
     def owners(self) -> tuple[str, ...]:
         """The uids of its owners."""
         return self.stored.owners
+
+    @property
+    def controller_uid(self) -> str:
+        """The uid of the owner that controls it; empty if none does."""
+        stored = self.stored
+        return stored.owners[0] if stored.controlled else ""
 
     @property
     def deleting(self) -> bool:

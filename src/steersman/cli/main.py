@@ -41,7 +41,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_new(commands.add_parser("new", help="write a project: a kind, its operator, tests, and all to run it"))
     _add_demo(commands.add_parser("demo", help="see an operator at work: no cluster, no containers"))
     _add_run(commands.add_parser("run", help="run the manager of a Python module until it is told to stop"))
+    _add_plan(commands.add_parser("plan", help="see what a manager would change on a cluster; nothing is written"))
     _add_explain(commands.add_parser("explain", help="ask a running manager about an object: why, how, and when next"))
+    _add_draw(commands.add_parser("draw", help="draw state machines, also with the state of an object on them"))
     _add_serve(commands.add_parser("serve", help="serve a Kubernetes API on a port, until it is told to stop"))
     generate = commands.add_parser("generate", help="write models from schemas, CRDs from models, RBAC from managers")
     what = generate.add_subparsers(title="what to generate", required=True, metavar="WHAT")
@@ -119,6 +121,49 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_run)
 
 
+def _add_plan(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "See what a manager would change on a live cluster. It reads and watches as it does when it runs; of writes only dry "
+        "runs leave this process, so that the server sets defaults and judges, and stores nothing. Every object is looked at "
+        "as it is now: what would follow later is not shown, but what the operator would wait for is. It needs the rights "
+        "that the operator needs. The exit code is 0 if there is nothing to change, 2 if there is, and 1 if something was "
+        "refused or failed."
+    )
+    parser.add_argument("target", metavar="MODULE[:NAME]", help="such as site_operator:manager")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig to use instead of the usual one")
+    parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="look only at this namespace, whatever the module says; may be given several times",
+    )
+    parser.add_argument("--json", action="store_true", help="print the plan as JSON")
+    parser.add_argument(
+        "--timeout", type=_seconds, default=120.0, metavar="SECONDS", help="for all of it (%(default)g if left out)"
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="warning",
+        type=str.lower,
+        help="warning if left out",
+    )
+    parser.set_defaults(run=_plan)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r}: write a number of seconds above 0")
+    return seconds
+
+
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Serve a Kubernetes API on a port of this machine, and print the line that points kubectl and others to it. "
@@ -172,6 +217,28 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
         "--url", metavar="URL", default="http://127.0.0.1:8080", help="where the manager answers (%(default)s)"
     )
     parser.set_defaults(run=_explain)
+
+
+def _add_draw(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Draw the state machines of a module, as a diagram for Markdown (mermaid) or as a picture (SVG). NAME is a machine, or "
+        "a Manager for all of its machines; without it, all machines of the module are drawn. With --object, the conditions of "
+        "an object are shown on it: what is done, where it stopped, and why."
+    )
+    parser.add_argument("target", metavar="MODULE[:NAME]", help="such as postgres_operator:Cluster")
+    parser.add_argument(
+        "--format", choices=("mermaid", "svg"), help="otherwise what the name of the file says, or mermaid"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="where it goes, or a folder for several; otherwise the standard output"
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if FILE is missing or differs")
+    parser.add_argument(
+        "--object", metavar="NAMESPACE/NAME", help="show the state of this object, read from the server"
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig to use instead of the usual one")
+    parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
+    parser.set_defaults(run=_draw)
 
 
 def _add_models(parser: argparse.ArgumentParser) -> None:
@@ -266,6 +333,22 @@ def _run(options: argparse.Namespace) -> int:
     )
 
 
+def _plan(options: argparse.Namespace) -> int:
+    from steersman.cli.plan import PlanOptions, plan_manager  # noqa: PLC0415 - the help text needs no manager
+
+    return plan_manager(
+        PlanOptions(
+            target=options.target,
+            kubeconfig=options.kubeconfig,
+            context=options.context,
+            namespaces=tuple(options.namespace),
+            json=options.json,
+            seconds=options.timeout,
+            log_level=options.log_level,
+        )
+    )
+
+
 def _serve(options: argparse.Namespace) -> int:
     from steersman.cli.serve import ServeOptions, serve_api  # noqa: PLC0415 - the help text needs no server
 
@@ -286,6 +369,22 @@ def _explain(options: argparse.Namespace) -> int:
     from steersman.cli.explain import explain  # noqa: PLC0415 - the help text needs no client
 
     return explain(options.kind, options.name, namespace=options.namespace, url=options.url)
+
+
+def _draw(options: argparse.Namespace) -> int:
+    from steersman.cli.draw import DrawOptions, draw_machines  # noqa: PLC0415 - the help text needs no machine
+
+    return draw_machines(
+        DrawOptions(
+            target=options.target,
+            format=options.format,
+            output=options.output,
+            check=options.check,
+            object=options.object,
+            kubeconfig=options.kubeconfig,
+            context=options.context,
+        )
+    )
 
 
 def _models(options: argparse.Namespace) -> int:

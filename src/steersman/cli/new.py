@@ -31,17 +31,23 @@ _GROUP = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[
 _TAKEN_KINDS = frozenset(
     {
         "Container",
-        "Context",
         "Deployment",
         "DeploymentSpec",
-        "Done",
+        "DeploymentStatus",
+        "Invalid",
         "LabelSelector",
+        "LeaderElection",
         "Manager",
+        "MergePatch",
         "ObjectMeta",
-        "Request",
+        "PodSpec",
+        "PodTemplateSpec",
+        "Seen",
     }
 )
-_TAKEN_VARIABLES = frozenset({"ctx", "deployment", "labels", "main", "manager", "ready", "reconcile", "request"})
+_TAKEN_VARIABLES = frozenset(
+    {"deployment", "generates", "labels", "main", "manager", "ready", "reports", "seen", "spec"}
+)
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):

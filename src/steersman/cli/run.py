@@ -66,7 +66,7 @@ def run_manager(options: RunOptions) -> int:
     except Failure:
         raise
     except Exception as error:
-        raise _failure(error) from error
+        raise failure_of(error) from error
 
 
 async def _run(found: Manager | Maker, options: RunOptions, *, readable: bool) -> int:
@@ -75,8 +75,10 @@ async def _run(found: Manager | Maker, options: RunOptions, *, readable: bool) -
     except ConfigError as error:
         raise Failure(f"{error}\nOn this command line: --kubeconfig FILE, --context NAME") from error
     namespace = options.namespace or config.namespace
-    async with Client.connect(config, namespace=namespace, field_manager=_field_manager(found, options)) as client:
-        manager = found if isinstance(found, Manager) else await _make(found, client, options.target)
+    async with Client.connect(
+        config, namespace=namespace, field_manager=field_manager_of(found, options.target)
+    ) as client:
+        manager = found if isinstance(found, Manager) else await made_manager(found, client, options.target)
         if not manager.plans:
             raise Failure(
                 f"the manager {manager.name or options.target} has no controllers; add one: "
@@ -116,16 +118,17 @@ async def _spare_the_collector(manager: Manager) -> None:
     gc.freeze()
 
 
-def _field_manager(found: Manager | Maker, options: RunOptions) -> str:
+def field_manager_of(found: Manager | Maker, target: str) -> str:
     """The manager's name; that of the module if it has none, or none yet."""
     name = found.name if isinstance(found, Manager) else ""
-    return name or options.module.rpartition(".")[2].replace("_", "-")
+    return name or target.partition(":")[0].rpartition(".")[2].replace("_", "-")
 
 
 # the manager
 
 
-async def _make(maker: Maker, client: Client, target: str) -> Manager:
+async def made_manager(maker: Maker, client: Client, target: str) -> Manager:
+    """What a function of a client makes, if that is a manager."""
     made: Any = maker(client) if inspect.signature(maker).parameters else maker()
     if inspect.isawaitable(made):
         made = await made
@@ -160,7 +163,7 @@ async def _install(client: Client, manager: Manager) -> None:
 # what went wrong
 
 
-def _failure(error: Exception) -> Failure:
+def failure_of(error: Exception) -> Failure:
     """One sentence for what the world did; for a bug its traceback first."""
     leaves = list(_leaves(error))
     expected = [leaf for leaf in leaves if isinstance(leaf, (ApiError, OSError, Failure))]

@@ -24,6 +24,8 @@ from steersman.client.installing import NotEstablished
 from steersman.client.missing import KindNotServed
 from steersman.client.observed_client import ObservedClient
 from steersman.client.observing import Before, CachedReads, Intent, Intents, Write, WriteObserver
+from steersman.client.patch_documents import MergePatch, Patch, StrategicPatch
+from steersman.client.preparing import NotAnIntent
 from steersman.client.reads import ListSelection, MetadataReader, Reader, WatchSelection
 from steersman.client.results import (
     Added,
@@ -40,7 +42,7 @@ from steersman.client.retries import RateLimit, RetryPolicy, retry_on_conflict
 from steersman.client.secrecy import Hidden
 from steersman.client.session import RequestObserver
 from steersman.client.watches import Watch
-from steersman.client.writes import Deletion, MergePatch, NotAnIntent, Patch, PatchTarget, StrategicPatch
+from steersman.client.writes import Deletion, PatchTarget
 
 if TYPE_CHECKING:
     from steersman.client.discovery_order import discover_config

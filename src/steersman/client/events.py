@@ -21,7 +21,7 @@ import msgspec
 from steersman import aio
 from steersman.client.client import Client
 from steersman.client.event_series import Series, SeriesLog
-from steersman.client.writes import MergePatch
+from steersman.client.patch_documents import MergePatch
 from steersman.kinds.core_v1 import ObjectReference
 from steersman.kinds.events_v1 import Event, EventSeries
 from steersman.objects import Key, MicroTime, Object, ObjectMeta, Unstructured, format_time
@@ -121,6 +121,13 @@ class EventRecorder:
         self._written = 0
         self._counted = 0
         self._dropped = 0
+        self._taken = 0
+        self._settled = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything that was recorded has been written, counted or dropped."""
+        return self._taken == self._settled
 
     def record(
         self,
@@ -204,6 +211,7 @@ class EventRecorder:
     def _enqueue(self, event: Event) -> None:
         try:
             self._waiting.send_nowait(event)
+            self._taken += 1
         except (aio.ChannelFull, aio.ChannelClosed):
             self._dropped += 1
 
@@ -221,6 +229,7 @@ class EventRecorder:
                 break
             if event is not None:
                 await self._take(event, loop.time())
+                self._settled += 1
                 continue
             for series in self._series.take_due(loop.time()):
                 await self._write(series, create=False)

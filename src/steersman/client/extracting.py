@@ -22,7 +22,7 @@ from steersman.patches import MergeSchema
 from steersman.patches import extract_applied as extract_tree
 from steersman.schemas.structural import readable_schema
 
-__all__ = ["extract_applied"]
+__all__ = ["extract_applied", "intent_of", "merge_schema_of"]
 
 
 def extract_applied(obj: AnyObject, *, manager: str, subresource: str = "") -> AnyObject:
@@ -43,18 +43,27 @@ def extract_applied(obj: AnyObject, *, manager: str, subresource: str = "") -> A
     without a known schema.
     """
     untyped = isinstance(obj, Unstructured)
-    schema = _merge_schema(GroupVersionKind.of(obj.api_version, obj.kind), None if untyped else type(obj))
+    schema = merge_schema_of(GroupVersionKind.of(obj.api_version, obj.kind), None if untyped else type(obj))
     reduced = extract_tree(tree_of(obj), manager=manager, subresource=subresource, schema=schema)
     if untyped:
         return cast("AnyObject", Unstructured(reduced))
     return cast("AnyObject", _typed(type(obj), reduced, manager))
 
 
+def intent_of(cls: type[Object], tree: dict[str, Any]) -> Object:
+    """An object with the fields of a tree alone, without defaults; fields that the type does not have are left out.
+
+    Raises ``msgspec.ValidationError`` if the type cannot hold a value.
+    """
+    intent = cast("Object", decoder_for(cls).decode(msgspec.json.encode(tree)))
+    _leave_out(intent, tree)
+    return intent
+
+
 def _typed(cls: type[Object], reduced: dict[str, Any], manager: str) -> Object:
     problem = ""
     try:
-        intent = cast("Object", decoder_for(cls).decode(msgspec.json.encode(reduced)))
-        _leave_out(intent, reduced)
+        intent = intent_of(cls, reduced)
         if to_json(intent) == reduced:
             return intent
     except msgspec.ValidationError as error:
@@ -83,7 +92,8 @@ def _leave_out(value: Any, tree: Any) -> None:
 
 
 @cache
-def _merge_schema(kind: GroupVersionKind, declared: type[Object] | None) -> MergeSchema:
+def merge_schema_of(kind: GroupVersionKind, declared: type[Object] | None) -> MergeSchema:
+    """How values of a kind merge; ``TypeError`` if nothing tells."""
     try:
         return MergeSchema(schema_of(kind), resolve=lambda name: definition(name.rpartition("/")[2]))
     except LookupError:

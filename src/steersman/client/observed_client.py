@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
-from steersman.client.bindings import AnyObject, Binding
+from steersman.client.bindings import AnyObject
 from steersman.client.observed_session import ObservedSession
-from steersman.client.observing import Before, CachedReads, Intent, Intents, WriteObserver, nothing_before
+from steersman.client.observing import Before, CachedReads, Intents, WriteObserver, nothing_before
+from steersman.client.preparing import PreparedApply
 from steersman.client.reads import AnyKind, KeyLike, ListSelection
 from steersman.client.results import Outcome
 from steersman.client.saves import Saver
 from steersman.objects.errors import DecodeError
-from steersman.wire import PatchOptions
 
 if TYPE_CHECKING:
     from steersman.client.client import Client
@@ -81,15 +81,35 @@ class ObservedClient(Saver):
             return await super()._create_or_write(obj, mutate, write)
         return await self.live._create_or_write(obj, mutate, write)  # noqa: SLF001 - it is ourselves
 
-    async def _apply(self, binding: Binding[Any], obj: AnyObject, intent: Intent, options: PatchOptions) -> AnyObject:
+    def known_apply(self, prepared: PreparedApply[AnyObject]) -> AnyObject | None:
+        """The object, if applying what was prepared would change nothing; None to send it."""
         intents = self._intents
-        if intents is None or options.dry_run:
-            return await super()._apply(binding, obj, intent, options)
-        if self._reads is not None and (raw := intents.unchanged(intent)) is not None:
-            try:
-                return binding.decode(raw)
-            except DecodeError:
-                pass  # known, but not to this type: let the server answer
-        answer = await super()._apply(binding, obj, intent, options)
-        intents.applied(intent, answer)
+        if intents is None or self._reads is None or prepared.options.dry_run:
+            return None
+        raw = intents.unchanged(prepared.intent)
+        if raw is None:
+            return None
+        try:
+            return prepared.binding.decode(raw)
+        except DecodeError:
+            return None  # known, but not to this type: let the server answer
+
+    def is_known_apply(self, prepared: PreparedApply[Any]) -> bool:
+        """Whether applying what was prepared would change nothing, for whoever does not need the object."""
+        intents = self._intents
+        if intents is None or self._reads is None or prepared.options.dry_run:
+            return False
+        return intents.unchanged(prepared.intent) is not None
+
+    async def send_apply(
+        self, prepared: PreparedApply[AnyObject], *, resource_version: str = "", uid: str = ""
+    ) -> AnyObject:
+        """Send what was prepared, and remember what the server made of it."""
+        answer = await super().send_apply(prepared, resource_version=resource_version, uid=uid)
+        if self._intents is not None and not prepared.options.dry_run:
+            self._intents.applied(prepared.intent, answer)
         return answer
+
+    async def _apply(self, prepared: PreparedApply[AnyObject]) -> AnyObject:
+        known = self.known_apply(prepared)
+        return await self.send_apply(prepared) if known is None else known

@@ -26,6 +26,8 @@ from steersman.client.bindings import (
 )
 from steersman.client.checks import STATUS_IGNORED, check_constraints, check_new, check_whole, ignored_status
 from steersman.client.observing import Intent
+from steersman.client.patch_documents import Patch, encode_patch
+from steersman.client.preparing import NotAnIntent, PreparedApply, another_uid
 from steersman.client.reads import Fields, KeyLike, Labels, Reader, selector_text
 from steersman.objects import (
     Key,
@@ -37,8 +39,8 @@ from steersman.objects import (
     set_owner,
 )
 from steersman.objects.difference import differing_fields
-from steersman.objects.errors import ApiError, NotFound
-from steersman.patches import JsonPatch, merge_patch_between
+from steersman.objects.errors import Invalid, NotFound
+from steersman.patches import merge_patch_between
 from steersman.wire import (
     CreateOptions,
     DeleteOptions,
@@ -48,47 +50,13 @@ from steersman.wire import (
     Request,
     UpdateOptions,
 )
-from steersman.wire.content import APPLY_PATCH, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from steersman.wire.content import APPLY_PATCH, JSON, MERGE_PATCH
 from steersman.wire.options import FieldValidation, PropagationPolicy
 
 ObjectT = TypeVar("ObjectT", bound=Object)
 Tree: TypeAlias = dict[str, Any]
 
 _JSON_BODY = (("Accept", JSON), ("Content-Type", JSON))
-
-
-class NotAnIntent(ApiError):
-    """An apply was asked for with an object that was read from the server."""
-
-
-class MergePatch(msgspec.Struct, frozen=True):
-    """A JSON merge patch: what to set; ``None`` removes a key."""
-
-    tree: Tree
-
-
-class StrategicPatch(msgspec.Struct, frozen=True):
-    """A strategic merge patch; built-in kinds only, custom resources refuse it."""
-
-    tree: Tree
-
-
-Patch: TypeAlias = MergePatch | StrategicPatch | JsonPatch
-
-
-def _encode_patch(patch: Patch) -> tuple[str, bytes]:
-    given: object = patch  # not all programs are type-checked
-    match given:
-        case MergePatch(tree):
-            return MERGE_PATCH, msgspec.json.encode(tree)
-        case StrategicPatch(tree):
-            return STRATEGIC_MERGE_PATCH, msgspec.json.encode(tree)
-        case JsonPatch():
-            return JSON_PATCH, given.encode()
-        case _:
-            raise TypeError(
-                f"{type(given).__name__} is no patch; write MergePatch({{...}}), StrategicPatch or JsonPatch"
-            )
 
 
 class PatchTarget(TypedDict, total=False):
@@ -218,7 +186,7 @@ class Writer(Reader):
     ) -> ObjectT:
         """Change part of a subresource that is an object of its own kind: the scale of a Deployment."""
         binding = (await self._bind(kind)).reading(lambda raw: decode(returns, raw))
-        media_type, body = _encode_patch(patch)
+        media_type, body = encode_patch(patch)
         options = PatchOptions(field_manager=self._field_manager, field_validation=self._field_validation)
         return await self._patch(binding, self._key(binding, key), media_type, body, options, subresource, "patch")
 
@@ -277,7 +245,7 @@ class Writer(Reader):
         Options: ``subresource``, ``dry_run`` and ``field_validation``.
         """
         binding = await self._bind(kind)
-        media_type, body = _encode_patch(patch)
+        media_type, body = encode_patch(patch)
         sent = PatchOptions(
             dry_run=options.get("dry_run", False),
             field_manager=self._field_manager,
@@ -359,6 +327,22 @@ class Writer(Reader):
         ``owner=site`` adds a controller reference. Fields of other managers raise a `Conflict` that names them;
         ``force=True`` takes them over.
         """
+        prepared = await self.prepare_apply(
+            obj, owner=owner, force=force, field_manager=field_manager, subresource=subresource, dry_run=dry_run
+        )
+        return await self._apply(prepared)
+
+    async def prepare_apply(
+        self,
+        obj: AnyObject,
+        *,
+        owner: Object | None = None,
+        force: bool = False,
+        field_manager: str | None = None,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> PreparedApply[AnyObject]:
+        """Check and encode what `apply` would send, once, for whoever decides later whether and how it is sent."""
         binding = await self._bind_object(obj)
         key = self._key(binding, obj.key)
         manager = field_manager or self._field_manager
@@ -379,12 +363,31 @@ class Writer(Reader):
         )
         declared = None if isinstance(obj, Unstructured) else type(obj)
         intent = Intent(binding.gvk, key, encode_any(obj), manager, subresource, declared)
-        return await self._apply(binding, obj, intent, options)
+        return PreparedApply(binding, obj, intent, options)
 
-    async def _apply(self, binding: Binding[Any], obj: AnyObject, intent: Intent, options: PatchOptions) -> AnyObject:
-        tried, subresource = Attempt("apply", binding.gvk, intent.key), intent.subresource
-        self._check(obj, tried, intent=True, subresource=subresource)
-        return await self._patch(binding, intent.key, APPLY_PATCH, intent.body, options, subresource, "apply")
+    async def send_apply(
+        self, prepared: PreparedApply[AnyObject], *, resource_version: str = "", uid: str = ""
+    ) -> AnyObject:
+        """Send what was prepared; with a version, only if the object is in it or not there, with a uid only to that very object.
+
+        A version that no object can have, `NO_VERSION`, so applies only what is absent: all else is a `Conflict`. So is another uid.
+        """
+        binding, intent = prepared.binding, prepared.intent
+        self._check(
+            prepared.obj, Attempt("apply", binding.gvk, intent.key), intent=True, subresource=intent.subresource
+        )
+        body = prepared.body_at(resource_version, uid)
+        try:
+            return await self._patch(
+                binding, intent.key, APPLY_PATCH, body, prepared.options, intent.subresource, "apply"
+            )
+        except Invalid as error:
+            if not uid or all(cause.field != "metadata.uid" for cause in error.causes):
+                raise
+            raise another_uid(error, uid) from None
+
+    async def _apply(self, prepared: PreparedApply[AnyObject]) -> AnyObject:
+        return await self.send_apply(prepared)
 
     @staticmethod
     def _owned(obj: Any, owner: Object, key: Key, tried: Attempt) -> Any:

@@ -17,11 +17,11 @@ Guarantees
 from steersman.controller.builder import ControllerBuilder, Register, controller
 from steersman.controller.causes import Cause, Causes, Request
 from steersman.controller.channel_source import ChannelSource
-from steersman.controller.context import Context, ReconcileFunction, ReconcileLogger, Reconciler
+from steersman.controller.context import NO_EVENTS, Context, Events, ReconcileFunction, ReconcileLogger, Reconciler
 from steersman.controller.events import KindLike, ObjectEvent, View
 from steersman.controller.mappers import MapFunction, Stores, Through, owners_through
 from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter, TerminalError
-from steersman.controller.plan import ControllerPlan, WatchedKind
+from steersman.controller.plan import ControllerPlan, Planned, WatchedKind
 from steersman.controller.predicates import (
     Predicate,
     annotations_changed,
@@ -43,6 +43,7 @@ from steersman.controller.write_log import Write, WriteLog, WriteObserver
 
 __all__ = [
     "LOW_PRIORITY",
+    "NO_EVENTS",
     "Blocked",
     "CacheRecorder",
     "CachedKinds",
@@ -58,6 +59,7 @@ __all__ = [
     "ControllerStatistics",
     "Done",
     "Emit",
+    "Events",
     "KeyRecord",
     "KeyState",
     "KindLike",
@@ -66,6 +68,7 @@ __all__ = [
     "ObjectEvent",
     "Outcome",
     "Place",
+    "Planned",
     "Predicate",
     "Queue",
     "QueueClosed",

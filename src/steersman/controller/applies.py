@@ -5,6 +5,8 @@ Guarantees
   nor who owns it. An object that is not cached whole, a key in doubt, or a kind without a schema is sent.
 - What the server makes of an intent is remembered: an intent that it writes down otherwise (a default inside of a list, a
   value that it drops) is not sent again while the object still is that result in all that was applied. Drift is corrected.
+- An intent that says in an annotation what it is (`INTENT_ANNOTATION`) is known again by the next process too, however the server
+  wrote it down: whoever changes a field takes it out of our entry, so an entry that is whole says that nobody did.
 - Bounded: the objects that were applied last and are still there are remembered. Forgetting costs a comparison, and for an intent that is written
   down otherwise a request.
 """
@@ -15,19 +17,24 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import cache, lru_cache
 from hashlib import blake2b
+from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
+from msgspec import structs
 
-from steersman.cache import Informer, Stored
+from steersman.cache import Informer, Stored, View
 from steersman.client.bindings import has_status_subresource, raw_bytes
 from steersman.client.observing import Intent
 from steersman.objects import GroupVersionKind, Key, Object, Resource, Unstructured
-from steersman.patches import MergeSchema, changes_nothing, projection
+from steersman.patches import FieldSet, MergeSchema, PatchError, applied_set, changes_nothing, projection
 
 #: Objects whose last apply is remembered.
 MEMORY_LIMIT = 100_000
 _SWEEP_FROM = 1024
+
+#: In short, what an intent was without it.
+INTENT_ANNOTATION = "steersman.dev/intent"
 
 #: Its applies also carry over what `kubectl apply` wrote down in an annotation.
 _KUBECTL = "kubectl"
@@ -48,6 +55,8 @@ class _Known(msgspec.Struct, frozen=True, gc=False):
     result: bytes = b""
     #: Applying the intent once more would give the same.
     settled: bool = True
+    #: What somebody built the intent from, in short; he need not build it again to know that it is the same.
+    token: bytes = b""
 
 
 class _Schema(NamedTuple):
@@ -92,11 +101,47 @@ class Applies:
             result = b""
             if known is not None and known.result and known.result == _result(intent, seen):
                 result = known.result
-            elif not _holds(intent, seen):
+            elif not (_says_the_same(intent, seen) or _holds(intent, seen)):
                 return None
             self._remember(place, _Known(seen.uid, seen.resource_version, epoch, digest, result))
         self.unsent += 1
         return seen.raw
+
+    def look(self, kind: GroupVersionKind, key: Key) -> View | EllipsisType | None:
+        """What a reader would see now, without waiting; ``...`` if he would have to ask the server."""
+        informer = self._informer_of(kind)
+        if informer is None or not informer.synced or informer.options.namespaces:
+            return ...
+        base = informer.store.get(key)
+        if informer.overlay.needs_live(key, base):
+            return ...
+        seen = informer.overlay.visible(key, base)
+        return None if seen is None else informer.view(seen)
+
+    def recall(self, kind: GroupVersionKind, key: Key, manager: str, token: bytes) -> View | None:
+        """The object, if nothing changed since an intent that was noted with this token changed nothing."""
+        informer, place = self._informer_of(kind), (kind, key, manager, "")
+        known = self._known.get(place)
+        if informer is None or known is None or known.token != token or not known.settled:
+            return None
+        seen = _seen(informer, key)
+        if (
+            seen is None
+            or seen.resource_version != known.resource_version
+            or seen.uid != known.uid
+            or known.epoch != informer.overlay.epoch
+        ):
+            return None
+        self._known.move_to_end(place)
+        self.unsent += 1
+        return informer.view(seen)
+
+    def note(self, intent: Intent, token: bytes) -> None:
+        """Remember what an intent was built from, if it is remembered itself."""
+        place = _place(intent)
+        known = self._known.get(place)
+        if known is not None and known.intent == _digest(intent.body):
+            self._known[place] = structs.replace(known, token=token)
 
     def applied(self, intent: Intent, obj: Object | Unstructured) -> None:
         """The server made ``obj`` of it."""
@@ -117,9 +162,17 @@ class Applies:
             informer.overlay.epoch,
             digest,
             result,
-            settled or _holds(intent, stored),
+            settled or _says_the_same(intent, stored) or _holds(intent, stored),
         )
         self._remember(place, known)
+
+    def is_written_otherwise(self, intent: Intent, obj: Object | Unstructured) -> bool:
+        """Whether the server made something of an intent that a later process would not take for it."""
+        informer, raw = self._informer_of(intent.kind), raw_bytes(obj)
+        stored = None if informer is None or raw is None else informer.intake.admit_answer(raw)
+        if stored is None or stored.partial or _schema_of(intent.kind, intent.declared) is None:
+            return False
+        return not _holds(intent, stored)
 
     def _remember(self, place: _Place, known: _Known) -> None:
         self._known[place] = known
@@ -225,6 +278,28 @@ def _holds(intent: Intent, stored: Stored) -> bool:
     return wanted is not None and changes_nothing(wanted, live, owned, schema.merging, typed=schema.typed)
 
 
+def _says_the_same(intent: Intent, stored: Stored) -> bool:
+    """Whether an object says of itself that it was made from this very intent, and nobody has changed it in that since."""
+    name = INTENT_ANNOTATION.encode()
+    if intent.subresource or name not in intent.body or name not in stored.raw:
+        return False
+    owned, schema = _owned(intent, stored), _schema_of(intent.kind, intent.declared)
+    wanted: Tree = msgspec.json.decode(intent.body)
+    mark = _mark(wanted)
+    if owned is None or schema is None or mark is None or mark != _mark(msgspec.json.decode(stored.raw)):
+        return False
+    try:
+        return applied_set(wanted, schema.merging) == FieldSet.parse(owned)
+    except PatchError:
+        return False
+
+
+def _mark(tree: Tree) -> str | None:
+    metadata: Tree = tree.get("metadata") or {}
+    annotations: dict[str, str] = metadata.get("annotations") or {}
+    return annotations.get(INTENT_ANNOTATION)
+
+
 def _taken(intent: Intent, tree: Tree, *, typed: bool) -> Tree | None:
     """The part of an intent that its endpoint takes; None if that is not known."""
     match intent.subresource:
@@ -241,6 +316,12 @@ def _taken(intent: Intent, tree: Tree, *, typed: bool) -> Tree | None:
             return {name: tree[name] for name in tree if name not in {"metadata", "spec"}} if known else None
         case _:
             return None
+
+
+def merge_schema(kind: GroupVersionKind, declared: type[Object] | None) -> MergeSchema | None:
+    """How values of a kind merge and compare; None if that is not known."""
+    found = _schema_of(kind, declared)
+    return None if found is None else found.merging
 
 
 @cache

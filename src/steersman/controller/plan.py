@@ -8,13 +8,13 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from steersman.cache import Cache
 from steersman.client import Client
-from steersman.controller.context import Reconciler
+from steersman.controller.context import NO_EVENTS, Events, Reconciler
 from steersman.controller.events import KindLike, ObjectEvent
 from steersman.controller.mappers import Mapper, Owners, SameObject, kind_name
 from steersman.controller.predicates import Predicate, when
@@ -23,6 +23,7 @@ from steersman.controller.sources import KindSource, Source
 from steersman.controller.watching import CachedKinds
 from steersman.controller.workers import Controller, ControllerOptions
 from steersman.objects import GroupVersionKind
+from steersman.telemetry import Registry
 
 
 class WatchedKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +51,10 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...]
     reconciler: Reconciler[Any]
     options: ControllerOptions
+    #: Kinds that it makes, changes and deletes, beside those that it owns.
+    writes: tuple[KindLike, ...] = ()
+    #: The conditions of the reconciled object that are its own: no other controller of a manager may set them.
+    conditions: tuple[str, ...] = ()
 
     def kinds(self) -> dict[KindLike, bool]:
         """Every kind that is listened to or looked up, and whether its metadata is enough."""
@@ -60,11 +65,18 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def assemble(
-        self, cache: Cache, client: Client | None = None, *, on_record: Callable[[KeyRecord], None] | None = None
+        self,
+        cache: Cache,
+        client: Client | None = None,
+        *,
+        on_record: Callable[[KeyRecord], None] | None = None,
+        events: Events = NO_EVENTS,
+        registry: Registry | None = None,
     ) -> Controller:
         """Make the controller; it reads from the cache and writes with ``client``, the cache's own unless given.
 
-        ``on_record`` is told of every run, for metrics and traces.
+        ``on_record`` is told of every run, for metrics and traces; ``events`` and ``registry`` are what reconciles find
+        in their context.
         """
         kinds = CachedKinds(cache)
         return Controller(
@@ -77,6 +89,8 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
             watched=self._watched(),
             on_record=on_record,
             traces=kinds.traces,
+            events=events,
+            registry=registry,
         )
 
     def _watched(self) -> list[GroupVersionKind]:
@@ -109,6 +123,14 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
                 stores=kinds,
                 before=_remembering(mapper),
             )
+
+
+class Planned(Protocol):
+    """Whatever can say which controller it is: a `StateMachine`, for example."""
+
+    def plan(self) -> ControllerPlan:
+        """Everything that the controller is made of."""
+        ...
 
 
 def _appeared(event: ObjectEvent) -> bool:

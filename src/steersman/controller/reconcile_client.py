@@ -9,13 +9,17 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Container, Hashable
+from types import EllipsisType
 from typing import Any, TypeVar, overload
 
+from steersman.cache import View
 from steersman.cache.reader import CacheReader, NotCached, kind_name
 from steersman.client import ListOf
 from steersman.client.observed_client import ObservedClient
-from steersman.objects import Kind, Object, Unstructured
+from steersman.client.preparing import PreparedApply
+from steersman.controller.applies import Applies
+from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
 
 ObjectT = TypeVar("ObjectT", bound=Object)
 
@@ -50,6 +54,39 @@ class ReconcileClient(ObservedClient):
     async def owned_by(self, kind: type[Any] | Kind, owner: Object | Unstructured | str) -> ListOf[Any]:
         """Read the objects of a kind that name an object, or its uid, among their owners."""
         return await self._cached(kind, "the owner index").owned_by(kind, owner)
+
+    def recall_apply(self, kind: GroupVersionKind, key: Key, token: bytes) -> View | None:
+        """The object, if nothing changed since an apply that was noted with this token changed nothing."""
+        intents = self._intents
+        if self._reads is None or not isinstance(intents, Applies):
+            return None
+        return intents.recall(kind, key, self._field_manager, token)
+
+    def note_apply(self, prepared: PreparedApply[Any], token: bytes) -> None:
+        """Remember what a prepared apply was built from: whoever would build it from the same need not, see `recall_apply`."""
+        if isinstance(self._intents, Applies):
+            self._intents.note(prepared.intent, token)
+
+    def writes_otherwise(self, prepared: PreparedApply[Any], answer: Object | Unstructured) -> bool:
+        """Whether the server wrote down something that a later process would not take for what was applied."""
+        return isinstance(self._intents, Applies) and self._intents.is_written_otherwise(prepared.intent, answer)
+
+    def look(self, kind: GroupVersionKind, key: Key) -> View | EllipsisType | None:
+        """Look at an object of a watched kind at once; ``...`` if the server would have to be asked, as `view` does."""
+        intents = self._intents
+        return intents.look(kind, key) if self._reads is not None and isinstance(intents, Applies) else ...
+
+    async def view(self, kind: type[Any] | Kind, key: Key) -> View | None:
+        """Look at an object of a cached kind without decoding it; None if there is none. The key must be whole."""
+        return await self._cached(kind, "a view").view(kind, key)
+
+    async def views_owned_by(self, kind: type[Any] | Kind, uid: str, *, but: Container[Key] = ()) -> list[View]:
+        """Look at the objects that name a uid among their owners, but those under certain keys, without decoding them."""
+        return await self._cached(kind, "the owner index").views_owned_by(kind, uid, but=but)
+
+    async def views_labelled(self, kind: type[Any] | Kind, label: str, value: str) -> list[View]:
+        """Look at the objects with a label, in all namespaces, without decoding them."""
+        return await self._cached(kind, "an index of labels").views_labelled(kind, label, value)
 
     def _cached(self, kind: type[Any] | Kind, what: str) -> CacheReader:
         if not isinstance(self._reads, CacheReader):

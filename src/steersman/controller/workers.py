@@ -23,7 +23,7 @@ import msgspec
 from steersman.aio import Supervisor, new_uid, now
 from steersman.controller.attempts import Conflicted, Failed, Finished, Result, attempt
 from steersman.controller.causes import Cause, Request
-from steersman.controller.context import Context, ReconcileLogger, Reconciler
+from steersman.controller.context import NO_EVENTS, Context, Events, ReconcileLogger, Reconciler
 from steersman.controller.echoes import Echoes
 from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter
 from steersman.controller.queue import Queue, QueueClosed
@@ -34,7 +34,7 @@ from steersman.controller.sources import Source
 from steersman.controller.traces import WriteTraces, begin_reconcile
 from steersman.controller.write_log import WriteLog
 from steersman.objects import GroupVersionKind
-from steersman.telemetry import Span
+from steersman.telemetry import Registry, Span
 
 _log = logging.getLogger("steersman.controller")
 
@@ -80,6 +80,8 @@ class Controller:
         watched: Iterable[GroupVersionKind] | None = None,
         on_record: Callable[[KeyRecord], None] | None = None,
         traces: WriteTraces | None = None,
+        events: Events = NO_EVENTS,
+        registry: Registry | None = None,
     ) -> None:
         self.name = name
         self.options = options or ControllerOptions()
@@ -92,6 +94,8 @@ class Controller:
         #: Is told of every run: for metrics and traces. It must not wait.
         self._on_record = on_record
         self._traces = traces
+        self._events = events
+        self._registry = registry
         self._queue = Queue(self.options.queue)
         self._echoes = Echoes(primary, self.watched)
         self._records = Records()
@@ -290,7 +294,16 @@ class Controller:
 
     async def _call(self, taken: Taken, log: WriteLog, logger: ReconcileLogger, reconcile_id: str) -> Outcome:
         """Begin inside of the attempt: also a failure to begin is a failure of the key."""
-        context = Context(self._client(log), taken.request, taken.causes, logger, reconcile_id)
+        context = Context(
+            self._client(log),
+            taken.request,
+            taken.causes,
+            logger,
+            reconcile_id,
+            self._events,
+            self._registry,
+            self.name,
+        )
         return await self._reconciler.reconcile(context, taken.request)
 
     def _conclude(self, request: Request, result: Result, logger: ReconcileLogger, trace: str) -> tuple[Label, str]:

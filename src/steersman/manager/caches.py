@@ -41,6 +41,8 @@ class ManagedCache(Cache):
         self._said = frozenset(kinds)
         self._namespaces = namespaces
         self._held: dict[str, ControllerPlan] = {}
+        #: The kinds of those plans: every read asks for them.
+        self._held_kinds: frozenset[AnyKind] = frozenset()
 
     def hold(self, *plans: ControllerPlan) -> None:
         """Keep the kinds of these plans near from now on; `ValueError` if less is cached of one than it needs."""
@@ -64,10 +66,12 @@ class ManagedCache(Cache):
                 if not self.is_uncached(kind):
                     self._acquire(kind)
             self._held[plan.name] = plan
+        self._count_kinds()
 
     def let_go(self, name: str) -> None:
         """The controller of this name needs its kinds no more."""
         plan = self._held.pop(name, None)
+        self._count_kinds()
         for kind in plan.kinds() if plan is not None else ():
             if (shared := self._shared.get(kind)) is not None:
                 self._release(kind, shared)
@@ -75,9 +79,12 @@ class ManagedCache(Cache):
     def informer(self, kind: Any) -> Informer[Any]:
         """A kind's informer; one that nobody holds is used from now on until the cache ends."""
         shared = self._shared.get(kind)
-        if shared is not None and any(kind in plan.kinds() for plan in self._held.values()):
+        if shared is not None and kind in self._held_kinds:
             return shared.informer
         return super().informer(kind)
+
+    def _count_kinds(self) -> None:
+        self._held_kinds = frozenset(kind for plan in self._held.values() for kind in plan.kinds())
 
     def _options_of(self, kind: AnyKind) -> KindOptions | None:
         options = super()._options_of(kind)

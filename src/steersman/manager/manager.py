@@ -25,15 +25,26 @@ from steersman.aio import Supervisor, now
 from steersman.cache import IndexFunction, Informer, KindOptions
 from steersman.cache.reader import kind_name
 from steersman.client import Client
-from steersman.controller import Blocked, Controller, ControllerBuilder, ControllerPlan, KeyRecord, Watchdog, controller
+from steersman.controller import (
+    Blocked,
+    Controller,
+    ControllerBuilder,
+    ControllerPlan,
+    KeyRecord,
+    Planned,
+    Watchdog,
+    controller,
+)
 from steersman.controller.watchdog import log_blocked
 from steersman.manager.caches import AnyKind, ManagedCache
 from steersman.manager.endpoints import Endpoints
+from steersman.manager.event_log import EventLog
 from steersman.manager.explaining import explain
 from steersman.manager.health import Checks
 from steersman.manager.leader import LeaderElection, Term
 from steersman.manager.measurements import Measurements
 from steersman.manager.own_checks import LeadershipCheck, add_own_checks
+from steersman.manager.planning import plan_of
 from steersman.manager.running import Running
 from steersman.manager.signals import on_signals
 from steersman.manager.state import State
@@ -109,6 +120,8 @@ class Manager:
         self._leaving: set[str] = set()
         self._measurements = Measurements(self.registry)
         self._blocked: deque[BlockedLoop] = deque(maxlen=_BLOCKED_KEPT)
+        #: Tells people what happens to objects; reconciles find it in their context.
+        self.events = EventLog(name)
         self._state = State(leader)
         self._stopping = self._state.stopping
         self._listener: Listener | None = None
@@ -126,8 +139,12 @@ class Manager:
         """Begin a controller; ``run_with`` completes it and hands it to this manager."""
         return controller(kind, name=name, namespaced=namespaced, register=self.add)
 
-    def add(self, plan: ControllerPlan) -> None:
-        """Take a complete plan; controllers are told apart by their names. One added to a running manager starts."""
+    def add(self, plan: ControllerPlan | Planned) -> None:
+        """Take a complete plan, or whatever has one; controllers are told apart by their names.
+
+        One added to a running manager starts.
+        """
+        plan = plan_of(plan, self.plans)
         if plan.name in self._plans:
             raise ValueError(f'there is a controller {plan.name} already; say name="..." for one of the two')
         if plan.name in self._leaving:
@@ -269,6 +286,7 @@ class Manager:
         async with AsyncExitStack() as stack:
             await self._connect(stack, client)
             await self._observe(stack)
+            await stack.enter_async_context(self.events.opened(self.client))
             cache = await self._fill_caches(stack)
             for stage in self._stages:
                 await stack.enter_async_context(stage(self.client))
@@ -344,7 +362,15 @@ class Manager:
             return
         try:
             async with Supervisor() as tasks:
-                running = Running(cache, client, tasks, fresh=fresh, on_record=self._on_record)
+                running = Running(
+                    cache,
+                    client,
+                    tasks,
+                    fresh=fresh,
+                    on_record=self._on_record,
+                    events=self.events,
+                    registry=self.registry,
+                )
                 self._state.running = running
                 for plan in self.plans:
                     running.start(plan)

@@ -197,5 +197,5 @@ class Measurements:
             self._failing,
             self._retrying,
         )
-        for gauge in gauges:
+        for gauge in (*gauges, *(self.registry.gauge(declared) for declared in names.CONTROLLER_GAUGES)):
             gauge.remove_matching(controller=controller)

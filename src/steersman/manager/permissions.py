@@ -2,7 +2,8 @@
 
 Guarantees
 - Watching needs ``get``, ``list`` and ``watch``; the kind that is reconciled is also written, with its status and its
-  finalizers; a kind that is owned is made, changed and deleted. Leader election and events are counted in.
+  finalizers; a kind that is owned, or that the plan says it writes, is made, changed and deleted. Leader election and events are
+  counted in.
 - The result depends on the manager alone, so that a generated file changes only when it does.
 
 What a reconcile reads or writes beyond that only its author knows: say it with ``also``.
@@ -90,7 +91,7 @@ def _needs_of(plan: ControllerPlan, namespaced: _Needs, cluster: _Needs) -> None
     for kind in plan.kinds():
         (namespaced if _is_namespaced(kind) else cluster).add(*_resource(kind), _READ)
     owned = [watch.kind for watch in plan.watches if not watch.through and isinstance(watch.mapper(), Owners)]
-    for kind in owned:
+    for kind in (*owned, *plan.writes):
         (namespaced if _is_namespaced(kind) else cluster).add(*_resource(kind), _WRITE)
     group, resource = _resource(plan.primary)
     primary = namespaced if _is_namespaced(plan.primary) else cluster

@@ -17,8 +17,9 @@ from functools import partial
 from steersman.aio import Supervisor
 from steersman.cache import Informer
 from steersman.client import Client
-from steersman.controller import Controller, ControllerPlan, KeyRecord
+from steersman.controller import NO_EVENTS, Controller, ControllerPlan, Events, KeyRecord
 from steersman.manager.caches import AnyKind, ManagedCache
+from steersman.telemetry import Registry
 
 #: Is told the name of a controller and what it did.
 OnRecord = Callable[[str, KeyRecord], None]
@@ -85,13 +86,23 @@ class Running:
     """The controllers that run with one client, each as a task of one supervisor."""
 
     def __init__(
-        self, cache: ManagedCache, client: Client, tasks: Supervisor, *, fresh: bool, on_record: OnRecord
+        self,
+        cache: ManagedCache,
+        client: Client,
+        tasks: Supervisor,
+        *,
+        fresh: bool,
+        on_record: OnRecord,
+        events: Events = NO_EVENTS,
+        registry: Registry | None = None,
     ) -> None:
         self._cache = cache
         self._client = client
         self._tasks = tasks
         self._barrier = Barrier(cache, tasks) if fresh else None
         self._on_record = on_record
+        self._events = events
+        self._registry = registry
         self._entries: dict[str, _Entry] = {}
 
     @property
@@ -102,7 +113,9 @@ class Running:
     def start(self, plan: ControllerPlan) -> None:
         """Make the controller of a plan and run it."""
         on_record = partial(self._on_record, plan.name)
-        entry = _Entry(plan.assemble(self._cache, self._client, on_record=on_record))
+        entry = _Entry(
+            plan.assemble(self._cache, self._client, on_record=on_record, events=self._events, registry=self._registry)
+        )
         self._entries[plan.name] = entry
         entry.task = self._tasks.start(entry.run(self._barrier, plan.kinds()), name=f"controller {plan.name}")
 

@@ -118,6 +118,28 @@ SOURCE_RETRYING = GaugeOf("steersman_source_retrying", "Objects whose mapper fai
 CACHED_OBJECTS = GaugeOf("steersman_cached_objects", "Objects in the cache.", ("kind",))
 CACHE_SYNCED = GaugeOf("steersman_cache_synced", "1 when the cache of a kind is complete, else 0.", ("kind",))
 
+# --- patterns ---------------------------------------------------------------------------------------------------------
+
+STATE_DURATION = HistogramOf(
+    "steersman_state_duration_seconds",
+    "How long a state takes to run: its method, and applying its children.",
+    (*_CONTROLLER, "state"),
+)
+CONVERGENCE = HistogramOf(
+    "steersman_convergence_seconds",
+    "How long an object takes to become ready, from the first sight of what is asked for.",
+    _CONTROLLER,
+    (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0, 1800.0, 3600.0),
+)
+OBJECTS = GaugeOf(
+    "steersman_objects",
+    "Objects by the status and the reason of their Ready condition.",
+    (*_CONTROLLER, "ready", "reason"),
+)
+SUSPENDED_OBJECTS = GaugeOf(
+    "steersman_suspended_objects", "Objects that are left alone because a label says so.", _CONTROLLER
+)
+
 # --- by controller: what to forget when one is removed ----------------------------------------------------------------
 
 CONTROLLER_COUNTERS = (
@@ -132,4 +154,5 @@ CONTROLLER_COUNTERS = (
     SOURCE_FAILURES,
 )
 QUEUE_COUNTERS = (QUEUE_ADDS, QUEUE_RETRIES)
-CONTROLLER_HISTOGRAMS = (RECONCILE_TIME, QUEUE_DURATION, WORK_DURATION)
+CONTROLLER_HISTOGRAMS = (RECONCILE_TIME, QUEUE_DURATION, WORK_DURATION, STATE_DURATION, CONVERGENCE)
+CONTROLLER_GAUGES = (OBJECTS, SUSPENDED_OBJECTS)

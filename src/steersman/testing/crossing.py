@@ -19,6 +19,7 @@ from steersman.objects.errors import ApiError, DeadlineExceeded
 from steersman.testing.resident import Resident
 from steersman.transport import Handler, Response, ServerResponse, Transport
 from steersman.transport.protocol import MAX_BODY
+from steersman.transport.read_response import ReadResponse
 from steersman.wire import Request, describe_request
 
 R = TypeVar("R")
@@ -61,37 +62,6 @@ class CrossingTransport:
     async def close(self) -> None:
         """Close the other transport."""
         await call_on(self._loop, self._inner.close())
-
-
-class ReadResponse:
-    """An answer that was read already."""
-
-    def __init__(self, status: int, headers: CIMultiDictProxy[str], body: bytes) -> None:
-        self.status = status
-        self.headers = headers
-        self._body = body
-
-    async def read(self, limit: int = MAX_BODY) -> bytes:
-        """All of it, however long."""
-        del limit
-        return self._body
-
-    async def chunks(self, *, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
-        """All of it at once."""
-        del idle_timeout
-        if self._body:
-            yield self._body
-
-    async def close(self) -> None:
-        """There is nothing left to close."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return
 
 
 class _Stream:

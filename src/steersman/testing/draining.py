@@ -77,6 +77,8 @@ async def _left(client: Client, taking_part: Iterable[Participant]) -> AsyncIter
         for controller in participant.controllers:
             for line in _work(controller):
                 yield line
+        if (events := getattr(participant, "events", None)) is not None and not events.idle:
+            yield "events are being written"
         for informer in participant.informers:
             if line := await _behind(client, informer):
                 yield line

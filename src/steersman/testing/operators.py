@@ -16,8 +16,9 @@ from typing import Any, Protocol, cast
 from steersman.aio import Supervisor
 from steersman.cache import Informer
 from steersman.client import Client
-from steersman.controller import Controller, ControllerPlan, KeyRecord
+from steersman.controller import Controller, ControllerPlan, KeyRecord, Planned
 from steersman.manager import Manager, ManagerStatistics
+from steersman.manager.event_log import EventLog
 from steersman.manager.words import count
 from steersman.objects import Key
 from steersman.testing.taking_part import taking_part
@@ -72,6 +73,11 @@ class Operator:
         """The caches that they read from."""
         return self.manager.informers
 
+    @property
+    def events(self) -> EventLog:
+        """What it tells people."""
+        return self.manager.events
+
     def runs_of(self, key: Key | str) -> list[tuple[str, KeyRecord]]:
         """The reconciles of one key, oldest first; a bare name means that name in any namespace."""
         wanted = key if isinstance(key, Key) else Key(*key.split("/", 1)) if "/" in key else None
@@ -98,12 +104,14 @@ class Operator:
         self.runs.append((controller, record))
 
 
-def manager_of(what: Manager | ControllerPlan | Iterable[ControllerPlan], namespaces: Sequence[str] | None) -> Manager:
+def manager_of(
+    what: Manager | ControllerPlan | Planned | Iterable[ControllerPlan | Planned], namespaces: Sequence[str] | None
+) -> Manager:
     """A manager that has not run, for what a test wants to run."""
     if isinstance(what, Manager):
         return what.anew(namespaces=namespaces)
     manager = Manager(namespaces=namespaces or ())
-    for plan in (what,) if isinstance(what, ControllerPlan) else what:
+    for plan in what if isinstance(what, Iterable) else (what,):
         manager.add(plan)
     return manager
 

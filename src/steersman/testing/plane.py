@@ -17,7 +17,7 @@ from typing import Unpack
 from steersman._version import __version__
 from steersman.client import Client, ClientOptions, Impersonation
 from steersman.client.credentials import ImpersonatingCredentials
-from steersman.controller import ControllerPlan
+from steersman.controller import ControllerPlan, Planned
 from steersman.kinds.core_v1 import Namespace
 from steersman.manager import Manager
 from steersman.objects import Object, ObjectMeta
@@ -125,7 +125,7 @@ class Plane:
     @asynccontextmanager
     async def running(
         self,
-        operator: Manager | ControllerPlan | Iterable[ControllerPlan],
+        operator: Manager | ControllerPlan | Planned | Iterable[ControllerPlan | Planned],
         *,
         namespaces: Sequence[str] | None = None,
         user: str = "",

@@ -15,10 +15,10 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from steersman.objects import Key, Kind, Object
-from steersman.testing.crossing import ReadResponse
 from steersman.testing.expectations import ABSENT
 from steersman.testing.report import value_words
 from steersman.transport import Response, Transport
+from steersman.transport.read_response import ReadResponse
 from steersman.wire import Request
 from steersman.wire.paths import ResourcePath, parse_path
 
@@ -68,8 +68,8 @@ class Writes(list[Write]):
         return Writes(each for each in found if key is None or _is(each.key, key))
 
     def by(self, manager: str) -> Writes:
-        """Those of a field manager."""
-        return Writes(each for each in self if each.manager == manager)
+        """Those of a field manager; with the name of an operator those of its controllers too, ``site-operator/site``."""
+        return Writes(each for each in self if each.manager == manager or each.manager.startswith(f"{manager}/"))
 
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or "(no writes)"

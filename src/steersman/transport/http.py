@@ -25,6 +25,7 @@ from yarl import URL
 from steersman.objects.errors import ApiError, ConfigError, ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport.connector import Exchange, OnceMixin, current_exchange, keep_first_failure, make_connector
 from steersman.transport.failures import explain
+from steersman.transport.gate import pass_gates
 from steersman.transport.protocol import DEFAULT_TIMEOUT, MAX_BODY
 from steersman.transport.proxies import proxy_from_environment, split_proxy
 from steersman.transport.tls import TlsContexts, TlsMaterial
@@ -94,6 +95,7 @@ class HttpTransport:
         before_send: Callable[[], None] | None = None,
     ) -> HttpResponse:
         """Send a request and wait for the head of its answer; see `Transport.send`."""
+        pass_gates(request)
         target = request.target
         if not _TARGET.fullmatch(target):
             raise ValueError(f"{target[:200]!r} cannot stand in a request line: it must be percent-encoded")

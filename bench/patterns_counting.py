@@ -1,0 +1,60 @@
+"""Requests counted where they leave the process, by what they do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from steersman.transport import Response, Transport
+from steersman.wire import Request, parse_path
+
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+#: What a request is that changes nothing.
+READ, LIST, WATCH, OTHER = "read", "list", "watch", "other"
+READS = frozenset({READ, LIST, WATCH, OTHER})
+
+
+class Counting:
+    """A transport that counts in ``into``: ``apply configmaps``, ``delete secrets``, ``apply sites/status``, ``read``, ..."""
+
+    def __init__(self, inner: Transport, into: Counter[str]) -> None:
+        self._inner = inner
+        self._into = into
+
+    async def send(
+        self,
+        request: Request,
+        *,
+        stream: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
+        before_send: Callable[[], None] | None = None,
+    ) -> Response:
+        """Send a request and wait for the head of its answer; see `Transport.send`."""
+        self._into[described(request)] += 1
+        return await self._inner.send(request, stream=stream, timeout=timeout, before_send=before_send)
+
+    async def close(self) -> None:
+        """Close the transport inside."""
+        await self._inner.close()
+
+
+def described(request: Request) -> str:
+    """What a request does."""
+    place = parse_path(request.path)
+    if place is None:
+        return OTHER
+    if request.method == "GET":
+        if not {("watch", "true"), ("watch", "1")}.isdisjoint(request.query):
+            return WATCH
+        return READ if place.name else LIST
+    verb = _VERBS[request.method]
+    if (request.header("Content-Type") or "").startswith("application/apply-patch"):
+        verb = "apply"
+    return f"{verb} {place.resource}" + (f"/{place.subresource}" if place.subresource else "")
+
+
+def writes(counted: Counter[str]) -> Counter[str]:
+    """Those that write; what is told to people (Events) is no part of the world that a controller is to make."""
+    return Counter(
+        {what: times for what, times in counted.items() if what not in READS and not what.endswith(" events")}
+    )

@@ -1,0 +1,95 @@
+"""The same operator in several forms: children and a status, on the bare runtime and with patterns.
+
+Every form leaves the same objects behind but for labels: so many children of a Site, and a condition ``Ready`` with the
+generation that it is about. ``bare`` is the shortest reconcile that does it; it prunes nothing, and takes over whatever
+has the name of a child. ``bare-children`` has no status either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from steersman import Condition, Context, Done, ObjectMeta, Request, Resource, Spec, StatusOf, set_condition
+from steersman.aio import now
+from steersman.controller import ControllerPlan, controller
+from steersman.kinds.core_v1 import ConfigMap, Secret, ServiceAccount
+from steersman.objects import Object
+
+CHILD_KINDS = (ConfigMap, Secret, ServiceAccount)
+CONCURRENCY = 16
+
+
+class SiteSpec(Spec):
+    """What is wanted."""
+
+    title: str
+    children: int
+
+
+class Site(Resource[SiteSpec, StatusOf], group="patterns.bench.example.com", version="v1"):
+    """Something with children."""
+
+
+def children_of(site: Site) -> Iterator[Object]:
+    """Mostly ConfigMaps; of ten children two are Secrets and two are ServiceAccounts."""
+    labels = {"app.kubernetes.io/name": "site", "app.kubernetes.io/instance": site.key.name}
+    for number in range(site.spec.children):
+        metadata = ObjectMeta(name=f"{site.key.name}-{number}", namespace=site.key.namespace, labels=labels)
+        match number % 10:
+            case 3 | 7:
+                yield Secret(metadata=metadata, string_data={"token": f"{site.spec.title}-{number}"})
+            case 4 | 9:
+                yield ServiceAccount(metadata=metadata, automount_service_account_token=False)
+            case _:
+                pages = {f"page-{page}.html": f"<h1>{site.spec.title}, {page} of {number}</h1>" for page in range(5)}
+                yield ConfigMap(metadata=metadata, data=pages)
+
+
+async def reconcile_bare(ctx: Context, request: Request) -> Done:
+    """Children and a status."""
+    site = await ctx.client.find(Site, request.key)
+    if site is None or site.deleting:
+        return Done()
+    for child in children_of(site):
+        await ctx.client.apply(child, owner=site, force=True)
+    site.status = site.status or StatusOf()
+    site.status.observed_generation = site.generation
+    ready = Condition(type="Ready", status="True", reason="Ready", observed_generation=site.generation)
+    set_condition(site.status, ready, now=now())
+    await ctx.client.save(site)
+    return Done()
+
+
+async def reconcile_children(ctx: Context, request: Request) -> Done:
+    """Children and nothing else."""
+    site = await ctx.client.find(Site, request.key)
+    if site is None or site.deleting:
+        return Done()
+    for child in children_of(site):
+        await ctx.client.apply(child, owner=site, force=True)
+    return Done()
+
+
+def _bare(reconcile: Callable[[Context, Request], object]) -> ControllerPlan:
+    builder = controller(Site)
+    for kind in CHILD_KINDS:
+        builder.owns(kind)
+    return builder.options(concurrency=CONCURRENCY).run_with(reconcile)  # type: ignore[arg-type]
+
+
+def _patterns() -> ControllerPlan:
+    from steersman.patterns.generates import generates  # noqa: PLC0415 - the other forms do without
+
+    @generates(Site, children=CHILD_KINDS, declare=lambda builder: builder.options(concurrency=CONCURRENCY))
+    def site(site: Site) -> list[Object]:
+        """All children of a site."""
+        return list(children_of(site))
+
+    return site.plan()
+
+
+FORMS: dict[str, Callable[[], ControllerPlan]] = {
+    "patterns": _patterns,
+    "bare": lambda: _bare(reconcile_bare),
+    "bare-children": lambda: _bare(reconcile_children),
+}

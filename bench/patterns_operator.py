@@ -1,0 +1,117 @@
+"""One form of the operator as a process of its own, which says what it used.
+
+``python -m bench.patterns_operator FORM KUBECONFIG OWNERS`` runs until its standard input ends. It prints a line of JSON
+when it has looked at all owners and rests; for every line of input it looks at all of them so many times more, and
+prints another one. The CPU of a line is what this process used for it, importing and connecting left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from bench.patterns_counting import Counting
+from steersman import Client, Manager
+from steersman.aio import Supervisor
+from steersman.controller import Cause, KeyRecord, Request
+
+#: A process that used less than this in a moment rests.
+QUIET_SECONDS, QUIET_CPU = 0.5, 0.01
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What one stage cost."""
+
+    cpu: float
+    runs: int
+    #: Requests by what they did: writes, reads, lists and watches.
+    requests: dict[str, int]
+    failures: int
+
+
+class Runs:
+    """The reconciles that have ended."""
+
+    def __init__(self) -> None:
+        self.owners: dict[Request, None] = {}
+        self.count = 0
+        self.failures = 0
+        self._ended = asyncio.Event()
+
+    def note(self, _: str, record: KeyRecord) -> None:
+        """A reconcile ended."""
+        self.owners[record.request] = None
+        self.count += 1
+        self.failures += bool(record.last_error)
+        self._ended.set()
+
+    async def until(self, reached: Callable[[], bool]) -> None:
+        """Wait until something is so after a reconcile."""
+        while not reached():
+            self._ended.clear()
+            await self._ended.wait()
+
+
+async def rested(manager: Manager) -> None:
+    """Wait until nothing happens any more: also what the watches bring of one's own writes is work."""
+    while True:
+        before = time.process_time()
+        await asyncio.sleep(QUIET_SECONDS)
+        if time.process_time() - before < QUIET_CPU and not any(each.busy for each in manager.controllers):
+            return
+
+
+async def operate(form: str, kubeconfig: Path, owners: int) -> None:
+    """Run, and answer."""
+    from bench.patterns_forms import FORMS  # noqa: PLC0415 - a form may import more than another
+
+    manager, runs, counted = Manager(name="bench"), Runs(), Counter[str]()
+    manager.add(FORMS[form]())
+    manager.on_run(runs.note)
+    commands = await _input()
+    async with Client.connect(kubeconfig=kubeconfig, field_manager="bench") as client:
+        counting = client.over(lambda inner: Counting(inner, counted))
+        async with Supervisor() as tasks:
+            began = time.process_time()
+            tasks.start(manager.run(counting, signals=False), name="operator")
+            while True:
+                await runs.until(lambda: len(runs.owners) >= owners)
+                await rested(manager)
+                spent = Spent(
+                    cpu=time.process_time() - began, runs=runs.count, requests=dict(counted), failures=runs.failures
+                )
+                print(msgspec.json.encode(spent).decode(), flush=True)
+                line = await commands.readline()
+                if not line:
+                    break
+                runs.count = runs.failures = 0
+                counted.clear()
+                began = time.process_time()
+                for times in range(1, int(line) + 1):
+                    for owner in runs.owners:
+                        manager.controllers[0].add(owner, Cause(what="external", note="asked"))
+                    await runs.until(partial(_at_least, runs, times * owners))
+            manager.stop()
+
+
+def _at_least(runs: Runs, wanted: int) -> bool:
+    return runs.count >= wanted
+
+
+async def _input() -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+if __name__ == "__main__":
+    form, kubeconfig, owners = sys.argv[1:]
+    asyncio.run(operate(form, Path(kubeconfig), int(owners)))

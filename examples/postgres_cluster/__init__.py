@@ -1,0 +1,1 @@
+"""A cluster of PostgreSQL: members, their order, their end."""

@@ -1,0 +1,85 @@
+"""The operator of PostgresClusters with patterns: four states, and nothing about conditions, finalizers or pruning.
+
+Run it with `steersman run examples.postgres_cluster.operator --install-crds`, and try:
+
+    kubectl apply -f - <<< '{"apiVersion": "postgres.example.com/v1", "kind": "PostgresCluster", "metadata": {"name": "main"},
+                             "spec": {"version": "17.2", "storage": "1Gi", "replicas": 2, "backupSchedule": "0 3 * * *"}}'
+    kubectl get postgresclusters,statefulsets,services,cronjobs,persistentvolumeclaims
+    kubectl patch postgrescluster main --type=merge -p '{"spec": {"settings": {"work_mem": "16MB"}}}'   # the primary first
+    kubectl patch postgrescluster main --type=merge -p '{"spec": {"replicas": 1, "backupSchedule": null}}'
+    kubectl delete postgrescluster main      # backups, replicas, primary, storage
+
+bare.py is the same operator without patterns.
+"""
+
+from examples.postgres_cluster.children import (
+    PORT,
+    backup,
+    config,
+    credentials,
+    replicas_of,
+    service,
+    stateful_set,
+    volume,
+)
+from examples.postgres_cluster.types import PostgresCluster, PostgresClusterStatus
+
+from steersman import Done, Manager
+from steersman.kinds.apps_v1 import StatefulSet
+from steersman.kinds.batch_v1 import CronJob
+from steersman.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Secret, Service
+from steersman.patterns import Next, Outputs, StateMachine, readiness, state
+
+
+class Cluster(
+    StateMachine[PostgresCluster],
+    children=(StatefulSet, Service, CronJob, PersistentVolumeClaim, ConfigMap, Secret),
+    ordered_deletion=True,
+    finalizer="postgres.example.com/ordered-deletion",  # that of bare.py: either can take over from the other
+):
+    @state(condition="StorageReady")
+    async def storage(self, cluster: PostgresCluster, out: Outputs) -> Next:
+        """Configuration, password, and the volume of the primary."""
+        out.apply(config(cluster))
+        out.apply(credentials(cluster), how="create")  # a password is never made twice
+        out.apply(volume(cluster, "primary"), wait=False)  # it may be bound only when its Pod comes
+        return Next()
+
+    @state(condition="PrimaryReady")
+    async def primary(self, cluster: PostgresCluster, out: Outputs) -> Next:
+        """The member that takes writes.
+
+        It is rolled before the others, and they stay as they are until it is ready.
+        """
+        out.apply(service(cluster, "primary"))
+        out.apply(stateful_set(cluster, "primary"))
+        cluster.status = cluster.status or PostgresClusterStatus()
+        cluster.status.endpoint = f"{cluster.key.name}.{cluster.key.namespace}.svc:{PORT}"
+        return Next()
+
+    @state(condition="ReplicasReady")
+    async def replicas(self, cluster: PostgresCluster, out: Outputs) -> Next:
+        """The members that follow, with their volumes.
+
+        What belongs to a replica is declared with it: it goes when the replica goes, and not before.
+        """
+        cluster.status = cluster.status or PostgresClusterStatus()
+        cluster.status.ready_replicas = 0
+        if cluster.spec.replicas:
+            out.apply(service(cluster, "replica"))
+        for name in replicas_of(cluster):
+            out.apply(volume(cluster, name), wait=False)
+            present = await out.current(out.apply(stateful_set(cluster, name)))
+            cluster.status.ready_replicas += present is not None and readiness(present).ready
+        return Next()
+
+    @state(condition="BackupsReady")
+    async def backups(self, cluster: PostgresCluster, out: Outputs) -> Done:
+        """The schedule of backups, if one is asked for."""
+        if cluster.spec.backup_schedule:
+            out.apply(backup(cluster, cluster.spec.backup_schedule))
+        return Done()
+
+
+manager = Manager(name="postgres-cluster")
+manager.add(Cluster())

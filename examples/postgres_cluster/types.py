@@ -1,0 +1,50 @@
+"""PostgresCluster: what its users write, and what they are told."""
+
+from typing import Annotated
+
+from steersman import (
+    Immutable,
+    Maximum,
+    Minimum,
+    MinLength,
+    Pattern,
+    PrinterColumn,
+    Quantity,
+    Resource,
+    Rule,
+    Spec,
+    StatusOf,
+)
+
+
+class PostgresClusterSpec(Spec):
+    version: Annotated[str, Pattern(r"^[0-9]+(\.[0-9]+)?$")]
+    """The version of PostgreSQL; another one rolls through the members, the primary first."""
+    storage: Annotated[Quantity, Immutable("a volume cannot change its size; create another cluster")]
+    """The size of each member's volume."""
+    replicas: Annotated[int, Minimum(0), Maximum(9)] = 0
+    """How many members follow the primary."""
+    settings: dict[str, str] | None = None
+    """Lines of postgresql.conf; a change rolls as a version does."""
+    backup_schedule: Annotated[str, MinLength(9)] | None = None
+    """When to back up, as cron has it; without one there are no backups."""
+
+
+class PostgresClusterStatus(StatusOf):
+    ready_replicas: int = 0
+    endpoint: str | None = None
+    """Where the primary takes connections."""
+
+
+class PostgresCluster(
+    Resource[PostgresClusterSpec, PostgresClusterStatus],
+    group="postgres.example.com",
+    version="v1",
+    rules=(Rule(rule="self.metadata.name.matches('^[a-z][-a-z0-9]{0,39}$')", message="not a name for a Service"),),
+    columns=(
+        PrinterColumn(name="Version", type="string", json_path=".spec.version"),
+        PrinterColumn(name="Replicas", type="integer", json_path=".status.readyReplicas"),
+        PrinterColumn(name="Ready", type="string", json_path=".status.conditions[?(@.type=='Ready')].status"),
+    ),
+):
+    """A primary, its replicas, and a schedule of backups."""

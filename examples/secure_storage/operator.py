@@ -1,0 +1,94 @@
+"""The operator of SecureStorages with patterns: four states, a clean-up, and nothing about conditions or finalizers.
+
+Run the cloud with `python -m examples.secure_storage.cloud`, the operator with
+`steersman run examples.secure_storage.operator --install-crds`, and try:
+
+    kubectl apply -f - <<< '{"apiVersion": "storage.example.com/v1", "kind": "SecureStorage", "metadata": {"name": "photos"},
+                             "spec": {"size": 5, "retention": 90}}'
+    kubectl get securestorages --watch
+    kubectl get secret photos -o jsonpath='{.data.bucket}' | base64 -d
+    curl -X PUT localhost:8900/weather -d '{"slow": 3, "silent": 1, "down": 0.3}'     # it converges all the same
+    kubectl delete securestorage photos      # policy, key, bucket
+    curl localhost:8900/journal
+
+bare.py is the same operator without patterns.
+"""
+
+from examples.secure_storage.outside import Buckets, Keys, Policies, Thing, Things, status_of
+from examples.secure_storage.types import SecureStorage
+
+from steersman import Done, Manager, ObjectMeta
+from steersman.kinds.core_v1 import Secret
+from steersman.patterns import External, Gone, Next, Outputs, Present, StateMachine, Wait, finalizer, state
+
+
+class Storage(StateMachine[SecureStorage], children=(Secret,)):
+    def __init__(self, *, look_again: float) -> None:
+        def external(api: Things, name: str) -> External[SecureStorage, Thing]:
+            # late: what this cloud does at all it has done a second after it was asked
+            return External(api, name=name, timeout=10.0, late=1.0, repeatable_create=True, look_again=look_again)
+
+        self.buckets = external(Buckets(), "bucket")
+        self.keys = external(Keys(), "key")
+        self.policies = external(Policies(), "policy")
+
+    @state(condition="BucketReady")
+    async def bucket(self, storage: SecureStorage, _: Outputs) -> Next | Wait:
+        """The bucket itself."""
+        match self.buckets.ensure(storage):
+            case Present(found):
+                status_of(storage).bucket = found["id"]
+                return Next()
+            case pending:
+                return pending.wait
+
+    @state(condition="KeyReady")
+    async def key(self, storage: SecureStorage, _: Outputs) -> Next | Wait:
+        """The key that everything in the bucket is encrypted with."""
+        match self.keys.ensure(storage):
+            case Present(found):
+                status_of(storage).key = found["id"]
+                return Next()
+            case pending:
+                return pending.wait
+
+    @state(condition="PolicyReady")
+    async def policy(self, storage: SecureStorage, _: Outputs) -> Next | Wait:
+        """Who may delete, and when."""
+        match self.policies.ensure(storage):
+            case Present(found):
+                status_of(storage).policy = found["id"]
+                return Next()
+            case pending:
+                return pending.wait
+
+    @state(condition="CoordinatesReady")
+    async def coordinates(self, storage: SecureStorage, out: Outputs) -> Done:
+        """The Secret that tells programs where it is."""
+        status = status_of(storage)
+        assert status.bucket is not None
+        assert status.key is not None
+        meta = ObjectMeta(name=storage.key.name, namespace=storage.key.namespace)
+        out.apply(Secret(metadata=meta, string_data={"bucket": status.bucket, "key": status.key}))
+        return Done()
+
+    @finalizer
+    async def clean_up(self, storage: SecureStorage, _: Outputs) -> Done | Wait:
+        """What refers to something goes before it."""
+        for things in (self.policies, self.keys, self.buckets):
+            match things.remove(storage):
+                case Gone():
+                    continue
+                case pending:
+                    return pending.wait
+        return Done()
+
+
+def make(*, look_again: float = 60.0) -> Manager:
+    """A manager with its controller."""
+    manager = Manager(name="secure-storage")
+    manager.add(Storage(look_again=look_again))
+    return manager
+
+
+manager = make()

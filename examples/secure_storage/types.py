@@ -1,0 +1,32 @@
+"""SecureStorage: what its users write, and what they are told."""
+
+from typing import Annotated
+
+from steersman import Immutable, Maximum, Minimum, PrinterColumn, Resource, Spec, StatusOf
+
+
+class SecureStorageSpec(Spec):
+    size: Annotated[int, Minimum(1), Maximum(1024)]
+    """Gigabytes; it can be changed."""
+    retention: Annotated[int, Minimum(1)] = 30
+    """Days for which nothing can be deleted; it can be changed."""
+    region: Annotated[str, Immutable("a bucket cannot move; create another storage")] = "north"
+
+
+class SecureStorageStatus(StatusOf):
+    bucket: str | None = None
+    key: str | None = None
+    policy: str | None = None
+
+
+class SecureStorage(
+    Resource[SecureStorageSpec, SecureStorageStatus],
+    group="storage.example.com",
+    version="v1",
+    columns=(
+        PrinterColumn(name="Bucket", type="string", json_path=".status.bucket"),
+        PrinterColumn(name="Ready", type="string", json_path=".status.conditions[?(@.type=='Ready')].status"),
+        PrinterColumn(name="Message", type="string", json_path=".status.conditions[?(@.type=='Ready')].message"),
+    ),
+):
+    """An encrypted bucket with a policy; a Secret of the same name says where it is."""

@@ -1,0 +1,329 @@
+"""What differs between two states of an object, in lines that read like its YAML. Pure.
+
+Guarantees
+- Only what differs is shown, below the fields that lead to it. Items of a list are known by what names them, where
+  something does.
+- What is kept of itself (versions, generations, times of conditions, who owns which field) is never shown.
+- No value of a Secret is ever shown, in lines or in trees: `hidden` comes before everything else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self, TypeAlias, cast
+
+import msgspec
+
+Tree: TypeAlias = dict[str, Any]
+
+_ABSENT: Any = object()
+_METADATA = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"})
+#: In a status: when, and about which generation.
+_TIMES = frozenset({"lastTransitionTime", "lastUpdateTime", "lastProbeTime", "lastHeartbeatTime", "observedGeneration"})
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+#: What names an item of a list, the likeliest first.
+_NAMING = ("name", "type", "key", "mountPath", "containerPort", "port", "ip", "devicePath", "topologyKey", "id")
+_TEXT_CONTEXT = 2
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line: ``-`` for what was, ``+`` for what would be, a space for what leads there."""
+
+    sign: str
+    depth: int
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.sign} {'  ' * self.depth}{self.words}".rstrip()
+
+
+def part(tree: Tree | None, name: str) -> Tree:
+    """A field of an object that holds fields itself; empty if it is not there."""
+    return cast("Tree", (tree or {}).get(name) or {})
+
+
+# what is shown of an object
+
+
+def hidden(before: Tree | None, after: Tree | None) -> tuple[Tree | None, Tree | None]:
+    """Both states without what is the server's own, and without the values of a Secret."""
+    one, other = _visible(before), _visible(after)
+    told = other or one or {}
+    if told.get("kind") == "Secret" and told.get("apiVersion") == "v1":
+        one = _masked(one, None)
+        other = _masked(other, one)
+    return one, other
+
+
+def _visible(tree: Tree | None) -> Tree | None:
+    if tree is None:
+        return None
+    shown = {name: _without_times(value) if name == "status" else value for name, value in tree.items()}
+    metadata = {name: value for name, value in part(tree, "metadata").items() if name not in _METADATA}
+    if annotations := metadata.get("annotations"):
+        kept = {name: value for name, value in annotations.items() if name != _LAST_APPLIED}
+        metadata["annotations"] = kept
+        if not kept:
+            del metadata["annotations"]
+    if owners := metadata.get("ownerReferences"):
+        metadata["ownerReferences"] = [_owner(each) for each in owners]
+    shown["metadata"] = metadata
+    return shown
+
+
+def _owner(reference: Tree) -> str:
+    words = f"{reference.get('kind')} {reference.get('name')}"
+    return f"{words} (controller)" if reference.get("controller") else words
+
+
+def _without_times(value: Any) -> Any:
+    match value:
+        case dict():
+            tree = cast("Tree", value)
+            return {name: _without_times(each) for name, each in tree.items() if name not in _TIMES}
+        case list():
+            return [_without_times(each) for each in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def _masked(tree: Tree | None, before: Tree | None) -> Tree | None:
+    """A Secret whose values say at most whether they changed; ``before`` is masked already and tells by `_Hidden`."""
+    if tree is None:
+        return None
+    shown = dict(tree)
+    for field in ("data", "stringData"):
+        values = part(tree, field)
+        was = part(before, field)
+        if values:
+            shown[field] = {name: _Hidden(str(value), was.get(name)) for name, value in values.items()}
+    return shown
+
+
+class _Hidden(str):
+    """A value that is not shown; it still knows what it was, to be compared, and tells nobody."""
+
+    __slots__ = ("_real",)
+    _real: str
+
+    def __new__(cls, real: str, was: Any) -> Self:
+        changed = isinstance(was, _Hidden) and was._real != real  # noqa: SLF001 - one of us
+        made = super().__new__(cls, "(changed)" if changed else "(hidden)")
+        made._real = real
+        return made
+
+
+# lines
+
+
+def diff_lines(before: Tree | None, after: Tree | None, *, depth: int = 0) -> list[Line]:
+    """What differs between two states; all of the one that is there, if there is one alone."""
+    if before is None or after is None:
+        sign = "+" if before is None else "-"
+        return [line for name, value in (after or before or {}).items() for line in _whole(sign, name, value, depth)]
+    return list(_fields(before, after, depth))
+
+
+def _fields(before: Tree, after: Tree, depth: int) -> Iterator[Line]:
+    for name in dict.fromkeys((*before, *after)):
+        was, becomes = before.get(name, _ABSENT), after.get(name, _ABSENT)
+        if was is _ABSENT:
+            yield from _whole("+", name, becomes, depth)
+        elif becomes is _ABSENT:
+            yield from _whole("-", name, was, depth)
+        else:
+            yield from _field(name, was, becomes, depth)
+
+
+def _field(name: str, was: Any, becomes: Any, depth: int) -> Iterator[Line]:
+    if was == becomes:
+        return
+    inside: Iterable[Line]
+    if isinstance(was, dict) and isinstance(becomes, dict):
+        inside = _fields(cast("Tree", was), cast("Tree", becomes), depth + 1)
+    elif isinstance(was, list) and isinstance(becomes, list):
+        inside = _items(cast("list[Any]", was), cast("list[Any]", becomes), depth + 1)
+    elif isinstance(was, str) and isinstance(becomes, str) and ("\n" in was or "\n" in becomes):
+        yield Line(" ", depth, f"{_key(name)}: |")
+        yield from _text(was, becomes, depth + 1)
+        return
+    else:
+        yield from _whole("-", name, was, depth)
+        yield from _whole("+", name, becomes, depth)
+        return
+    lines = list(inside)
+    if lines:  # a list whose named items only changed places has none
+        yield Line(" ", depth, f"{_key(name)}:")
+        yield from lines
+
+
+def _text(was: str, becomes: str, depth: int) -> Iterator[Line]:
+    one, other = was.splitlines(), becomes.splitlines()
+    for group in difflib.SequenceMatcher(a=one, b=other, autojunk=False).get_grouped_opcodes(_TEXT_CONTEXT):
+        for tag, from_, to, from_other, to_other in group:
+            if tag == "equal":
+                yield from (Line(" ", depth, line) for line in one[from_:to])
+                continue
+            yield from (Line("-", depth, line) for line in one[from_:to])
+            yield from (Line("+", depth, line) for line in other[from_other:to_other])
+
+
+def _items(was: list[Any], becomes: list[Any], depth: int) -> Iterator[Line]:
+    naming = _naming(was, becomes)
+    if naming is None:
+        yield from _sequence(was, becomes, depth)
+        return
+    old, new = ({each[naming]: each for each in items} for items in (was, becomes))
+    for value in dict.fromkeys((*old, *new)):
+        if value not in old:
+            yield from _item("+", new[value], depth)
+        elif value not in new:
+            yield from _item("-", old[value], depth)
+        elif lines := list(_fields(_but(old[value], naming), _but(new[value], naming), depth + 1)):
+            yield Line(" ", depth, f"- {naming}: {_scalar(value)}")
+            yield from lines
+
+
+def _but(tree: Tree, name: str) -> Tree:
+    return {each: value for each, value in tree.items() if each != name}
+
+
+def _naming(*lists: list[Any]) -> str | None:
+    """The field that tells the items of both lists apart; None if there is none."""
+    items = [item for each in lists for item in each]
+    if not items or not all(isinstance(item, dict) for item in items):
+        return None
+    for name in _NAMING:
+        values = [[item.get(name) for item in each] for each in lists]
+        if all(isinstance(value, str | int) for each in values for value in each) and all(
+            len(set(each)) == len(each) for each in values
+        ):
+            return name
+    return None
+
+
+def _sequence(was: list[Any], becomes: list[Any], depth: int) -> Iterator[Line]:
+    one, other = ([json.dumps(each, sort_keys=True) for each in items] for items in (was, becomes))
+    for tag, from_, to, from_other, to_other in difflib.SequenceMatcher(a=one, b=other, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        old, new = was[from_:to], becomes[from_other:to_other]
+        if len(old) == len(new) and all(isinstance(each, dict) for each in (*old, *new)):
+            for number, (each, now) in enumerate(zip(old, new, strict=True), from_other + 1):
+                yield Line(" ", depth, f"- # item {number}")
+                yield from _fields(each, now, depth + 1)
+            continue
+        for each in old:
+            yield from _item("-", each, depth)
+        for each in new:
+            yield from _item("+", each, depth)
+
+
+def _whole(sign: str, name: str, value: Any, depth: int) -> Iterator[Line]:
+    match value:
+        case dict() if value:
+            yield Line(sign, depth, f"{_key(name)}:")
+            for each, inside in cast("Tree", value).items():
+                yield from _whole(sign, each, inside, depth + 1)
+        case list() if value:
+            yield Line(sign, depth, f"{_key(name)}:")
+            for each in cast("list[Any]", value):
+                yield from _item(sign, each, depth + 1)
+        case str() if "\n" in value:
+            yield Line(sign, depth, f"{_key(name)}: |")
+            yield from (Line(sign, depth + 1, line) for line in value.splitlines())
+        case _:
+            yield Line(sign, depth, f"{_key(name)}: {_scalar(value)}")
+
+
+def _item(sign: str, value: Any, depth: int) -> Iterator[Line]:
+    if not isinstance(value, dict) or not value:
+        yield Line(sign, depth, f"- {_scalar(value)}")
+        return
+    lines = [line for name, inside in cast("Tree", value).items() for line in _whole(sign, name, inside, depth + 1)]
+    # the first field stands beside the dash
+    yield Line(sign, depth, f"- {lines[0].words}")
+    yield from lines[1:]
+
+
+def _key(name: str) -> str:
+    return _scalar(name)
+
+
+def _scalar(value: Any) -> str:
+    """A value as it stands in YAML, on one line."""
+    if isinstance(value, str) and _is_plain(value):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _is_plain(text: str) -> bool:
+    if not text or not text.isprintable() or text != text.strip() or text[0] in "!&*{}[],#|>@`\"'%-?:":
+        return False
+    if ": " in text or " #" in text or text.endswith(":"):
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return text.lower() not in {"true", "false", "null", "yes", "no", "on", "off", "~"}
+    return False
+
+
+# trees
+
+
+def merged(base: Any, planned: Any, result: Any) -> Any:
+    """What was planned, with the changes in it that make ``result`` of ``base``."""
+    if result == base:
+        return planned
+    if base is None:
+        base = cast("Any", {} if isinstance(result, dict) else [])
+    if isinstance(base, dict) and isinstance(planned, dict) and isinstance(result, dict):
+        return _merged_fields(cast("Tree", base), cast("Tree", planned), cast("Tree", result))
+    if isinstance(base, list) and isinstance(planned, list) and isinstance(result, list):
+        lists = cast("tuple[list[Any], list[Any], list[Any]]", (base, planned, result))
+        naming = _naming(*lists)
+        if naming is not None:
+            named = [{each[naming]: each for each in items} for items in lists]
+            return list(_merged_fields(*named).values())
+    return cast("Any", result)
+
+
+def _merged_fields(base: Tree, planned: Tree, result: Tree) -> Tree:
+    found: Tree = {}
+    for name in dict.fromkeys((*planned, *result)):
+        if name not in result and name in base:
+            continue  # taken away
+        if name not in result:
+            found[name] = planned[name]
+        elif name not in planned:
+            if name not in base or base[name] != result[name]:
+                found[name] = result[name]
+        else:
+            found[name] = merged(base.get(name), planned[name], result[name])
+    return found
+
+
+def as_sent(sent: Any, answer: Any) -> Any:
+    """Of the server's answer, what was sent: without the defaults that the server adds."""
+    if isinstance(sent, dict) and isinstance(answer, dict):
+        told, there = cast("Tree", sent), cast("Tree", answer)
+        return {name: as_sent(told[name], there[name]) for name in told if name in there}
+    if isinstance(sent, list) and isinstance(answer, list):
+        items, held = cast("Sequence[Any]", sent), cast("Sequence[Any]", answer)
+        if len(items) == len(held):
+            return [as_sent(one, other) for one, other in zip(items, held, strict=True)]
+    return cast("Any", answer)
+
+
+def count_fields(tree: Any) -> int:
+    """How many values a tree holds."""
+    match tree:
+        case dict() if tree:
+            return sum(map(count_fields, cast("Tree", tree).values()))
+        case list() if tree:
+            return sum(map(count_fields, cast("list[Any]", tree)))
+        case _:
+            return 1

@@ -1,0 +1,43 @@
+"""The patches that a client sends, and how they go into a request."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from steersman.patches import JsonPatch
+from steersman.wire.content import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+
+Tree: TypeAlias = dict[str, Any]
+
+
+class MergePatch(msgspec.Struct, frozen=True):
+    """A JSON merge patch: what to set; ``None`` removes a key."""
+
+    tree: Tree
+
+
+class StrategicPatch(msgspec.Struct, frozen=True):
+    """A strategic merge patch; built-in kinds only, custom resources refuse it."""
+
+    tree: Tree
+
+
+Patch: TypeAlias = MergePatch | StrategicPatch | JsonPatch
+
+
+def encode_patch(patch: Patch) -> tuple[str, bytes]:
+    """The media type and the body of a patch."""
+    given: object = patch  # not all programs are type-checked
+    match given:
+        case MergePatch(tree):
+            return MERGE_PATCH, msgspec.json.encode(tree)
+        case StrategicPatch(tree):
+            return STRATEGIC_MERGE_PATCH, msgspec.json.encode(tree)
+        case JsonPatch():
+            return JSON_PATCH, given.encode()
+        case _:
+            raise TypeError(
+                f"{type(given).__name__} is no patch; write MergePatch({{...}}), StrategicPatch or JsonPatch"
+            )

@@ -1,0 +1,66 @@
+"""An apply before it is sent: encoded once, whatever is decided about it."""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+import msgspec
+
+from steersman.client.bindings import AnyObject, Binding
+from steersman.client.observing import Intent
+from steersman.objects.errors import ApiError, Conflict, Invalid
+from steersman.objects.status import Status
+from steersman.wire import PatchOptions
+
+#: A resource version that no object ever has. An apply that names it creates what is absent and is refused, as a conflict,
+#: for whatever is there: servers compare versions only with an object that exists. (The largest that every server can read.)
+NO_VERSION = "9223372036854775807"
+
+_METADATA = b'"metadata":{'
+
+
+class NotAnIntent(ApiError):
+    """An apply was asked for with an object that was read from the server."""
+
+
+class PreparedApply(Generic[AnyObject]):
+    """What an apply would send; made by ``prepare_apply``."""
+
+    __slots__ = ("binding", "intent", "obj", "options")
+
+    def __init__(self, binding: Binding[Any], obj: AnyObject, intent: Intent, options: PatchOptions) -> None:
+        self.binding = binding
+        self.obj = obj
+        self.intent = intent
+        self.options = options
+
+    def body_at(self, resource_version: str, uid: str = "") -> bytes:
+        """The body, naming a version and a uid if they are given. The intent itself never does: it would not be the same twice."""
+        named = {"resourceVersion": resource_version} if resource_version else {}
+        if uid:
+            named["uid"] = uid
+        body = self.intent.body
+        if not named:
+            return body
+        start = _top_level_metadata(body)
+        if start < 0:
+            tree = msgspec.json.decode(body)
+            tree["metadata"] = {**named, **tree["metadata"]}
+            return msgspec.json.encode(tree)
+        return b"%b%b,%b" % (body[:start], msgspec.json.encode(named)[1:-1], body[start:])
+
+
+def _top_level_metadata(body: bytes) -> int:
+    """Where the fields of the object's own metadata begin; -1 if it is not told by a look.
+
+    Only what comes before any other object can be trusted to be the object's own, and only if it is not empty.
+    """
+    found = body.find(_METADATA)
+    start = found + len(_METADATA)
+    return start if found > 0 and body.count(b"{", 0, found) == 1 and body[start : start + 1] != b"}" else -1
+
+
+def another_uid(error: Invalid, uid: str) -> Conflict:
+    """The object under the key is not the one that was meant, which the server calls an invalid change of its uid."""
+    message = f"the object is another one than that with uid {uid}"
+    return Conflict(Status(message=message, reason="Conflict", code=409), tried=error.tried)

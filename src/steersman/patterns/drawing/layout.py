@@ -1,0 +1,263 @@
+"""Where boxes and arrows go: rows from top to bottom, the usual way in the first column, branches beside it. Pure.
+
+Guarantees
+- No two boxes overlap and no arrow runs through a box: what cannot go straight runs between the columns.
+- The usual way, state after state by ``Next``, is one straight line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Point: TypeAlias = tuple[float, float]
+Anchor: TypeAlias = Literal["start", "end"]
+
+#: Between a row and the next; less where no arrow has a label.
+GAP, UNLABELLED_GAP = 46.0, 32.0
+_CHANNEL = 52.0
+_TRACK = 14.0
+_LABEL = 12.0
+
+
+class Size(msgspec.Struct, frozen=True):
+    """How large a box is."""
+
+    width: float
+    height: float
+
+
+class Edge(msgspec.Struct, frozen=True):
+    """An arrow from a box to another, further down."""
+
+    source: str
+    target: str
+    label: str
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A box with its place."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def centre(self) -> float:
+        """Half of its width."""
+        return self.x + self.width / 2
+
+    @property
+    def middle(self) -> float:
+        """Half of its height."""
+        return self.y + self.height / 2
+
+    @property
+    def right(self) -> float:
+        """Its right side."""
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        """Its lower side."""
+        return self.y + self.height
+
+
+class Route(msgspec.Struct, frozen=True):
+    """An arrow with its way and the place of its label."""
+
+    edge: Edge
+    points: tuple[Point, ...]
+    label_at: Point
+    anchor: Anchor
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """All of a picture, from (0, 0)."""
+
+    boxes: Mapping[str, Placed]
+    routes: tuple[Route, ...]
+    width: float
+    height: float
+
+
+def arrange(sizes: Mapping[str, Size], edges: Sequence[Edge], chains: Iterable[Sequence[str]]) -> Layout:
+    """Lay out boxes.
+
+    ``chains`` are lines of boxes that are to stand below each other, the usual way first. Edges lead down: the graph has no circles.
+    """
+    rows = _rows(sizes, edges)
+    columns = _columns(chains, rows)
+    return _Grid(sizes, edges, rows, columns).layout()
+
+
+def _rows(boxes: Iterable[str], edges: Sequence[Edge]) -> dict[str, int]:
+    """The longest way to each box."""
+    rows = dict.fromkeys(boxes, 0)
+    for _ in rows:
+        for edge in edges:
+            rows[edge.target] = max(rows[edge.target], rows[edge.source] + 1)
+    return rows
+
+
+def _columns(chains: Iterable[Sequence[str]], rows: Mapping[str, int]) -> dict[str, int]:
+    """The first column in which a chain meets no other; the usual way has the first for itself."""
+    columns: dict[str, int] = {}
+    taken: list[list[tuple[int, int]]] = []
+    for number, chain in enumerate(chains):
+        first, last = min(rows[each] for each in chain), max(rows[each] for each in chain)
+        place = min(number, 1)
+        while place < len(taken) and any(first <= end and begin <= last for begin, end in taken[place]):
+            place += 1
+        while place >= len(taken):
+            taken.append([])
+        taken[place].append((first, last))
+        columns.update(dict.fromkeys(chain, place))
+    return columns
+
+
+def _meet(spans: Iterable[tuple[int, int]], row: int, below: int) -> bool:
+    return any(row < end and begin < below for begin, end in spans)
+
+
+class _Grid:
+    """Boxes in cells, and the arrows between them."""
+
+    def __init__(
+        self,
+        sizes: Mapping[str, Size],
+        edges: Sequence[Edge],
+        rows: Mapping[str, int],
+        columns: Mapping[str, int],
+    ) -> None:
+        self.sizes, self.edges, self.rows, self.columns = sizes, edges, rows, columns
+        self.cells = {(rows[each], columns[each]) for each in sizes}
+        self.depth, self.breadth = max(rows.values()) + 1, max(columns.values()) + 1
+        #: The track of each arrow that goes between the columns: (channel, number).
+        self.tracks = self._tracks()
+        self.boxes: dict[str, Placed] = {}
+
+    def layout(self) -> Layout:
+        """Place everything."""
+        width = self._place()
+        routes = tuple(self._route(number, edge) for number, edge in enumerate(self.edges))
+        height = max(box.bottom for box in self.boxes.values())
+        return Layout(self.boxes, routes, width, height)
+
+    # which way an arrow goes
+
+    def _cell(self, box: str) -> tuple[int, int]:
+        return self.rows[box], self.columns[box]
+
+    def _free_down(self, column: int, rows: Iterable[int]) -> bool:
+        return not any((row, column) in self.cells for row in rows)
+
+    def _free_across(self, row: int, columns: Iterable[int]) -> bool:
+        return not any((row, column) in self.cells for column in columns)
+
+    def _shape(self, edge: Edge) -> Literal["straight", "out", "back", "around"]:
+        (row, column), (below, beside) = self._cell(edge.source), self._cell(edge.target)
+        if column == beside:
+            return "straight" if self._free_down(column, range(row + 1, below)) else "around"
+        if column < beside:
+            clear = self._free_across(row, range(column + 1, beside + 1))
+            return "out" if clear and self._free_down(beside, range(row, below)) else "around"
+        clear = self._free_across(below, range(beside + 1, column + 1))
+        return "back" if clear and self._free_down(column, range(row + 1, below + 1)) else "around"
+
+    def _tracks(self) -> dict[int, tuple[int, int]]:
+        """Give each arrow that goes around a track in the channel left or right of its column."""
+        tracks: dict[int, tuple[int, int]] = {}
+        taken: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        # What begins further down is nearer to the boxes, so that nothing crosses an arrow where it begins.
+        downwards = sorted(
+            enumerate(self.edges), key=lambda each: (-self.rows[each[1].source], self.rows[each[1].target])
+        )
+        for number, edge in downwards:
+            if self._shape(edge) != "around":
+                continue
+            (row, column), (below, beside) = self._cell(edge.source), self._cell(edge.target)
+            leftwards = beside < column or (column == 0 and beside == 0)
+            channel = column if leftwards else column + 1
+            # beyond all that run beside it
+            beside_it = [t for (c, t), spans in taken.items() if c == channel and _meet(spans, row, below)]
+            track = max(beside_it, default=-1) + 1
+            taken.setdefault((channel, track), []).append((row, below))
+            tracks[number] = (channel, track)
+        return tracks
+
+    # where things are
+
+    def _place(self) -> float:
+        """Place the boxes; the width of all."""
+        lanes = [
+            1 + max((t for c, t in self.tracks.values() if c == channel), default=-1)
+            for channel in range(self.breadth + 1)
+        ]
+        widths = [
+            max(self.sizes[each].width for each in self.sizes if self.columns[each] == c) for c in range(self.breadth)
+        ]
+        lefts: list[float] = []
+        x = self._side(lanes[0])
+        for column, width in enumerate(widths):
+            lefts.append(x)
+            x += width
+            x += (_CHANNEL + _TRACK * lanes[column + 1]) if column + 1 < self.breadth else self._side(lanes[column + 1])
+        entering, labelled = [0] * self.depth, [False] * self.depth
+        for number, edge in enumerate(self.edges):
+            entering[self.rows[edge.target]] += number in self.tracks
+            labelled[self.rows[edge.target]] |= bool(edge.label)
+        heights = [
+            max(self.sizes[each].height for each in self.sizes if self.rows[each] == row) for row in range(self.depth)
+        ]
+        y, tops = 0.0, list[float]()
+        for row, height in enumerate(heights):
+            gap = GAP if labelled[row] else UNLABELLED_GAP
+            y += (gap + _TRACK * entering[row]) if row else 0.0
+            tops.append(y)
+            y += height
+        for each, size in self.sizes.items():
+            row, column = self._cell(each)
+            left = lefts[column] + (widths[column] - size.width) / 2
+            self.boxes[each] = Placed(left, tops[row], size.width, size.height)
+        return x
+
+    def _side(self, lanes: int) -> float:
+        return _CHANNEL - _TRACK + _TRACK * lanes if lanes else 0.0
+
+    def _route(self, number: int, edge: Edge) -> Route:
+        source, target = self.boxes[edge.source], self.boxes[edge.target]
+        match self._shape(edge):
+            case "straight":
+                points: tuple[Point, ...] = ((source.centre, source.bottom), (target.centre, target.y))
+                return Route(edge, points, (source.centre + 9, (source.bottom + target.y) / 2 + 4), "start")
+            case "out":
+                points = ((source.right, source.middle), (target.centre, source.middle), (target.centre, target.y))
+                return Route(edge, points, (source.right + _LABEL, source.middle - 7), "start")
+            case "back":
+                points = ((source.centre, source.bottom), (source.centre, target.middle), (target.right, target.middle))
+                return Route(edge, points, (source.centre + 9, source.bottom + 22), "start")
+            case "around":
+                return self._around(number, edge)
+
+    def _around(self, number: int, edge: Edge) -> Route:
+        """Out to the side, down between the columns, and in from above."""
+        source, target = self.boxes[edge.source], self.boxes[edge.target]
+        channel, track = self.tracks[number]
+        leftwards = channel == self.columns[edge.source]
+        away = _CHANNEL - _TRACK - 10 + _TRACK * track
+        x = source.x - away if leftwards else source.right + away
+        begin = source.x if leftwards else source.right
+        same = [each for each in self.tracks if self.edges[each].target == edge.target]
+        place = same.index(number)
+        y = target.y - 20 - _TRACK * place
+        # arrows from the side come in beside the straight one, and its label
+        beside = min(34 + 16 * place, target.width / 2 - 14)
+        port = target.centre - beside if x < target.centre else target.centre + beside
+        level = source.middle + 14 * place
+        points = ((begin, level), (x, level), (x, y), (port, y), (port, target.y))
+        label_at = (begin - 6, level - 6) if leftwards else (begin + 6, level - 6)
+        return Route(edge, points, label_at, "end" if leftwards else "start")

@@ -1,0 +1,52 @@
+"""What is written wrongly in an `External` is refused where it is written, with what to write instead."""
+
+from __future__ import annotations
+
+import inspect
+
+
+def check_name(name: str) -> str:
+    """Refuse an external without a name; gives how errors speak of it."""
+    if not name:
+        raise ValueError('External(...): it needs a name, by which its things are known to people: name="bucket"')
+    return f"External(name={name!r})"
+
+
+def check_api(api: object, where: str) -> None:
+    """Refuse what is no `Api`."""
+    what = type(api).__name__
+    if isinstance(api, type):
+        raise TypeError(f"{where}: {api.__name__} is a class; give an object of it: External({api.__name__}(), ...)")
+    parameters = {"find": "key", "create": "key, obj", "delete": "key, found", "update": "key, obj, found"}
+    for name, takes in parameters.items():
+        method = getattr(api, name, None)
+        if method is None and name == "update":
+            continue
+        if method is None:
+            raise TypeError(f"{where}: {what} has no method {name}; write async def {name}(self, {takes})")
+        if not inspect.iscoroutinefunction(method):
+            raise TypeError(
+                f"{where}: {what}.{name} is not async; write async def {name}(self, {takes}), and call blocking code "
+                "with await asyncio.to_thread(...)"
+            )
+    judge = getattr(api, "up_to_date", None)
+    if judge is None and hasattr(api, "update"):
+        raise TypeError(
+            f"{where}: {what} has update, but nothing says when to call it; write def up_to_date(self, obj, found) -> bool"
+        )
+    if inspect.iscoroutinefunction(judge):
+        raise TypeError(
+            f"{where}: {what}.up_to_date is async; it compares and asks nobody: write def up_to_date(self, obj, found), "
+            "and let find bring what it needs"
+        )
+
+
+def check_seconds(where: str, *, above: bool, **options: float | None) -> None:
+    """Refuse what is no time; ``above``: also 0."""
+    for name, value in options.items():
+        if value is None:
+            continue
+        if not 0 <= value < float("inf") or (above and value == 0):
+            raise ValueError(
+                f"{where}: {name} is a number of seconds, {'above 0' if above else '0 or more'}; got {value}"
+            )

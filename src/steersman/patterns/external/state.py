@@ -1,0 +1,484 @@
+"""What is known of the world outside, and what to do next. Pure: time, chance and the outside's answers are passed in.
+
+Guarantees
+- One piece of work at a time for one object.
+- **Found first.** Nothing is made, changed or removed for an object before it was looked for, and what is found is never
+  made again.
+- **Absence is believed late.** After a `create` whose outcome nobody knows, "nothing there" counts only when the look
+  began `late` seconds after the request was sent: until then the request may still arrive. An object that is older than
+  this run may have had such a request just before it began. Where creations can be repeated, only "gone" waits for that.
+- **What `create` answered with is there**, until a look has found it once: a look that finds nothing is a list that lags, for
+  `late` seconds. It is never "gone" before it was tried to delete that very thing.
+- The same holds for a thing that is still there after a `delete`, should it be wanted again; and after an `update` without
+  an answer it is looked once more whether that came in after a later one. What `update` answers is no look: whether the
+  thing is there, a look says that began when nothing could come in any more.
+- **Nothing happens that nobody asks for.** After a failure, and when something changed outside, the object is reconciled,
+  and work goes on only if that reconcile asks for it. An object that is gone therefore makes no more effects.
+- A failure is told until something succeeds, in the same words while they are the same, so that conditions do not flap.
+"""
+
+from __future__ import annotations
+
+import heapq
+from random import Random  # noqa: TID251 - the type alone; chance is passed in
+from typing import Any, Generic, TypeVar
+
+from steersman.aio import Backoff
+from steersman.objects import Key, Object
+from steersman.patterns.external.api import Broken, ExternalKey, Gone, Present, Working
+from steersman.patterns.external.entries import (
+    NEVER,
+    Call,
+    Deleted,
+    Entry,
+    Finished,
+    Goal,
+    Judge,
+    Missing,
+    Phase,
+    Raised,
+    Result,
+    Start,
+    There,
+    Timing,
+    Version,
+    Work,
+)
+
+R = TypeVar("R")
+
+#: What was found is acted on within so many seconds, and looked at again after that.
+FRESH = 5.0
+#: How long the end of a thing is remembered.
+REMEMBER_GONE = 60.0
+#: Looks in a row that no reconcile asked about, before one is made to.
+UNASKED_LOOKS = 10
+
+_DOING: dict[Call, str] = {"find": "looking for", "create": "creating", "update": "updating", "delete": "deleting"}
+_DONE: dict[Call, str] = {"find": "found", "create": "created", "update": "updated", "delete": "deleted"}
+
+
+class ExternalState(Generic[R]):
+    """The map from objects to things outside: changed by what reconciles ask and by what work brings, by nothing else."""
+
+    def __init__(self, name: str, timing: Timing, start: Start, *, rng: Random, judge: Judge, can_update: bool) -> None:
+        self._name = name
+        self._timing = timing
+        self._start = start
+        self._rng = rng
+        self._judge = judge
+        self._can_update = can_update
+        self._entries: dict[str, Entry] = {}
+        self._uids: dict[Key, str] = {}
+        #: Timers; those that are not their entry's own any more are skipped.
+        self._timers: list[tuple[float, int, str]] = []
+        self._sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    # what reconciles ask
+
+    def ensure(self, key: ExternalKey, obj: Object, now: float, *, trace: str = "") -> Present[R] | Working | Broken:
+        """Let it be there, as the object asks."""
+        entry = self._entry(key, obj, now)
+        if entry.known == "present" and entry.fresh and entry.goal != "absent":
+            # Asked each time: it may depend on more than the generation, such as another thing that was made anew.
+            verdict = self._judge(obj, entry.found)
+            if isinstance(verdict, str):
+                return Broken(self._incomparable(verdict))
+            entry.matches = verdict
+        self._ask(entry, "present", now, trace)
+        if entry.settled:
+            return Present(entry.found)
+        if entry.failure:
+            return Broken(entry.failure)
+        if entry.fresh and entry.known == "present" and not self._can_update:
+            return Broken(self._differs())
+        return Working(self._words(entry))
+
+    def remove(self, key: ExternalKey, obj: Object, now: float, *, trace: str = "") -> Gone | Working | Broken:
+        """Let it be gone."""
+        entry = self._entry(key, obj, now)
+        self._ask(entry, "absent", now, trace)
+        if entry.settled:
+            return Gone()
+        return Broken(entry.failure) if entry.failure else Working(self._words(entry))
+
+    def look(self, key: ExternalKey, obj: Object, now: float, *, appeared: bool = False) -> bool:
+        """Find out what is there, and change nothing; whether that is still under way.
+
+        ``appeared``: the object was seen to come into being during this run.
+        """
+        entry = self._entry(key, obj, now, appeared=appeared)
+        if entry.fresh:
+            return False
+        entry.peek = True
+        self._schedule(entry, now)
+        return entry.work is not None or (entry.when is not None and entry.when <= now)
+
+    def tire(self, uid: str) -> None:
+        """It was waited for an answer about an object, and in vain."""
+        if (entry := self._entries.get(uid)) is not None:
+            entry.tired = True
+
+    def is_tired(self, uid: str) -> bool:
+        """Whether there was no answer about an object since."""
+        entry = self._entries.get(uid)
+        return entry is not None and entry.tired
+
+    def forget(self, key: Key) -> None:
+        """The object is gone: know nothing of it any more. What is under way for it ends, and nothing follows."""
+        uid = self._uids.pop(key, None)
+        if uid is None:
+            return
+        entry = self._entries[uid]
+        if entry.work is None:
+            del self._entries[uid]
+            return
+        entry.goal, entry.known, entry.forgotten = "none", "unknown", True
+        entry.asked, entry.peek, entry.again_at = False, False, None
+
+    # what is done
+
+    def take(self, now: float) -> Work | None:
+        """The next piece of work that may begin, which then has begun."""
+        while self._timers and self._timers[0][0] <= now:
+            when, _, uid = heapq.heappop(self._timers)
+            entry = self._entries.get(uid)
+            if entry is None or entry.when != when or entry.work is not None:
+                continue
+            entry.when = None
+            if entry.goal == "absent" and entry.settled:
+                self.forget(entry.key.key)
+                continue
+            if (work := self._begin(entry, now)) is not None:
+                return work
+            self._schedule(entry, now)
+        return None
+
+    def done(self, work: Work, result: Result, now: float, *, go_on: bool = True) -> Finished:
+        """Take in what a piece of work brought; ``go_on``: and begin the next for this object, if it is time."""
+        entry = self._entries.get(work.key.uid)
+        if entry is None or entry.work is not work:
+            return Finished()
+        entry.work = None
+        if entry.forgotten:
+            del self._entries[work.key.uid]
+            return Finished()
+        before = (entry.known, entry.matches, entry.found)
+        if isinstance(result, Raised):
+            note = self._failed(entry, work, result, now)
+        else:
+            note = self._succeeded(entry, work, result, now)
+            if self._call(entry, now) is None and entry.goal != "none":
+                self._settle(entry, now)
+        if work.again:
+            if entry.unasked > UNASKED_LOOKS:
+                self.forget(entry.key.key)
+                return Finished()
+            note = note or self._drift(entry, before)
+        following = self._begin(entry, now) if go_on else None
+        if following is None:
+            self._schedule(entry, now)
+        return Finished(following, note)
+
+    def next_due(self) -> float | None:
+        """When to call `take` again, if nothing else happens."""
+        while self._timers:
+            if self._is_live(self._timers[0]):
+                return self._timers[0][0]
+            heapq.heappop(self._timers)
+        return None
+
+    # what it looks like
+
+    def phases(self) -> list[tuple[ExternalKey, Phase, str]]:
+        """Of each object: its key, how far its thing is, and what failed."""
+        return [(entry.key, entry.phase, entry.failure) for entry in self._entries.values()]
+
+    def trace(self, uid: str) -> str:
+        """The span of the reconcile that asked last."""
+        entry = self._entries.get(uid)
+        return entry.trace if entry else ""
+
+    # the wishes
+
+    def _entry(self, key: ExternalKey, obj: Object, now: float, *, appeared: bool = False) -> Entry:
+        version = (key.generation, "" if key.generation else obj.metadata.resource_version or "")
+        entry = self._entries.get(key.uid)
+        if entry is None:
+            # Another object had this name before: it is gone, whatever we know of it.
+            self.forget(key.key)
+            first, last = self._timing.first_retry, self._timing.last_retry
+            entry = Entry(key, obj, version, Backoff(initial=first, maximum=max(first, last), jitter=0.2))
+            self._entries[key.uid] = entry
+            if self._start.follows(obj, appeared=appeared):
+                entry.lost_until = entry.overtaken_until = self._start.time + self._timing.late
+        entry.forgotten = False
+        self._uids[key.key] = key.uid
+        # An older generation is a look into the past: what was asked since stands.
+        if version[0] >= entry.version[0]:
+            if version != entry.version:
+                self._change(entry, key, version, now)
+            entry.obj = obj
+        return entry
+
+    def _change(self, entry: Entry, key: ExternalKey, version: Version, now: float) -> None:
+        entry.key, entry.version = key, version
+        # What failed may have been the wish's own fault.
+        entry.backoff.reset()
+        entry.due = now
+        if self._timing.debounce:
+            entry.changed = now if entry.changed is None else entry.changed
+            entry.held = min(now + self._timing.debounce, entry.changed + self._timing.at_most)
+
+    def _ask(self, entry: Entry, goal: Goal, now: float, trace: str) -> None:
+        if entry.goal != goal:
+            early = goal == "absent" and entry.known == "absent" and entry.seen_at < entry.lost_until
+            if entry.goal != "none" or early:
+                entry.known, entry.failure, entry.due = "unknown", "", now
+            entry.goal = goal
+            entry.again_at = None
+        entry.unasked, entry.trace = 0, trace
+        if not entry.settled:
+            entry.asked = True
+        elif entry.work is None and (entry.again_at is None or entry.failure):
+            self._settle(entry, now)
+        self._schedule(entry, now)
+
+    # the next step
+
+    def _call(self, entry: Entry, now: float) -> Call | None:
+        """What is to be done, were it asked for."""
+        if not entry.fresh:
+            return "find"
+        recent = now - entry.known_at <= FRESH
+        if entry.goal == "present":
+            if entry.known == "absent":
+                return "create" if recent else "find"
+            if entry.matches or not self._can_update:
+                return None
+            return "update" if recent else "find"
+        if entry.goal == "absent" and entry.known == "present":
+            return "delete" if recent else "find"
+        return None
+
+    def _pending(self, entry: Entry, now: float) -> tuple[Call, float, bool] | None:
+        """What to do, when, and whether nobody asked for it."""
+        if entry.work is not None:
+            return None
+        call = self._call(entry, now)
+        if call is not None and (entry.asked or (call == "find" and entry.peek)):
+            held = entry.held if call in {"create", "update"} else NEVER
+            return call, max(entry.due, held), False
+        if entry.again_at is not None:
+            return "find", entry.again_at, True
+        return None
+
+    def _begin(self, entry: Entry, now: float) -> Work | None:
+        pending = self._pending(entry, now)
+        if pending is None or pending[1] > now:
+            return None
+        call, _, again = pending
+        if again:
+            entry.asked, entry.again_at = False, None
+            entry.unasked += 1
+        entry.when = None
+        entry.work = Work(
+            call=call,
+            key=entry.key,
+            obj=entry.obj,
+            found=entry.found if call in {"update", "delete"} else None,
+            version=entry.version,
+            goal=entry.goal,
+            began=now,
+            again=again,
+        )
+        return entry.work
+
+    def _schedule(self, entry: Entry, now: float) -> None:
+        pending = self._pending(entry, now)
+        when = None if pending is None else max(pending[1], now)
+        if when == entry.when or (when is not None and entry.when is not None and entry.when <= now >= when):
+            return
+        entry.when = when
+        if when is None:
+            return
+        self._sequence += 1
+        heapq.heappush(self._timers, (when, self._sequence, entry.key.uid))
+        if len(self._timers) > 2 * len(self._entries) + 64:
+            self._timers = [timer for timer in self._timers if self._is_live(timer)]
+            heapq.heapify(self._timers)
+
+    def _is_live(self, timer: tuple[float, int, str]) -> bool:
+        entry = self._entries.get(timer[2])
+        return entry is not None and entry.when == timer[0]
+
+    def _settle(self, entry: Entry, now: float) -> None:
+        """There is nothing to do, until somebody asks for something else or it is time to look again."""
+        entry.asked = False
+        entry.changed, entry.held = None, NEVER
+        entry.again_at = now + REMEMBER_GONE if entry.goal == "absent" else self._again(now)
+        if entry.goal == "present" and entry.seen_at < entry.overtaken_until:
+            until = max(now, entry.overtaken_until)
+            entry.again_at = min(until, entry.again_at or until)
+        if entry.settled:
+            entry.relieve()
+            if not self._timing.repeatable:
+                # One request was sent, and what it made was seen. Of several, one may still be on its way.
+                entry.lost_until = NEVER
+
+    def _again(self, now: float) -> float | None:
+        """When to look again: not all at once."""
+        every = self._timing.look_again
+        return None if every is None else now + every * (1 - 0.1 * self._rng.random())
+
+    # the results; each gives the news for the reconcile, if there are any
+
+    def _succeeded(self, entry: Entry, work: Work, result: There | Missing | Deleted, now: float) -> str:
+        current = entry.goal == work.goal or work.call == "find"
+        entry.known_for, entry.known_at = (work.version if current else None), now
+        entry.tired = False
+        if work.call != "update":
+            # Not every outside notices that what it updates is gone: the look before it is what counts.
+            entry.seen_at = work.began
+        entry.peek = entry.peek and entry.version != work.version
+        match result:
+            case Deleted():
+                # The outside's word is not enough: it is looked for until it is not there.
+                entry.known, entry.deleted = "unknown", True
+                entry.made = None
+                self._may_come(entry, work)
+                return ""
+            case Missing() if not self._lags(entry, work):
+                return self._missing(entry, work, now)
+            case Missing():
+                entry.known, entry.matches, entry.doubted = "present", False, False
+                (entry.found,) = entry.made or (None,)
+                # it may have been undone meanwhile: when a list cannot lag any more, it is looked once more
+                entry.overtaken_until = max(entry.overtaken_until, entry.made_until)
+                return self._there(entry, work, now)
+            case There(found):
+                self._note_made(entry, work, found, now)
+                entry.known, entry.found, entry.matches, entry.doubted = "present", found, False, False
+                return self._there(entry, work, now)
+
+    def _note_made(self, entry: Entry, work: Work, found: Any, now: float) -> None:
+        if work.call == "create":
+            entry.made, entry.made_until, entry.tried = (found,), now + self._timing.late, False
+        elif work.call == "find":
+            entry.made = None
+        elif entry.made is not None:
+            entry.made = (found,)
+
+    def _lags(self, entry: Entry, work: Work) -> bool:
+        """Whether what was not found is there all the same, since `create` said so."""
+        if entry.made is None:
+            return False
+        if work.began < entry.made_until or (entry.goal == "absent" and not entry.tried):
+            return True
+        entry.made = None
+        return False
+
+    def _there(self, entry: Entry, work: Work, now: float) -> str:
+        if entry.goal == "absent" and entry.deleted:
+            # It takes its time. After a while it is told again.
+            entry.deleted = False
+            self._doubt(entry, now, float("inf"))
+        elif entry.goal == "present" and entry.fresh:
+            if work.call == "find" and work.began < entry.ending_until:
+                self._doubt(entry, now, entry.ending_until)
+            else:
+                return self._judged(entry, work, now)
+        return ""
+
+    def _judged(self, entry: Entry, work: Work, now: float) -> str:
+        verdict = self._judge(entry.obj, entry.found)
+        if isinstance(verdict, str):
+            words = self._incomparable(verdict)
+            return self._failed(entry, work, Raised(verdict, certain=True), now, words=words)
+        entry.matches = verdict
+        if verdict:
+            return f"{self._name} {_DONE[work.call]}" if entry.asked else ""
+        if work.call == "update":
+            words = f"{self._name} was updated, and is still not as asked"
+            return self._failed(entry, work, Raised(words), now, words=words)
+        return self._differs() if entry.asked and not self._can_update else ""
+
+    def _missing(self, entry: Entry, work: Work, now: float) -> str:
+        if work.began < entry.lost_until and not (self._timing.repeatable and entry.goal != "absent"):
+            self._doubt(entry, now, entry.lost_until)
+            told, entry.doubted = entry.doubted or bool(entry.failure), True
+            return self._words(entry) if entry.asked and not told else ""
+        entry.doubted = False
+        entry.known, entry.found, entry.matches = "absent", None, False
+        if not (entry.settled and entry.asked):
+            return ""
+        return f"{self._name} deleted" if entry.deleted else f"{self._name} is gone"
+
+    def _doubt(self, entry: Entry, now: float, until: float) -> None:
+        """What was found may be about to change: look again soon."""
+        entry.known = "unknown"
+        entry.due = min(now + entry.backoff.next_delay(self._rng), max(now, until))
+
+    def _failed(self, entry: Entry, work: Work, raised: Raised, now: float, *, words: str = "") -> str:
+        entry.tried = entry.tried or work.call == "delete"
+        if work.again:
+            # What was there is taken to be there until somebody says otherwise.
+            entry.again_at = now + entry.backoff.next_delay(self._rng)
+            return ""
+        if not raised.certain:
+            self._may_come(entry, work)
+        entry.known = "unknown"
+        if (entry.goal, entry.version) != (work.goal, work.version):
+            # It was for a wish that nobody has any more.
+            entry.due = now
+            return ""
+        entry.peek = False
+        entry.failure = words or f"{_DOING[work.call]} {self._name} failed: {raised.message}"
+        entry.due = now + entry.backoff.next_delay(self._rng)
+        asked, entry.asked = entry.asked, False
+        return entry.failure if asked else ""
+
+    def _may_come(self, entry: Entry, work: Work) -> None:
+        """The call may have its effect later."""
+        until = work.began + self._timing.late
+        if work.call == "create":
+            entry.lost_until = max(entry.lost_until, until)
+        elif work.call != "find":
+            entry.overtaken_until = max(entry.overtaken_until, until)
+            if work.call == "delete":
+                entry.ending_until = max(entry.ending_until, until)
+
+    def _drift(self, entry: Entry, before: tuple[str, bool, Any]) -> str:
+        """What changed outside, while nobody asked."""
+        if entry.known == "absent":
+            return f"{self._name} is gone"
+        if before[:2] != (entry.known, entry.matches) or not _same(before[2], entry.found):
+            return f"{self._name} changed"
+        return f"{self._name} is looked after" if entry.unasked == UNASKED_LOOKS else ""
+
+    # the words
+
+    def _differs(self) -> str:
+        return f"{self._name} is not as asked, and there is no update: delete it outside, or undo the change"
+
+    def _incomparable(self, why: str) -> str:
+        return f"comparing {self._name} with what is asked failed: {why}"
+
+    def _words(self, entry: Entry) -> str:
+        if entry.doubted:
+            return f"{self._name} is not found, but a request to make it may still be on its way"
+        doing = {"updating": "updated", "creating": "created"}.get(entry.phase, "looked for")
+        if entry.goal == "absent":
+            doing = "deleted"
+        return f"{self._name} is being {doing}"
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two things are equal; their own comparison may be odd."""
+    try:
+        return one is other or bool(one == other)
+    except Exception:  # noqa: BLE001 - user code: whatever it raises, it does not say that they are equal
+        return False

@@ -1,0 +1,135 @@
+"""From what a state returned, and what became of its children, to how the pass goes on. Pure.
+
+Guarantees
+- A state is complete only if everything that it declared was applied and, unless it says ``wait=False``, is ready.
+- What a state returns wrongly is a `TypeError` that names the state and says what to return instead.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, cast
+
+import msgspec
+
+from steersman.controller import Done
+from steersman.patterns.applying import PhaseResult
+from steersman.patterns.graph import STEPS, MachineGraph, StateNode
+from steersman.patterns.steps import Failed, Goto, Next, Step, Wait
+
+#: The reason of a state whose children are waited for.
+CHILDREN_NOT_READY = "ChildrenNotReady"
+
+
+class Complete(msgspec.Struct, frozen=True):
+    """The state is complete."""
+
+    #: The state that runs next; None at the end of the pass.
+    follows: str | None
+    message: str = ""
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """The pass ends here."""
+
+    reason: str
+    message: str
+    #: Look again after so many seconds.
+    after: float | None = None
+    #: Waiting will not help: somebody has to change something.
+    wrong: bool = False
+
+
+Verdict: TypeAlias = Complete | Stopped
+
+
+def judge(graph: MachineGraph, node: StateNode, returned: object, result: PhaseResult) -> Verdict:
+    """What follows a state that returned something."""
+    step = _as_step(graph, node.name, returned, ending=node.next is None and not node.to)
+    for problem in result.problems:
+        return Stopped(problem.reason, problem.message, after=result.again, wrong=problem.wrong)
+    match step:
+        case Next(wait=wait):
+            return _completed(_next_of(graph, node), result, wait=wait)
+        case Goto(state=target, wait=wait):
+            return _completed(_target_of(graph, node, target), result, wait=wait)
+        case Done():
+            return _completed(None, result, wait=True)
+        case Failed(message=message, reason=reason):
+            return Stopped(reason, message or "it failed and does not say why", wrong=True)
+        case Wait():
+            return _waiting(graph, node.name, step, result)
+
+
+def judge_clean_up(graph: MachineGraph, returned: object, result: PhaseResult) -> Verdict:
+    """What follows a finalizer that returned something."""
+    name = graph.finalizer or "clean-up"
+    step = _as_step(graph, name, returned, ending=True)
+    if isinstance(step, Next | Goto):
+        raise TypeError(
+            f"{graph.name}.{name} returned {_shown(step)}, but nothing follows a finalizer; return Done() when"
+            " everything is cleaned up, Wait(...) until then"
+        )
+    return judge(graph, StateNode(name=name, condition=graph.ready), step, result)
+
+
+def _as_step(graph: MachineGraph, name: str, returned: object, *, ending: bool) -> Step:
+    if isinstance(returned, Next | Goto | Wait | Done | Failed):
+        return returned
+    instead = "Done()" if ending else "Next()"
+    if isinstance(returned, type) and returned.__name__ in STEPS:
+        step = returned.__name__
+        words = f"the class {step}, which is no step; call it: return {step}(...)"
+    elif returned is None:
+        words = f"nothing; return {instead} when it is complete, Wait(...) until then"
+    else:
+        words = f"{_shown(returned)}, which is no step; return {instead} when it is complete, Wait(...) until then"
+    raise TypeError(f"{graph.name}.{name} returned {words}")
+
+
+def _next_of(graph: MachineGraph, node: StateNode) -> str | None:
+    if node.next is None and node.returns:
+        raise TypeError(
+            f"{graph.name}.{node.name} returned Next(), which its annotation does not name, so that nobody knows what"
+            " follows; write -> Next | ..., or return Done()"
+        )
+    return node.next
+
+
+def _target_of(graph: MachineGraph, node: StateNode, target: object) -> str:
+    if target not in node.to:
+        named = f"to= of this state names {', '.join(node.to)}" if node.to else "this state has no to="
+        raise TypeError(
+            f"{graph.name}.{node.name} returned Goto({target!r}), but {named}; add {target!r} there if it is a state"
+        )
+    return cast("str", target)
+
+
+def _completed(follows: str | None, result: PhaseResult, *, wait: bool) -> Verdict:
+    count = len(result.children)
+    children = "its child" if count == 1 else f"its {count} children"
+    unready = result.first_unready
+    if unready is None:
+        return Complete(follows, f"{children} {'is' if count == 1 else 'are'} ready" if count else "")
+    if not wait:
+        return Complete(follows, f"it does not wait for {children}")
+    return Stopped(CHILDREN_NOT_READY, unready[1])
+
+
+def _waiting(graph: MachineGraph, name: str, step: Wait, result: PhaseResult) -> Stopped:
+    if step.message:
+        return Stopped(step.reason, step.message, step.after)
+    if not result.children and step.after is None:
+        raise TypeError(
+            f"{graph.name}.{name} returned Wait() without having declared a child, so that nothing says what it waits"
+            ' for; declare one with out.apply(...), or write Wait("what for")'
+        )
+    unready = result.first_unready
+    if unready is not None:
+        return Stopped(CHILDREN_NOT_READY, unready[1], step.after)
+    if step.after is not None:
+        return Stopped(step.reason, f"looks again in {step.after:g} s", step.after)
+    return Stopped(step.reason, f"{name} waits, although all its children are ready: Next() or Done() would go on")
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:80]

@@ -1,0 +1,215 @@
+"""A status from what is seen: one function, and nothing else of the object is ever written.
+
+Guarantees
+- The status alone is written, under a field manager of the controller's own: what others say in it stays, and what the
+  function says no longer goes.
+- A field that has its default is not claimed, unless it was ours before: nobody knows whether it was meant.
+- Nothing is written if nothing changed.
+- The function sees what the cache holds of the kinds it named, and runs again when one of them changes.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from steersman.aio import now
+from steersman.controller import Context, ControllerBuilder, ControllerPlan, Done, KindLike, Request, controller
+from steersman.controller.mappers import kind_name
+from steersman.objects import Kind, Object, StatusOf, to_json
+from steersman.patterns.children import ChildKind, Children
+from steersman.patterns.conditions import Observations, suspension_of
+from steersman.patterns.generates import place_of
+from steersman.patterns.membership import OWNER_UID_LABEL
+from steersman.patterns.status import StatusDraft, status_form
+
+T = TypeVar("T", bound=Object)
+R = TypeVar("R")
+ObjectT = TypeVar("ObjectT", bound=Object)
+Tree: TypeAlias = dict[str, Any]
+
+
+class Seen:
+    """What there is of the kinds that a status is made from; ``Seen(site, [deployment])`` in a test without a server."""
+
+    def __init__(
+        self, owner: Object, objects: Iterable[Object] = (), *, kinds: Iterable[KindLike] | None = None, where: str = ""
+    ) -> None:
+        self.owner = owner
+        self._objects = sorted(objects, key=lambda each: each.key)
+        self._kinds = None if kinds is None else {kind.gvk(): kind for kind in kinds}
+        self._where = where or "Seen"
+
+    def owned(self, kind: type[ObjectT]) -> list[ObjectT]:
+        """The objects of a kind that belong to the object, by name."""
+        if self._kinds is not None and kind.gvk() not in self._kinds:
+            names = [kind_name(each) for each in self._kinds.values()]
+            told = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+            raise TypeError(
+                f"{self._where} asks for a {kind.__name__}, which is not among on={told}; add it there, so that the status is "
+                "told of its changes"
+            )
+        return [cast("ObjectT", each) for each in self._objects if type(each).gvk() == kind.gvk()]
+
+    def one(self, kind: type[ObjectT], name: str = "") -> ObjectT | None:
+        """The only object of a kind that belongs to the object, or the one of this name; None if it is not there."""
+        found = [each for each in self.owned(kind) if not name or each.key.name == name]
+        if len(found) > 1:
+            names = ", ".join(each.key.name for each in found)
+            raise LookupError(
+                f"{self._where}: {self.owner.kind} {self.owner.key} has {len(found)} objects of kind {kind.__name__} ({names});"
+                f' say which: seen.one({kind.__name__}, "{found[0].key.name}"), or seen.owned({kind.__name__})'
+            )
+        return found[0] if found else None
+
+
+class Report(Generic[T, R]):
+    """A decorated function: called, it is the function; added to a manager, it keeps a status true."""
+
+    def __init__(
+        self,
+        kind: type[T],
+        on: Children,
+        function: Callable[[T, Seen], R],
+        *,
+        name: str,
+        where: str,
+        declare: Callable[[ControllerBuilder[Any]], Any] | None,
+    ) -> None:
+        self._kind = kind
+        self._on = on
+        self._function = function
+        self._name = name
+        self._where = where
+        self._declare = declare
+        functools.update_wrapper(self, function)
+
+    def __call__(self, obj: T, seen: Seen) -> R:
+        """Call the function."""
+        return self._function(obj, seen)
+
+    def plan(self) -> ControllerPlan:
+        """The controller that runs it; ``manager.add(...)`` asks for it."""
+        builder = controller(self._kind, name=self._name)
+        self._on.watch(builder)
+        if self._declare is not None:
+            self._declare(builder)
+        return builder.run_with(self._reconcile)
+
+    async def _reconcile(self, ctx: Context, request: Request) -> Done:
+        obj = await ctx.client.find(self._kind, request.key)
+        if obj is None or suspension_of(obj) is not None:
+            return Done()
+        draft = StatusDraft(ctx, obj)
+        await draft.begin()
+        kinds = [each.kind for each in self._on.kinds]
+        seen = Seen(obj, await self._owned(ctx, obj), kinds=kinds, where=self._where)
+        returned: object = self._function(obj, seen)
+        if inspect.isawaitable(returned):
+            returned = await returned
+        status = self._checked(returned)
+        cast("Any", obj).status = status
+        observed = status.observed_generation is not None
+        after = await self._said(draft, status, to_json(obj).get("status") or {})
+        await draft.write(Observations(set=(), observed=observed), complete=True, after=after)
+        return Done()
+
+    async def _owned(self, ctx: Context, obj: Object) -> list[Object]:
+        found: dict[str, Object] = {}
+        for each in self._on.kinds:
+            kind = cast("type[Object]", each.kind)
+            listed: list[Object] = list(await ctx.client.owned_by(kind, obj))
+            if self._on.may_be_labelled(each):
+                listed += await ctx.client.list(kind, namespace=None, labels={OWNER_UID_LABEL: obj.uid})
+            found |= {one.uid: one for one in listed}
+        return list(found.values())
+
+    async def _said(self, draft: StatusDraft, status: StatusOf, tree: Tree) -> Tree:
+        """What a status says. A field with its default may not have been meant: it is ours only if it was before."""
+        if status_form(self._kind).how != "apply":
+            return tree
+        own, before = await draft.applied(), draft.before
+        for field in msgspec.structs.fields(status):
+            name = field.encode_name
+            default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+            if name in own or name not in tree or getattr(status, field.name) != default:
+                continue
+            tree.pop(name)
+            if name in before:
+                tree[name] = before[name]
+        others = {name: value for name, value in before.items() if name not in own and name not in tree}
+        return {**others, **tree}
+
+    def _checked(self, returned: object) -> StatusOf:
+        if not isinstance(returned, StatusOf):
+            told = "nothing" if returned is None else repr(returned)[:80]
+            raise TypeError(f"{self._where} returned {told}; return the status, a {_status_name(self._kind)}")
+        for condition in returned.conditions or ():
+            # the time of one that did not change is put back when it is written
+            condition.last_transition_time = condition.last_transition_time or now()
+        return returned
+
+
+def reports(
+    kind: type[T],
+    *,
+    on: Iterable[KindLike | ChildKind] = (),
+    name: str = "",
+    declare: Callable[[ControllerBuilder[Any]], Any] | None = None,
+) -> Callable[[Callable[[T, Seen], R]], Report[T, R]]:
+    """Make a function from what is seen to a status keep the status of a kind true; async or not.
+
+    ```python
+    @reports(Site, on=(Deployment,))
+    def site_status(site: Site, seen: Seen) -> SiteStatus:
+        web = seen.one(Deployment)
+        return SiteStatus(ready_replicas=web.status.ready_replicas if web and web.status else 0)
+    ```
+
+    ``on`` are kinds whose objects belong to the reconciled one, whoever made them.
+    """
+    where = place_of("reports", kind, more="on=(...)")
+    if status_form(kind).how == "not":
+        raise TypeError(
+            f"{where}: {kind.__name__} has no status with conditions; write class {kind.__name__}Status(StatusOf) and "
+            f"Resource[{kind.__name__}Spec, {kind.__name__}Status]"
+        )
+    if isinstance(on, type | Kind | ChildKind):
+        shown = kind_name(on.kind if isinstance(on, ChildKind) else cast("KindLike", on))
+        raise TypeError(f"{where}: on={shown} is one kind; write on=({shown},)")
+    watched = Children(kind, on, where=where)
+    for each in watched.kinds:
+        if isinstance(each.kind, Kind):
+            raise TypeError(f"{where}: on= needs classes, and {kind_name(each.kind)} is named without one")
+
+    def decorate(function: Callable[[T, Seen], R]) -> Report[T, R]:
+        title = getattr(function, "__name__", repr(function)[:80])
+        if not inspect.isroutine(function):
+            raise TypeError(f"{where} stands above a function; {title} is none: write def site_status(site, seen)")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"{where}: {title} yields; return the status")
+        try:
+            inspect.signature(function).bind(object(), object())
+        except TypeError:
+            raise TypeError(
+                f"{where}: {title} cannot be called with an object and what is seen; write def {title}"
+                f"({kind.__name__.lower()}, seen)"
+            ) from None
+        return Report(
+            kind,
+            watched,
+            function,
+            name=name or f"{kind.__name__.lower()}-status",
+            where=f"{where}: {title}",
+            declare=declare,
+        )
+
+    return decorate
+
+
+def _status_name(kind: type[Object]) -> str:
+    return f"{kind.__name__}Status"

@@ -1,0 +1,97 @@
+"""What the functions of states say of themselves: async, two parameters, and an annotation that names steps.
+
+Guarantees
+- Only the annotation of what is returned is read, so that parameters may name types that only a type checker knows.
+- What is wrong is a `TypeError` with one sentence on what is wrong, where, and what to write instead.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from types import UnionType
+from typing import Any, Union, cast, get_args, get_origin
+
+from steersman.controller import Done
+from steersman.patterns.steps import Failed, Goto, Next, Wait
+
+_STEPS: dict[Any, str] = {Next: "Next", Goto: "Goto", Wait: "Wait", Done: "Done", Failed: "Failed"}
+
+
+def first_line(function: Callable[..., Any]) -> str:
+    """The first line of a docstring, or nothing."""
+    words = inspect.getdoc(function) or ""
+    return words.partition("\n")[0].strip()
+
+
+def check_options(unknown: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Refuse options that do not exist, with those that were perhaps meant."""
+    for name in unknown:
+        near = get_close_matches(name, known, n=1)
+        meant = f"did you mean {near[0]}=?" if near else f"there are {', '.join(f'{each}=' for each in known)}"
+        raise TypeError(f"{where} has no option {name}=; {meant}")
+
+
+def check_state(function: object, where: str, write: str) -> None:
+    """Refuse what cannot be awaited with an object and outputs; ``write`` shows how it should look."""
+    if not inspect.iscoroutinefunction(function):
+        raise TypeError(f"{where} is not async; write {write}")
+    try:
+        inspect.signature(function).bind(*(object(),) * (2 + write.count("self")))
+    except TypeError:
+        raise TypeError(f"{where} cannot be called with an object and outputs; write {write}") from None
+
+
+def steps_of(function: Callable[..., Any], where: str, *, example: str) -> frozenset[str]:
+    """The steps that the annotation of a function names; ``example`` is one that would do."""
+    annotation = function.__annotations__.get("return", inspect.Parameter.empty)
+    if annotation is inspect.Parameter.empty:
+        raise TypeError(
+            f"{where} does not say which steps it returns, from which the graph is read; write -> {example}"
+        )
+    if isinstance(annotation, str):
+        annotation = _evaluated(annotation, function, where)
+    found: set[str] = set()
+    for member in _members(annotation):
+        if member not in _STEPS:
+            raise TypeError(
+                f"{where}: its annotation names {_name(member)}, which is no step; there are"
+                f" {', '.join(_STEPS.values())}: write -> {example}"
+            )
+        found.add(_STEPS[member])
+    return frozenset(found)
+
+
+def _evaluated(annotation: str, function: Callable[..., Any], where: str) -> Any:
+    plain = inspect.unwrap(function)
+    scope = {name: step for step, name in _STEPS.items()} | getattr(plain, "__globals__", {})
+    nonlocals = dict(inspect.getclosurevars(plain).nonlocals) if inspect.isfunction(plain) else None
+    try:
+        return eval(annotation, scope, nonlocals)  # noqa: S307 - the program's own words, as typing reads them
+    except Exception as error:  # noqa: BLE001 - whatever an annotation does, it cannot be read
+        raise TypeError(
+            f"{where}: its annotation {annotation!r} cannot be read ({error});"
+            " import the steps at the top of the module, not under TYPE_CHECKING"
+        ) from None
+
+
+def _members(annotation: Any) -> list[Any]:
+    if get_origin(annotation) in {Union, UnionType}:
+        return [leaf for member in get_args(annotation) for leaf in _members(member)]
+    try:
+        hash(annotation)
+    except TypeError:
+        return [_Unhashable(annotation)]
+    return [annotation]
+
+
+class _Unhashable:
+    """Something in an annotation that cannot be looked up."""
+
+    def __init__(self, value: object) -> None:
+        self.__name__ = repr(value)
+
+
+def _name(member: Any) -> str:
+    return "None" if member is type(None) or member is None else cast("str", getattr(member, "__name__", repr(member)))

@@ -1,0 +1,42 @@
+"""An answer that is here already: for transports that stand between a client and a server, or answer themselves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
+
+from multidict import CIMultiDictProxy
+
+from steersman.transport.protocol import MAX_BODY
+
+
+class ReadResponse:
+    """An answer that was read already."""
+
+    def __init__(self, status: int, headers: CIMultiDictProxy[str], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self._body = body
+
+    async def read(self, limit: int = MAX_BODY) -> bytes:
+        """All of it, however long."""
+        del limit
+        return self._body
+
+    async def chunks(self, *, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
+        """All of it at once."""
+        del idle_timeout
+        if self._body:
+            yield self._body
+
+    async def close(self) -> None:
+        """There is nothing left to close."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return

@@ -1,0 +1,25 @@
+"""What tests of patterns share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from steersman.testing import Plane
+from steersman.testing.embedded_host import EmbeddedHost
+from steersman.testing.hosts import EngineHost, Host
+from steersman.testing.plugin import namespace_for
+
+
+@pytest.fixture(params=("embedded", "engine"))
+def plane(request: pytest.FixtureRequest) -> Iterator[Plane]:
+    """A control plane of its own, and Kubernetes itself: both have to say the same."""
+    if request.param == "embedded":
+        host: Host = EmbeddedHost({}, in_thread=False, lasting=False)
+    else:
+        host = EngineHost(request.getfixturevalue("engine"))
+    plane = Plane(host, namespace=namespace_for(request.node.name))
+    yield plane
+    plane.end()
+    host.end()

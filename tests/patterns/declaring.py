@@ -1,0 +1,121 @@
+"""A reconcile that is under way, for tests of what is declared in it: pass after pass, by hand."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from samples.site import Site
+from steersman.aio import Supervisor
+from steersman.controller import Done
+from steersman.manager import Manager
+from steersman.patterns.applying import apply_outputs
+from steersman.patterns.children import Children
+from steersman.patterns.outputs import Outputs
+from steersman.patterns.pruning import delete_in_order, prune
+
+WRITES = {"POST", "PUT", "PATCH", "DELETE"}
+
+
+class Told:
+    """A transport that tells of every request that writes, and of reads of single objects."""
+
+    def __init__(self, inner, writes, reads):
+        self._inner, self._writes, self._reads = inner, writes, reads
+
+    async def send(self, request, **options):
+        name = request.path.rpartition("/")[2]
+        if request.method in WRITES:
+            self._writes.append(f"{request.method} {name}")
+        elif not request.query:
+            self._reads.append(name)
+        return await self._inner.send(request, **options)
+
+    async def close(self):
+        await self._inner.close()
+
+
+class Pass:
+    """What a pass came to, and what it sent."""
+
+    def __init__(self, result, pruned, writes, reads):
+        self.result, self.pruned, self.writes, self.reads = result, pruned, writes, reads
+
+    def __getitem__(self, place):
+        return self.result.children[place]
+
+    @property
+    def first_unready(self):
+        return self.result.first_unready
+
+
+class Stage:
+    """A Site that is being reconciled."""
+
+    def __init__(self, ctx, site, children, writes, reads):
+        self.ctx, self.site, self.children = ctx, site, children
+        self.writes, self._reads = writes, reads
+
+    @property
+    def client(self):
+        return self.ctx.client
+
+    async def run(self, build, *, phase="", labels=False, pruning=True, phases=None):
+        """One pass: ``build(site, out)`` declares."""
+        self.writes.clear()
+        self._reads.clear()
+        await self.children.learn_scopes(self.ctx.client)
+        out = Outputs(self.site, self.children, phase=phase, ctx=self.ctx)
+        build(self.site, out)
+        result = await apply_outputs(self.ctx, self.site, out, labels=labels)
+        pruned = ()
+        if pruning:
+            declared = {output.identity for output in out.declared}
+            pruned = await prune(self.ctx, self.site, self.children, declared, phases=phases)
+        return Pass(result, pruned, sorted(self.writes), sorted(self._reads))
+
+    async def delete_in_order(self, *order):
+        return await delete_in_order(self.ctx, self.site, self.children, order)
+
+    async def seen(self, kind, name, question=lambda view: view is not None):
+        """Wait until the cache shows an object so."""
+        key = (await self.ctx.client.live.get(Site, self.site.key)).key._replace(name=name)
+        if not isinstance(kind, type) or not kind.__resource__.namespaced:
+            key = key._replace(namespace="")
+        async with asyncio.timeout(20):
+            while not question(await self.ctx.client.view(kind, key)):  # noqa: ASYNC110 - there is nothing to wait on
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def reconciling(client, site, kinds=(), *, retired=(), children=None):
+    """A `Stage` in a manager that watches these children; the reconcile lasts as long as the block."""
+    children = children or Children(Site, kinds, retired=retired, where="generates(Site)")
+    writes, reads = [], []
+    begun, ended = asyncio.get_running_loop().create_future(), asyncio.Event()
+
+    async def reconcile(ctx, request):
+        if request.key == site.key:
+            if not begun.done():
+                begun.set_result(ctx)
+            await ended.wait()
+        return Done()
+
+    manager = Manager(client.over(lambda inner: Told(inner, writes, reads)), name="declaring")
+    builder = manager.controller(Site).options(timeout=None)
+    children.watch(builder)
+    builder.run_with(reconcile)
+    async with Supervisor() as tasks:
+        running = tasks.start(manager.run(), name="manager")
+        await asyncio.wait([begun, running], return_when=asyncio.FIRST_COMPLETED, timeout=30)
+        if not begun.done():
+            await running
+        try:
+            yield Stage(await begun, site, children, writes, reads)
+        finally:
+            ended.set()
+            manager.stop()
+
+
+def own(client, name, namespace, **spec):
+    from samples.site import site
+
+    return client.create(site(name, namespace, **spec))

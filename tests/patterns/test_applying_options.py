@@ -1,0 +1,272 @@
+"""The options of a child, each as it says: on both servers."""
+
+import pytest
+from patterns.declaring import own, reconciling
+
+from samples.site import Site, SiteStatus, site
+from steersman import MergePatch, ObjectMeta, Unstructured
+from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
+from steersman.kinds.core_v1 import (
+    ConfigMap,
+    Container,
+    PodSpec,
+    PodTemplateSpec,
+    Service,
+    ServicePort,
+    ServiceSpec,
+)
+from steersman.kinds.meta_v1 import LabelSelector
+from steersman.objects import decode, encode, replace
+from steersman.objects.errors import Conflict
+
+
+@pytest.fixture
+async def home(client, sites, namespace):
+    return await own(client, "home", namespace)
+
+
+def page(name="page", **data):
+    return ConfigMap(metadata=ObjectMeta(name=name), data=data or {"text": "hello"})
+
+
+def web(*, app="web", **spec):
+    labels = {"app": app}
+    template = PodTemplateSpec(
+        metadata=ObjectMeta(labels=labels), spec=PodSpec(containers=[Container(name="web", image="nginx")])
+    )
+    spec = DeploymentSpec(selector=LabelSelector(match_labels=labels), template=template, **spec)
+    return Deployment(metadata=ObjectMeta(name="web"), spec=spec)
+
+
+def declare(*children, **options):
+    def build(site, out):
+        for child in children:
+            out.apply(child, **options)
+
+    return build
+
+
+async def changed(stage, client, kind, name, patch, **options):
+    """Change an object as somebody else, and wait until the cache shows it."""
+    key = stage.site.key._replace(name=name)
+    live = await client.patch(kind, key, MergePatch(patch), **options)
+    await stage.seen(kind, name, lambda view: view.resource_version == live.metadata.resource_version)
+
+
+@pytest.mark.parametrize("how", ["merge", "update"])
+async def test_patches_and_puts_write_what_differs_and_leave_the_rest(client, home, how):
+    service = Service(
+        metadata=ObjectMeta(name="web"),
+        spec=ServiceSpec(selector={"app": "web"}, ports=[ServicePort(port=80, target_port=8080)]),
+    )
+    build = declare(page(), service, how=how)
+    async with reconciling(client, home, (ConfigMap, Service)) as stage:
+        made = await stage.run(build)
+        assert made.writes == ["POST configmaps", "POST services"]
+        assert made[0].object.metadata.owner_references[0].uid == home.metadata.uid
+        assert (await stage.run(build)).writes == []
+        await stage.seen(Service, "web")
+        await changed(stage, client, ConfigMap, "page", {"data": {"text": "bye", "theirs": "1"}})
+        corrected = await stage.run(build)
+        assert corrected.writes == [f"{'PATCH' if how == 'merge' else 'PUT'} page"]
+        assert corrected[0].object.data == {"text": "hello", "theirs": "1"}
+        assert (await stage.run(build)).writes == []
+    async with reconciling(client, home, (ConfigMap, Service)) as stage:  # as after a restart
+        assert (await stage.run(build)).writes == []
+
+
+async def test_what_is_only_created_is_never_changed(client, home):
+    async with reconciling(client, home, (ConfigMap,)) as stage:
+        assert (await stage.run(declare(page(), how="create"))).writes == ["POST configmaps"]
+        await changed(stage, client, ConfigMap, "page", {"data": {"text": "drift"}})
+        left = await stage.run(declare(page(text="new"), how="create"))
+        assert (left.writes, left[0].object.data) == ([], {"text": "drift"})
+        gone = await stage.run(lambda site, out: None)
+        assert [str(each.identity.key.name) for each in gone.pruned] == ["page"]
+
+
+async def test_with_a_lock_another_writers_change_is_a_conflict(client, home, namespace):
+    async with reconciling(client, home, (ConfigMap,)) as stage:
+        await stage.run(declare(page()))
+        await stage.seen(ConfigMap, "page")
+        seen = await stage.client.view(ConfigMap, home.key._replace(name="page"))
+
+        class Behind:
+            """A cache that has not seen the change of another yet."""
+
+            def look(self, kind, key):
+                return ...
+
+            async def view(self, kind, key):
+                return seen
+
+            def __getattr__(self, name):
+                return getattr(real, name)
+
+        real = stage.client
+        await client.patch(ConfigMap, (namespace, "page"), MergePatch({"data": {"theirs": "1"}}))
+        stage.ctx = with_client(stage.ctx, Behind())
+        with pytest.raises(Conflict):
+            await stage.run(declare(page(text="new"), lock=True), pruning=False)
+        assert (await stage.run(declare(page(text="new")), pruning=False))[0].object.data["text"] == "new"
+
+
+def with_client(ctx, client):
+    from msgspec import structs
+
+    return structs.replace(ctx, client=client)
+
+
+async def test_what_is_shared_has_no_owner_and_is_never_pruned(client, home, namespace):
+    await client.create(replace(page("shared", theirs="1"), metadata=ObjectMeta(name="shared", namespace=namespace)))
+    async with reconciling(client, home, (ConfigMap,)) as stage:
+        await stage.seen(ConfigMap, "shared")
+        build = declare(page("shared", ours="1"), page("new", ours="1"), owner=False)
+        made = await stage.run(build)
+        assert [each.object.metadata.owner_references for each in made.result.children] == [None, None]
+        assert made[0].object.data == {"theirs": "1", "ours": "1"}
+        assert (await stage.run(build)).writes == []
+        # a change of it wakes who declared it, although nothing on it names him
+        assert [*stage.children.watching_for(made[0].output.identity)] == [home.key]
+        assert (await stage.run(lambda site, out: None)).pruned == ()
+
+
+async def test_a_status_is_applied_too(client, home):
+    inner = site("inner", home.key.namespace)
+    inner.status = SiteStatus(replicas=2)
+    async with reconciling(client, home, (Site,)) as stage:
+        made = await stage.run(declare(inner, status=True))
+        assert made.writes == ["PATCH inner", "PATCH status"]
+        assert (made[0].object.status.replicas, made[0].object.spec.image) == (2, "nginx:1.27")
+        assert (await stage.run(declare(inner, status=True))).writes == []
+        await changed(stage, client, Site, "inner", {"status": {"replicas": 5}}, subresource="status")
+        corrected = await stage.run(declare(inner, status=True))
+        assert (corrected.writes, corrected[0].object.status.replicas) == (["PATCH status"], 2)
+
+
+async def test_a_change_that_cannot_be_made_is_told_with_what_to_do(client, home, namespace):
+    async with reconciling(client, home, (Deployment,)) as stage:
+        await stage.run(declare(web()))
+        refused = await stage.run(declare(web(app="other")))
+        assert refused.first_unready == (
+            "Immutable",
+            (
+                f"Deployment {namespace}/web cannot be changed so: spec.selector: field is immutable. Declare what is there, give "
+                "the child another name, or let it be deleted and made anew with out.apply(..., recreate=True)"
+            ),
+        )
+        assert refused[0].problem.terminal
+        assert (await client.get(Deployment, (namespace, "web"))).spec.selector.match_labels == {"app": "web"}
+
+
+async def test_a_change_that_cannot_be_made_is_made_by_another_object_where_allowed(client, home, namespace):
+    async with reconciling(client, home, (Deployment,)) as stage:
+        first = await stage.run(declare(web()))
+        again = await stage.run(declare(web(app="other"), recreate=True))
+        assert again.writes == ["DELETE web", "PATCH web", "PATCH web", "POST deployments"]
+        assert again.result.changes == (f"recreated Deployment {namespace}/web",)
+        assert again[0].object.spec.selector.match_labels == {"app": "other"}
+        assert again[0].object.metadata.uid != first[0].object.metadata.uid
+        assert (await stage.run(declare(web(app="other"), recreate=True))).writes == []
+
+        await changed(stage, client, Deployment, "web", {"metadata": {"finalizers": ["test.dev/held"]}})
+        waits = await stage.run(declare(web(app="third"), recreate=True))
+        assert waits.first_unready == (
+            "Recreating",
+            f"Deployment {namespace}/web was deleted, to be made anew when it is gone: spec.selector: field is immutable",
+        )
+        assert not waits[0].problem.terminal
+        assert (await stage.run(declare(web(app="third"), recreate=True))).first_unready[0] == "Deleting"
+        await client.patch(Deployment, (namespace, "web"), MergePatch({"metadata": {"finalizers": None}}))
+        await stage.seen(Deployment, "web", lambda view: view is None)
+        assert (await stage.run(declare(web(app="third"), recreate=True))).writes == ["PATCH web"]
+
+
+async def test_nothing_is_deleted_for_an_object_that_would_be_refused(client, home, namespace):
+    wrong = web(app="other")
+    wrong.spec.template.metadata.labels = {"app": "third"}
+    async with reconciling(client, home, (Deployment,)) as stage:
+        await stage.run(declare(web()))
+        refused = await stage.run(declare(wrong, recreate=True))
+        assert refused.first_unready == (
+            "Immutable",
+            (
+                f"Deployment {namespace}/web cannot be changed so, and is not deleted either, because the server would refuse the "
+                'new one: spec.template.metadata.labels: Invalid value: {"app":"third"}: `selector` does not match template `labels`'
+            ),
+        )
+        assert "DELETE web" not in refused.writes
+
+
+async def test_a_null_removes_a_field_whoever_set_it(client, home, namespace):
+    def tree(**data):
+        return Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page"}, "data": data})
+
+    async with reconciling(client, home, (ConfigMap,)) as stage:
+        await stage.run(declare(tree(text="hello")))
+        await changed(stage, client, ConfigMap, "page", {"data": {"theirs": "1", "other": "2"}})
+        removed = await stage.run(declare(tree(text="hello", theirs=None)))
+        assert removed.writes == ["PATCH page"]
+        assert data_of(removed[0].object) == {"text": "hello", "other": "2"}
+        assert (await stage.run(declare(tree(text="hello", theirs=None)))).writes == []
+    async with reconciling(client, home, (ConfigMap,)) as stage:  # as after a restart
+        assert (await stage.run(declare(tree(text="hello", theirs=None)))).writes == []
+
+
+async def test_a_null_inside_of_a_list_item_removes_too_and_the_servers_own_fields_are_left(client, home):
+    def tree(**container):
+        labels = {"app": "web"}
+        pods = {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "web", "image": "nginx", **container}]},
+        }
+        spec = {"selector": {"matchLabels": labels}, "template": pods}
+        metadata = {"name": "web", "creationTimestamp": None}
+        return Unstructured(
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec, "status": None}
+        )
+
+    async with reconciling(client, home, (Deployment,)) as stage:
+        assert (await stage.run(declare(tree()))).writes == ["PATCH web"]
+        assert (await stage.run(declare(tree()))).writes == []
+        containers = [{"name": "web", "image": "nginx", "workingDir": "/theirs", "stdin": True}]
+        await changed(stage, client, Deployment, "web", {"spec": {"template": {"spec": {"containers": containers}}}})
+        await stage.run(declare(tree(workingDir=None)))
+        container = (await client.get(Deployment, home.key._replace(name="web"))).spec.template.spec.containers[0]
+        assert (container.working_dir, container.stdin) == (None, True)
+        assert (await stage.run(declare(tree(workingDir=None)))).writes == []
+
+
+def data_of(obj):
+    return obj["data"] if isinstance(obj, Unstructured) else obj.data
+
+
+async def test_fields_that_must_not_be_there_can_be_named(client, home):
+    remove = ("spec.paused", "/metadata/annotations/test.dev~1note")
+    async with reconciling(client, home, (Deployment,)) as stage:
+        await stage.run(declare(web()))
+        drift = {"spec": {"paused": True}, "metadata": {"annotations": {"test.dev/note": "x", "other": "y"}}}
+        await changed(stage, client, Deployment, "web", drift)
+        removed = await stage.run(declare(web(), remove=remove))
+        assert removed.writes == ["PATCH web"]
+        assert removed[0].object.spec.paused is None
+        assert removed[0].object.metadata.annotations == {"other": "y"}
+        assert (await stage.run(declare(web(), remove=remove))).writes == []
+        # what the server puts there by itself is asked for once
+        defaulted = ("spec.revisionHistoryLimit",)
+        assert (await stage.run(declare(web(), remove=defaulted))).writes == ["PATCH web"]
+        assert (await stage.run(declare(web(), remove=defaulted))).writes == []
+
+
+async def test_a_child_is_looked_up_as_the_cluster_holds_it(client, home):
+    found = []
+    async with reconciling(client, home, (ConfigMap,)) as stage:
+        from steersman.patterns.outputs import Outputs
+
+        out = Outputs(home, stage.children, ctx=stage.ctx)
+        found.append(await out.current(page()))
+        await stage.run(declare(page()))
+        found.append(await out.current(page()))
+    assert found[0] is None
+    assert found[1].data == {"text": "hello"}
+    assert decode(ConfigMap, encode(found[1])).metadata.uid

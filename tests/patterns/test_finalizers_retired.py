@@ -1,0 +1,82 @@
+"""A machine that is called otherwise than before: what it set under its old name goes with the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from samples.postgres import GROUP, Postgres, managed, postgres
+from steersman.controller import Done
+from steersman.patterns import Outputs, StateMachine, finalizer, reconciles, state
+
+OLD, NEW = f"{GROUP}/postgres", f"{GROUP}/databases"
+
+
+class First(StateMachine[Postgres]):
+    def __init__(self):
+        self.cleaned = []
+
+    @state(condition="Made")
+    async def make(self, pg: Postgres, out: Outputs) -> Done:
+        return Done()
+
+    @finalizer
+    async def clean_up(self, pg: Postgres, out: Outputs) -> Done:
+        self.cleaned.append(pg.key.name)
+        return Done()
+
+
+class Second(First, name="databases", retired_finalizers=(OLD,)):
+    """The same under another name."""
+
+
+@reconciles(Postgres, name="databases", retired_finalizers=(OLD,))
+async def without(pg: Postgres, out: Outputs) -> Done:
+    """Nothing to clean up any more."""
+    return Done()
+
+
+async def test_an_old_finalizer_goes_from_what_stays_and_from_what_goes(control_plane):
+    client = control_plane.client
+    async with control_plane.running(managed(First())) as operator:
+        await client.create(postgres("stays"))
+        await client.create(postgres("goes"))
+        await operator.drained()
+    await client.delete(Postgres, "goes")
+    machine = Second()
+    async with control_plane.running(managed(machine)) as operator:
+        await operator.drained()
+        assert await client.find(Postgres, "goes") is None
+        assert machine.cleaned == ["goes"]
+        assert (await client.get(Postgres, "stays")).metadata.finalizers == [NEW]
+        await client.delete(Postgres, "stays")
+        await operator.drained()
+        assert await client.find(Postgres, "stays") is None
+        assert machine.cleaned == ["goes", "stays"]
+
+
+async def test_a_machine_that_needs_none_takes_the_old_one_away(control_plane):
+    client = control_plane.client
+    async with control_plane.running(managed(First())) as operator:
+        await client.create(postgres())
+        await operator.drained()
+    async with control_plane.running(managed(without)) as operator:
+        await operator.drained()
+        assert not (await client.get(Postgres, "pg")).metadata.finalizers
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (OLD, 'retired_finalizers= are several names; write retired_finalizers=("'),
+        (("old",), "retired_finalizers= names 'old', and a finalizer is such as example.com/storage"),
+        ((NEW,), f"retired_finalizers= names {NEW}, which is its finalizer now; leave it out"),
+    ],
+)
+def test_names_that_cannot_be_retired_are_refused(names, words):
+    with pytest.raises(TypeError) as error:
+
+        @reconciles(Postgres, name="databases", retired_finalizers=names)
+        async def wrong(pg: Postgres, out: Outputs) -> Done:
+            return Done()
+
+    assert words in str(error.value)

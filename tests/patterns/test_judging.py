@@ -1,0 +1,209 @@
+"""How a pass goes on, from what a state returned and what became of its children; and what is said of wrong answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from samples.postgres import Postgres, deployment, postgres
+from steersman.controller import Done
+from steersman.kinds.apps_v1 import Deployment
+from steersman.kinds.core_v1 import ConfigMap
+from steersman.patterns.applying import Applied, PhaseResult
+from steersman.patterns.children import Children
+from steersman.patterns.conditions import Visit, is_complete, observe_pass
+from steersman.patterns.graph import MachineGraph, StateNode
+from steersman.patterns.judging import Complete, Stopped, judge, judge_clean_up
+from steersman.patterns.outputs import Outputs
+from steersman.patterns.problems import Problem
+from steersman.patterns.readiness import Readiness
+from steersman.patterns.steps import Failed, Goto, Next, Wait
+
+STORAGE = StateNode(name="storage", condition="StorageReady", next="primary", returns=frozenset({"Next", "Wait"}))
+PRIMARY = StateNode(
+    name="primary",
+    condition="PrimaryReady",
+    next="replicas",
+    to=("degraded",),
+    returns=frozenset({"Next", "Goto"}),
+)
+REPLICAS = StateNode(name="replicas", condition="ReplicasReady", returns=frozenset({"Done"}))
+DEGRADED = StateNode(name="degraded", condition="Degraded", returns=frozenset({"Done"}))
+GRAPH = MachineGraph(
+    name="Cluster", kind="Postgres", states=(STORAGE, PRIMARY, REPLICAS, DEGRADED), finalizer="clean_up"
+)
+
+NOTHING = PhaseResult(())
+READY = Readiness(ready=True, reason="Ready", message="")
+
+
+def children(*states: Readiness | Problem) -> PhaseResult:
+    """Deployments web-0, web-1, ... that are so."""
+    out = Outputs(postgres(), Children(Postgres, (Deployment, ConfigMap), where="a test"))
+    applied = []
+    for number, found in enumerate(states):
+        out.apply(deployment(f"web-{number}"))
+        output = out.declared[-1]
+        problem = found if isinstance(found, Problem) else None
+        ready = READY if isinstance(found, Problem) else found
+        applied.append(Applied(output, output.child, ready, problem))
+    return PhaseResult(tuple(applied), "default")
+
+
+UNREADY = Readiness(ready=False, reason="Rolling", message="0 of 1 replica is ready")
+WORDS = "Deployment web-1: 0 of 1 replica is ready"
+NOT_OURS = Problem("NotOurs", "Deployment default/web-0 belongs to somebody else", terminal=True)
+
+
+@pytest.mark.parametrize(
+    ("node", "step", "result", "verdict"),
+    [
+        (STORAGE, Next(), NOTHING, Complete("primary")),
+        (STORAGE, Next(), children(READY), Complete("primary", "its child is ready")),
+        (STORAGE, Next(), children(READY, READY), Complete("primary", "its 2 children are ready")),
+        (STORAGE, Next(), children(READY, UNREADY), Stopped("ChildrenNotReady", WORDS)),
+        (
+            STORAGE,
+            Next(wait=False),
+            children(READY, UNREADY),
+            Complete("primary", "it does not wait for its 2 children"),
+        ),
+        (PRIMARY, Goto("degraded"), NOTHING, Complete("degraded")),
+        (PRIMARY, Goto("degraded"), children(READY, UNREADY), Stopped("ChildrenNotReady", WORDS)),
+        (
+            PRIMARY,
+            Goto("degraded", wait=False),
+            children(UNREADY),
+            Complete("degraded", "it does not wait for its child"),
+        ),
+        (REPLICAS, Done(), children(READY), Complete(None, "its child is ready")),
+        (REPLICAS, Done(), children(READY, UNREADY), Stopped("ChildrenNotReady", WORDS)),
+        (STORAGE, Wait("for rain"), NOTHING, Stopped("Waiting", "for rain")),
+        (STORAGE, Wait("for rain", reason="Dry", after=5), NOTHING, Stopped("Dry", "for rain", 5)),
+        (STORAGE, Wait("for rain"), children(READY, UNREADY), Stopped("Waiting", "for rain")),
+        (STORAGE, Wait(), children(READY, UNREADY), Stopped("ChildrenNotReady", WORDS)),
+        (STORAGE, Wait(after=5), NOTHING, Stopped("Waiting", "looks again in 5 s", 5)),
+        (
+            STORAGE,
+            Wait(),
+            children(READY),
+            Stopped("Waiting", "storage waits, although all its children are ready: Next() or Done() would go on"),
+        ),
+        (STORAGE, Failed("no image", reason="NoImage"), NOTHING, Stopped("NoImage", "no image", wrong=True)),
+        # what cannot be applied stops every state, whatever it said
+        (STORAGE, Next(), children(NOT_OURS), Stopped("NotOurs", NOT_OURS.message, wrong=True)),
+        (STORAGE, Next(wait=False), children(NOT_OURS), Stopped("NotOurs", NOT_OURS.message, wrong=True)),
+        (STORAGE, Wait("for rain"), children(NOT_OURS), Stopped("NotOurs", NOT_OURS.message, wrong=True)),
+    ],
+)
+def test_verdicts(node, step, result, verdict):
+    assert judge(GRAPH, node, step, result) == verdict
+
+
+@pytest.mark.parametrize(
+    ("node", "returned", "words"),
+    [
+        (STORAGE, None, "Cluster.storage returned nothing; return Next() when it is complete, Wait(...) until then"),
+        (REPLICAS, None, "Cluster.replicas returned nothing; return Done() when it is complete, Wait(...) until then"),
+        (
+            STORAGE,
+            True,
+            "Cluster.storage returned True, which is no step; return Next() when it is complete, Wait(...) until then",
+        ),
+        (STORAGE, Next, "Cluster.storage returned the class Next, which is no step; call it: return Next(...)"),
+        (
+            STORAGE,
+            Goto("degraded"),
+            "Cluster.storage returned Goto('degraded'), but this state has no to=; add 'degraded' there if it is a state",
+        ),
+        (
+            PRIMARY,
+            Goto("storage"),
+            (
+                "Cluster.primary returned Goto('storage'), but to= of this state names degraded; add 'storage' there if it is a"
+                " state"
+            ),
+        ),
+        (
+            REPLICAS,
+            Next(),
+            (
+                "Cluster.replicas returned Next(), which its annotation does not name, so that nobody knows what follows;"
+                " write -> Next | ..., or return Done()"
+            ),
+        ),
+        (
+            STORAGE,
+            Wait(),
+            (
+                "Cluster.storage returned Wait() without having declared a child, so that nothing says what it waits for;"
+                ' declare one with out.apply(...), or write Wait("what for")'
+            ),
+        ),
+    ],
+)
+def test_what_a_state_must_not_return(node, returned, words):
+    with pytest.raises(TypeError) as caught:
+        judge(GRAPH, node, returned, NOTHING)
+    assert str(caught.value) == words
+
+
+def test_what_a_finalizer_may_return():
+    assert judge_clean_up(GRAPH, Done(), NOTHING) == Complete(None)
+    assert judge_clean_up(GRAPH, Wait("for rain"), NOTHING) == Stopped("Waiting", "for rain")
+    with pytest.raises(TypeError) as caught:
+        judge_clean_up(GRAPH, Next(), NOTHING)
+    assert str(caught.value) == (
+        "Cluster.clean_up returned Next(wait=True), but nothing follows a finalizer; return Done() when everything is cleaned up,"
+        " Wait(...) until then"
+    )
+
+
+def test_a_machine_of_one_function_has_one_condition():
+    node = StateNode(name="site", condition="Ready")
+    graph = MachineGraph(name="site", kind="Site", states=(node,))
+    for step in (Next(), Done()):
+        verdict = judge(graph, node, step, children(READY))
+        assert verdict == Complete(None, "its child is ready")
+        said = observe_pass(graph, [Visit(node, verdict)], ())
+        assert [(each.type, each.status, each.message) for each in said.set] == [
+            ("Ready", "True", "its child is ready")
+        ]
+
+
+def observed(visits, present=()) -> dict[str, str]:
+    said = observe_pass(GRAPH, visits, present)
+    return {each.type: each.status for each in said.set} | dict.fromkeys(said.removed, "-")
+
+
+def test_the_conditions_of_a_pass():
+    done = {name: Visit(node, Complete(node.next)) for name, node in zip("spr", GRAPH.states, strict=False)}
+    waits = Stopped("Waiting", "for rain")
+    assert observed([Visit(STORAGE, waits)]) == {
+        "Ready": "False",
+        "StorageReady": "False",
+        "PrimaryReady": "Unknown",
+        "ReplicasReady": "Unknown",
+        "Degraded": "-",
+        "Suspended": "-",
+    }
+    # a way aside that has been gone is not forgotten as long as it is open
+    assert observed([Visit(STORAGE, waits)], {"Degraded"})["Degraded"] == "Unknown"
+    assert observed([done["s"], done["p"], done["r"]]) == {
+        "Ready": "True",
+        "StorageReady": "True",
+        "PrimaryReady": "True",
+        "ReplicasReady": "True",
+        "Degraded": "-",
+        "Suspended": "-",
+    }
+    aside = [done["s"], Visit(PRIMARY, Complete("degraded")), Visit(DEGRADED, waits)]
+    assert observed(aside, {"ReplicasReady"}) == {
+        "Ready": "False",
+        "StorageReady": "True",
+        "PrimaryReady": "True",
+        "ReplicasReady": "-",
+        "Degraded": "False",
+        "Suspended": "-",
+    }
+    assert not is_complete(aside)
+    assert is_complete([done["s"], done["p"], done["r"]])

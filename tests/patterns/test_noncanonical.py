@@ -1,0 +1,76 @@
+"""Whatever notation a child is written in: what is once so is not written again, not even by a new process."""
+
+import pytest
+from patterns.declaring import own, reconciling
+from patterns.noncanonical_forms import forms
+
+from steersman import Kind, MergePatch, ObjectMeta, Unstructured
+from steersman.kinds.rbac_v1 import RoleBinding, RoleRef, Subject
+from steersman.patterns.children import child
+
+WIDE = {"PersistentVolume", "PriorityClass", "RuntimeClass", "StorageClass"}
+MARK = "steersman.dev/intent"
+
+
+@pytest.fixture
+async def home(client, sites, namespace):
+    return await own(client, "home", namespace)
+
+
+async def test_more_than_twenty_built_in_kinds_are_written_once(client, home):
+    trees = forms()
+    kinds = [Kind(tree["apiVersion"], tree["kind"]) for tree in trees]
+    assert len(set(kinds)) > 20
+
+    def build(site, out):
+        for tree in trees:
+            out.apply(Unstructured(tree), wait=False)
+
+    children = [child(kind, across_namespaces=kind.kind in WIDE) for kind in kinds]
+    async with reconciling(client, home, children) as stage:
+        assert len((await stage.run(build)).result.changes) == len(kinds)
+        assert (await stage.run(build)).writes == []
+    async with reconciling(client, home, children) as stage:  # as after a restart
+        assert (await stage.run(build)).writes == []
+
+
+def binding(name, *users):
+    """The server fills in the group of each subject: what is declared is not what is there."""
+    return RoleBinding(
+        metadata=ObjectMeta(name=name),
+        role_ref=RoleRef(api_group="rbac.authorization.k8s.io", kind="Role", name="reader"),
+        subjects=[Subject(kind="User", name=user) for user in users],
+    )
+
+
+def declare(*children):
+    def build(site, out):
+        for each in children:
+            out.apply(each)
+
+    return build
+
+
+async def test_what_is_written_down_otherwise_is_known_again_and_its_drift_is_corrected(client, home, namespace):
+    async with reconciling(client, home, (RoleBinding,)) as stage:
+        first = await stage.run(declare(binding("first", "jane")))
+        assert first.writes == ["PATCH first", "PATCH first"]  # the second says what it was made from
+        assert MARK in first[0].object.metadata.annotations
+        both = await stage.run(declare(binding("first", "jane"), binding("second", "joe")))
+        assert both.writes == ["PATCH second"]  # which those after it say at once
+    drifts = [
+        {"subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "mallory"}]},
+        {"metadata": {"annotations": {MARK: None}}},
+    ]
+    somebody = client.over(lambda inner: inner, field_manager="somebody")
+    for drift in drifts:  # each while nobody looks
+        await somebody.patch(RoleBinding, (namespace, "first"), MergePatch(drift))
+        async with reconciling(client, home, (RoleBinding,)) as stage:
+            corrected = await stage.run(declare(binding("first", "jane"), binding("second", "joe")))
+            assert "PATCH first" in corrected.writes
+            assert [each.name for each in corrected[0].object.subjects] == ["jane"]
+            assert (await stage.run(declare(binding("first", "jane"), binding("second", "joe")))).writes == []
+    async with reconciling(client, home, (RoleBinding,)) as stage:
+        changed = await stage.run(declare(binding("first", "jill"), binding("second", "joe")))
+        assert changed.writes == ["PATCH first"]
+        assert [each.name for each in changed[0].object.subjects] == ["jill"]

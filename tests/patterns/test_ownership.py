@@ -1,0 +1,143 @@
+"""What proves that a child is ours: that our own field manager marked it. Nobody else's object is changed by force or deleted."""
+
+import pytest
+from patterns.declaring import own, reconciling
+
+from steersman import Kind, MergePatch, ObjectMeta, Unstructured
+from steersman.aio import name_suffix
+from steersman.kinds.core_v1 import ConfigMap, Namespace
+from steersman.kinds.rbac_v1 import ClusterRole
+from steersman.objects import set_owner
+
+LABEL = "steersman.dev/owner-uid"
+NAMESPACES = Kind("v1", "Namespace")
+
+
+@pytest.fixture
+async def home(client, sites, namespace):
+    return await own(client, "home", namespace)
+
+
+@pytest.fixture
+def theirs(client):
+    """Another program."""
+    return client.over(lambda inner: inner, field_manager="theirs")
+
+
+def page(name="page", **metadata):
+    return ConfigMap(metadata=ObjectMeta(name=name, **metadata), data={"text": "hello"})
+
+
+def declare(*children, **options):
+    def build(site, out):
+        for child in children:
+            out.apply(child, **options)
+
+    return build
+
+
+def nothing(site, out):
+    """Declare no child."""
+
+
+@pytest.mark.parametrize("how", ["apply", "create", "merge", "update"])
+async def test_what_we_made_is_pruned_however_it_was_written(client, home, namespace, how):
+    async with reconciling(client, home, (ConfigMap,)) as stage:
+        await stage.run(declare(page(), how=how))
+    async with reconciling(client, home, (ConfigMap,)) as stage:  # as after a restart
+        assert (await stage.run(nothing)).writes == ["DELETE page"]
+
+
+async def test_what_another_program_made_for_the_same_owner_is_changed_but_stays(
+    client, theirs, home, namespace, caplog
+):
+    caplog.set_level("INFO")
+    made = page("shared", namespace=namespace)
+    set_owner(made, home)
+    await theirs.create(made)
+    labelled = ConfigMap.only(metadata=ObjectMeta(name="shared", labels={"role": "primary"}))
+    async with reconciling(client, home, (ConfigMap,)) as stage:
+        assert (await stage.run(declare(labelled))).writes == ["PATCH shared"]
+        assert (await client.get(ConfigMap, (namespace, "shared"))).metadata.labels == {"role": "primary"}
+        assert (await stage.run(declare(labelled))).writes == []
+        for _ in range(2):
+            assert (await stage.run(nothing)).writes == []
+        said = [each.getMessage() for each in caplog.records if "never pruned" in each.getMessage()]
+        words = f"ConfigMap {namespace}/shared belongs to it, but was not made under field manager tests: it is never pruned"
+        assert said == [f"{namespace}/home: {words}"]
+    async with reconciling(client, home, (ConfigMap,)) as stage:
+        # taken over, it is ours like any other
+        adopted = await stage.run(declare(labelled, adopt=True))
+        assert (adopted.writes, adopted[0].change) == (["PATCH shared"], "adopted")
+        assert (await stage.run(declare(labelled, adopt=True))).writes == []
+        assert (await stage.run(nothing)).writes == ["DELETE shared"]
+
+
+async def test_a_label_that_somebody_else_wrote_proves_nothing(client, theirs, home, namespace):
+    role, copied = f"role-{name_suffix()}", f"copy-{name_suffix()}"
+    async with reconciling(client, home, (ClusterRole, ConfigMap)) as stage:
+        made = await stage.run(declare(ClusterRole(metadata=ObjectMeta(name=role))))
+        marks = made[0].object.metadata
+        await theirs.create(
+            ClusterRole(metadata=ObjectMeta(name=copied, labels=marks.labels, annotations=marks.annotations))
+        )
+        await theirs.create(page("near", namespace=namespace, labels={LABEL: home.uid}))
+        await stage.seen(ClusterRole, copied)
+        await stage.seen(ConfigMap, "near")
+        # in the owner's own namespace the label means nothing at all
+        refused = await stage.run(declare(page("near"), ClusterRole(metadata=ObjectMeta(name=copied))))
+        assert [each.problem.reason for each in refused.result.children] == ["NotOurs", "NotOurs"]
+        assert "carries the label of this owner, but this program has not written it" in refused[1].problem.message
+        assert refused.writes == [f"DELETE {role}"]
+        assert await stage.delete_in_order() == ()
+    for kind, key in ((ClusterRole, copied), (ConfigMap, (namespace, "near"))):
+        await client.delete(await client.get(kind, key))
+
+
+async def test_what_is_shared_is_not_taken_by_force(client, theirs, home, namespace):
+    controlled = page("controlled", namespace=namespace)
+    set_owner(controlled, await own(client, "other", namespace))
+    await theirs.create(controlled)
+    await theirs.apply(page("contended", namespace=namespace))
+    wanted = [
+        ConfigMap(metadata=ObjectMeta(name=name), data={"text": "ours"}) for name in ("controlled", "contended", "new")
+    ]
+    async with reconciling(client, home, (ConfigMap,)) as stage:
+        done = await stage.run(declare(*wanted, owner=False))
+        first, second, third = done.result.children
+        assert first.problem.message == (
+            f"ConfigMap {namespace}/controlled exists and is controlled by Site other; owner=False shares only what nobody"
+            " controls; name the child otherwise"
+        )
+        assert (second.problem.reason, third.change) == ("FieldConflict", "created")
+        assert '.data.text is owned by "theirs"' in second.problem.message
+        assert (await client.get(ConfigMap, (namespace, "contended"))).data == {"text": "hello"}
+        # fields that nobody else owns can be shared
+        more = ConfigMap(metadata=ObjectMeta(name="contended"), data={"more": "words"})
+        assert (await stage.run(declare(more, owner=False)))[0].problem is None
+        assert (await client.get(ConfigMap, (namespace, "contended"))).data == {"text": "hello", "more": "words"}
+
+
+async def test_a_kind_without_a_class_lives_where_the_server_keeps_it(client, home, namespace):
+    """Nothing is pruned because its namespace was guessed wrongly."""
+    name = f"tenant-{name_suffix()}"
+    tenant = Unstructured({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "namespace": namespace}})
+    async with reconciling(client, home, (NAMESPACES,)) as stage:
+        assert stage.children.needs_finalizer
+        made = await stage.run(declare(tenant))
+        assert (made.writes, made.pruned) == ([f"PATCH {name}"], ())
+        again = await stage.run(declare(tenant))
+        assert (again.writes, again.pruned) == ([], ())
+    await client.delete(Namespace, name)
+
+
+async def test_a_password_says_which_state_declares_it_now(client, home, namespace):
+    async with reconciling(client, home, (ConfigMap,)) as stage:
+        await stage.run(declare(page(), how="create"), phase="first", labels=True)
+        await client.patch(ConfigMap, (namespace, "page"), MergePatch({"data": {"text": "changed"}}))
+        await stage.seen(ConfigMap, "page", lambda view: view.object.data == {"text": "changed"})
+        moved = await stage.run(declare(page(), how="create"), phase="second", labels=True)
+        assert moved.writes == ["PATCH page"]
+        there = await client.get(ConfigMap, (namespace, "page"))
+        assert (there.metadata.labels, there.data) == ({"steersman.dev/phase": "second"}, {"text": "changed"})
+        assert (await stage.run(declare(page(), how="create"), phase="second", labels=True)).writes == []
