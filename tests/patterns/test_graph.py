@@ -201,7 +201,7 @@ def test_an_annotation_that_names_something_else():
 
     assert refused(define) == (
         f"{WHERE}, state storage: its annotation names None, which is no step; there are"
-        " Next, Goto, Wait, Done, Failed: write -> Next | Wait"
+        " Next, Goto, Wait, Done, RequeueAfter, Failed: write -> Next | Wait"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from samples.postgres import Postgres, deployment, postgres
-from steersman.controller import Done
+from steersman.controller import Done, RequeueAfter
 from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.patterns.applying import Applied, PhaseResult
@@ -207,3 +207,12 @@ def test_the_conditions_of_a_pass():
     }
     assert not is_complete(aside)
     assert is_complete([done["s"], done["p"], done["r"]])
+
+
+def test_what_is_complete_may_be_looked_at_again():
+    assert judge(GRAPH, REPLICAS, RequeueAfter(60), NOTHING) == Complete(None, "", 60.0)
+    unready = Readiness(ready=False, reason="Replicas", message="0 of 1 replica is ready")
+    verdict = judge(GRAPH, REPLICAS, RequeueAfter(60), children(unready))
+    assert verdict == Stopped("ChildrenNotReady", "Deployment web-0: 0 of 1 replica is ready"), "its event wakes it"
+    with pytest.raises(TypeError, match="nothing follows a finalizer"):
+        judge_clean_up(GRAPH, RequeueAfter(60), NOTHING)

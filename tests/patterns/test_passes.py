@@ -21,7 +21,8 @@ from samples.postgres import (
     statuses,
 )
 from steersman import Maximum, MergePatch, ObjectMeta, Resource, StatusOf, TerminalError
-from steersman.controller import Done
+from steersman.aio import now
+from steersman.controller import Done, RequeueAfter
 from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.objects import find_condition
@@ -396,3 +397,23 @@ async def test_a_status_that_is_not_allowed_is_reported_without_what_is_wrong(co
         await operator.drained()
         found = await client.get(Limited, "it")
         assert (found.status.share, set(statuses(found).values())) == (99, {"True"})
+
+
+class Certificate(StateMachine[Postgres], children=(ConfigMap,)):
+    @state(condition="CertificateReady")
+    async def certificate(self, pg: Postgres, out: Outputs) -> RequeueAfter:
+        """Issued for a day, by the hour at which it was looked at."""
+        out.apply(settings("certificate", issued=f"{now():%dT%H}"))
+        return RequeueAfter(86400)
+
+
+async def test_a_state_that_is_complete_can_ask_to_be_looked_at_again(control_plane, clock):
+    client = control_plane.client
+    async with control_plane.running(managed(Certificate())) as operator:
+        await client.create(postgres())
+        await operator.drained()
+        assert conditions(await client.get(Postgres, "pg"))["Ready"] == ("True", "Ready", "its child is ready")
+        first = (await client.get(ConfigMap, "certificate")).data
+        await clock.advance(86401)
+        await operator.drained()
+        assert (await client.get(ConfigMap, "certificate")).data != first

@@ -9,7 +9,7 @@ Guarantees
 - An external effect happens exactly once where the outside can be asked for it by key, at least once otherwise.
 """
 
-from steersman.controller import Done
+from steersman.controller import Done, RequeueAfter
 from steersman.patterns.children import ChildKind, Children, child
 from steersman.patterns.external import Api, Broken, External, ExternalKey, Gone, Present, Refused, Working
 from steersman.patterns.finalizers import add_finalizer, has_finalizer, remove_finalizer
@@ -41,6 +41,7 @@ __all__ = [
     "ReconcileOperator",
     "Refused",
     "Report",
+    "RequeueAfter",
     "Seen",
     "StateMachine",
     "Step",

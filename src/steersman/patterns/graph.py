@@ -13,7 +13,9 @@ import re
 import msgspec
 
 #: The names of the steps, as annotations spell them.
-STEPS = ("Next", "Goto", "Wait", "Done", "Failed")
+STEPS = ("Next", "Goto", "Wait", "Done", "RequeueAfter", "Failed")
+#: Those after which a pass has reached its end.
+ENDINGS = frozenset({"Done", "RequeueAfter"})
 
 #: The condition that a machine sets while its label says that it is to leave an object alone.
 SUSPENDED = "Suspended"
@@ -186,7 +188,7 @@ def _check_ways(graph: MachineGraph, node: StateNode, here: str) -> None:
         )
     if "Next" in node.returns and node.next is None:
         raise TypeError(f"{here}: it returns Next, but no state is written after it; return Done where all is done")
-    if not node.returns & {"Next", "Goto", "Done"}:
+    if not node.returns & {"Next", "Goto", *ENDINGS}:
         raise TypeError(
             f"{here}: it can never complete, since its annotation names only {_listed(node.returns)};"
             " write what follows: Next, Goto or Done"

@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 
 import msgspec
 
-from steersman.controller import Done
+from steersman.controller import Done, RequeueAfter
 from steersman.patterns.applying import PhaseResult
 from steersman.patterns.graph import STEPS, MachineGraph, StateNode
 from steersman.patterns.steps import Failed, Goto, Next, Step, Wait
@@ -26,6 +26,8 @@ class Complete(msgspec.Struct, frozen=True):
     #: The state that runs next; None at the end of the pass.
     follows: str | None
     message: str = ""
+    #: Look again after so many seconds.
+    after: float | None = None
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -52,8 +54,9 @@ def judge(graph: MachineGraph, node: StateNode, returned: object, result: PhaseR
             return _completed(_next_of(graph, node), result, wait=wait)
         case Goto(state=target, wait=wait):
             return _completed(_target_of(graph, node, target), result, wait=wait)
-        case Done():
-            return _completed(None, result, wait=True)
+        case Done() | RequeueAfter():
+            after = step.delay if isinstance(step, RequeueAfter) else None
+            return _completed(None, result, wait=True, after=after)
         case Failed(message=message, reason=reason):
             return Stopped(reason, message or "it failed and does not say why", wrong=True)
         case Wait():
@@ -64,7 +67,7 @@ def judge_clean_up(graph: MachineGraph, returned: object, result: PhaseResult) -
     """What follows a finalizer that returned something."""
     name = graph.finalizer or "clean-up"
     step = _as_step(graph, name, returned, ending=True)
-    if isinstance(step, Next | Goto):
+    if isinstance(step, Next | Goto | RequeueAfter):
         raise TypeError(
             f"{graph.name}.{name} returned {_shown(step)}, but nothing follows a finalizer; return Done() when"
             " everything is cleaned up, Wait(...) until then"
@@ -73,7 +76,7 @@ def judge_clean_up(graph: MachineGraph, returned: object, result: PhaseResult) -
 
 
 def _as_step(graph: MachineGraph, name: str, returned: object, *, ending: bool) -> Step:
-    if isinstance(returned, Next | Goto | Wait | Done | Failed):
+    if isinstance(returned, Next | Goto | Wait | Done | RequeueAfter | Failed):
         return returned
     instead = "Done()" if ending else "Next()"
     if isinstance(returned, type) and returned.__name__ in STEPS:
@@ -104,14 +107,14 @@ def _target_of(graph: MachineGraph, node: StateNode, target: object) -> str:
     return cast("str", target)
 
 
-def _completed(follows: str | None, result: PhaseResult, *, wait: bool) -> Verdict:
+def _completed(follows: str | None, result: PhaseResult, *, wait: bool, after: float | None = None) -> Verdict:
     count = len(result.children)
     children = "its child" if count == 1 else f"its {count} children"
     unready = result.first_unready
     if unready is None:
-        return Complete(follows, f"{children} {'is' if count == 1 else 'are'} ready" if count else "")
+        return Complete(follows, f"{children} {'is' if count == 1 else 'are'} ready" if count else "", after)
     if not wait:
-        return Complete(follows, f"it does not wait for {children}")
+        return Complete(follows, f"it does not wait for {children}", after)
     return Stopped(CHILDREN_NOT_READY, unready[1])
 
 

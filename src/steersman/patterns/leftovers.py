@@ -23,23 +23,23 @@ from steersman.patterns.membership import OWNER_UID_LABEL, standing
 LOOK_AGAIN = 5.0
 
 
-async def delete_unseen(ctx: Context, owner: Object, children: Children, *, required: bool) -> tuple[str, ...]:
+async def delete_unseen(ctx: Context, owner: Object, children: Children, *, unexplained: bool) -> tuple[str, ...]:
     """Delete what only a label holds, and say what still stands; nothing when all is gone.
 
-    ``required``: the finalizer may be there because of such children, so that it must not go before they were looked for.
+    The server looks through all objects of a kind for it, so only those kinds are asked for of which such children are
+    declared. ``unexplained``: nothing that is declared explains the finalizer, so an earlier version had such children, and
+    all kinds are asked for.
     """
     if not owner.key.namespace:
         return ()  # references hold all
     left: list[str] = []
-    for kind, group_kind, _ in children.all_kinds:
+    for kind, group_kind, labelled in children.all_kinds:
+        if not labelled and not unexplained:
+            continue
         try:
             listed = await ctx.client.metadata.list(kind, labels={OWNER_UID_LABEL: owner.uid})
         except (Forbidden, KindNotServed) as error:
-            words = f"children of kind {group_kind.kind} cannot be looked for in all namespaces: {error}"
-            if required:
-                left.append(words)
-            else:
-                ctx.logger.info("%s: %s", ctx.request, words)
+            left.append(f"children of kind {group_kind.kind} cannot be looked for in all namespaces: {error}")
             continue
         for found in listed:
             # in the namespace of its owner a reference would hold it

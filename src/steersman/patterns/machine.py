@@ -387,7 +387,7 @@ def _finalizer_of(written: list[tuple[str, Callable[..., Any]]], where: str) -> 
     check_state_name(name, here)
     check_state(method, here, f"async def {name}(self, obj, out) -> Done | Wait")
     steps = steps_of(method, here, example="Done | Wait")
-    if wrong := [step for step in ("Next", "Goto") if step in steps]:
+    if wrong := [step for step in ("Next", "Goto", "RequeueAfter") if step in steps]:
         raise TypeError(
             f"{here}: its annotation names {' and '.join(wrong)}, but nothing follows a finalizer;"
             " return Done when everything is cleaned up, Wait until then"

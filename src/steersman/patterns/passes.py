@@ -157,7 +157,7 @@ class _Pass:
             observations = observe_pass(self._graph, self._stopped_by(stopped), present)
             await self._report_failure(draft, observations, after=draft.before)
             raise
-        later = [each for each in (self._again, last.after if isinstance(last, Stopped) else None) if each is not None]
+        later = [each for each in (self._again, last.after) if each is not None]
         return RequeueAfter(min(later)) if later else Done()
 
     async def _visit_states(self) -> None:
@@ -239,8 +239,8 @@ class _Pass:
                 if left:
                     return await self._still_there(draft, Stopped("Deleting", _listed(left)))
             # a finalizer that nothing else explains is there for the sake of children that only a label holds
-            required = machine.children.needs_finalizer or not machine.needs_finalizer
-            left = await delete_unseen(self._ctx, self._obj, machine.children, required=required)
+            unexplained = not machine.needs_finalizer
+            left = await delete_unseen(self._ctx, self._obj, machine.children, unexplained=unexplained)
             if left:
                 return await self._still_there(draft, Stopped("Deleting", _listed(left), after=LOOK_AGAIN))
         except Exception as error:

@@ -13,10 +13,10 @@ from difflib import get_close_matches
 from types import UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
-from steersman.controller import Done
+from steersman.controller import Done, RequeueAfter
 from steersman.patterns.steps import Failed, Goto, Next, Wait
 
-_STEPS: dict[Any, str] = {Next: "Next", Goto: "Goto", Wait: "Wait", Done: "Done", Failed: "Failed"}
+_STEPS: dict[Any, str] = {each: each.__name__ for each in (Next, Goto, Wait, Done, RequeueAfter, Failed)}
 
 
 def first_line(function: Callable[..., Any]) -> str:

@@ -2,7 +2,7 @@
 
 Guarantees
 - A step is data: what a state decided can be compared in a test that needs no server.
-- Going on without having looked at the children must be said: `Next` and `Done` wait for them.
+- Going on without having looked at the children must be said: `Next`, `Done` and `RequeueAfter` wait for them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from steersman.controller import Done
+from steersman.controller import Done, RequeueAfter
 
 #: What the API takes as the reason of a condition.
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
@@ -70,4 +70,5 @@ class Failed(msgspec.Struct, frozen=True):
         _check_reason("Failed", self.reason)
 
 
-Step: TypeAlias = Next | Goto | Wait | Done | Failed
+#: `RequeueAfter` is `Done`, and look again after so many seconds: a certificate that is renewed in time.
+Step: TypeAlias = Next | Goto | Wait | Done | RequeueAfter | Failed

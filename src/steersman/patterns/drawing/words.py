@@ -7,7 +7,7 @@ from typing import Final
 
 from steersman.patterns.drawing.layout import Edge
 from steersman.patterns.drawing.live import Live
-from steersman.patterns.graph import MachineGraph, StateNode
+from steersman.patterns.graph import ENDINGS, MachineGraph, StateNode
 
 #: No state is called so: these are no names in Python.
 START: Final = "(start)"
@@ -28,7 +28,7 @@ def edges_of(graph: MachineGraph) -> list[Edge]:
 
 def may_end(node: StateNode) -> bool:
     """Whether a pass may be complete after this state."""
-    return "Done" in node.returns or not node.leads_to
+    return bool(ENDINGS & node.returns) or not node.leads_to
 
 
 def deletion(graph: MachineGraph) -> tuple[str, str] | None:
