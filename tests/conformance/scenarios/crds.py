@@ -423,7 +423,9 @@ SCENARIOS = [
     ),
     scenario(
         "what-is-served-stays", "Kinds, Update, Status errors",
-        post(CRDS, TWO, focus=settled), Until(get(f"/apis/{GROUP}/v1/things"), 200),
+        # Served as soon as its names are accepted, which is before it is established.
+        watch("crd", CRDS, fieldSelector=f"metadata.name={NAME}"), post(CRDS, TWO, focus=settled), frames("crd", 3), Close("crd"),
+        Until(get(f"/apis/{GROUP}/v1/things"), 200),
         patch(ONE, {"spec": {"scope": "Cluster"}}), patch(ONE, {"spec": {"names": {"kind": "Other", "listKind": "OtherList"}}}),
         patch(ONE, {"spec": {"names": {"singular": "other", "shortNames": ["ot"]}}}, focus=settled),
         patch(ONE, {"spec": {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://example.com", "caBundle": "bm8gcGVt"}, "conversionReviewVersions": ["v1"]}}}}),
