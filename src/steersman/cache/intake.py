@@ -18,6 +18,7 @@ import msgspec
 
 from steersman.cache.stored import Stored
 from steersman.objects import FieldSelector, Key, Selector
+from steersman.objects.field_managers import is_manager_of
 
 Tree: TypeAlias = dict[str, Any]
 #: Changes the JSON tree of an object before it is stored; the tree is the transform's own.
@@ -178,9 +179,8 @@ class Intake:
     def _own_entries(self, managed: msgspec.Raw) -> bytes:
         if not self._field_manager:
             return b""
-        name, parts = self._field_manager, f"{self._field_manager}/"
-        entries = _managed_decoder.decode(managed) or ()
-        own = [entry for entry in entries if entry.manager == name or entry.manager.startswith(parts)]
+        name, entries = self._field_manager, _managed_decoder.decode(managed) or ()
+        own = [entry for entry in entries if is_manager_of(name, entry.manager)]
         return self._managed.get(msgspec.json.encode(own)) if own else b""
 
 

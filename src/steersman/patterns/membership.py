@@ -11,10 +11,12 @@ Guarantees
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from steersman.cache import View
 from steersman.objects import Object, ObjectMeta, OwnerReference, Unstructured, owner_reference, replace
+from steersman.objects.field_managers import is_manager_of
 
 #: The uid of the owner, on children that no owner reference can hold.
 OWNER_UID_LABEL = "steersman.dev/owner-uid"
@@ -40,36 +42,43 @@ def owner_text(owner: Object) -> str:
 def standing(metadata: ObjectMeta, uid: str, bond: Bond, manager: str) -> Standing:
     """What an object is to the owner with this uid, if it is to belong to it by this bond."""
     controller = _controller(metadata)
-    if controller is not None:
-        return "ours" if controller.uid == uid else "other"
-    marked = (metadata.labels or {}).get(OWNER_UID_LABEL)
-    if not marked:
-        return "free"
-    if marked != uid:
-        return "other"
-    return "ours" if bond == "label" and marked_by(metadata, uid, bond, manager) else "free"
+    whose_label = (metadata.labels or {}).get(OWNER_UID_LABEL)
+    return _standing(
+        controller.uid if controller is not None else None,
+        whose_label,
+        uid,
+        proven=lambda: bond == "label" and marked_by(metadata, uid, bond, manager),
+    )
 
 
 def standing_of(view: View, uid: str, bond: Bond) -> Standing:
     """The same, of an object in the cache, without decoding it."""
-    controller = view.controller_uid
-    if controller:
+    return _standing(
+        view.controller_uid or None,
+        view.labels.get(OWNER_UID_LABEL),
+        uid,
+        proven=lambda: bond == "label" and was_marked(view, uid, bond),
+    )
+
+
+def _standing(controller: str | None, label: str | None, uid: str, *, proven: Callable[[], bool]) -> Standing:
+    """By the uid of who controls it, else by the label, which must be proven to be ours."""
+    if controller is not None:
         return "ours" if controller == uid else "other"
-    marked = view.labels.get(OWNER_UID_LABEL)
-    if not marked:
+    if not label:
         return "free"
-    if marked != uid:
+    if label != uid:
         return "other"
-    return "ours" if bond == "label" and was_marked(view, uid, bond) else "free"
+    return "ours" if proven() else "free"
 
 
 def marked_by(metadata: ObjectMeta, uid: str, bond: Bond, manager: str) -> bool:
     """Whether a field manager gave an object its mark: by whatever verb, one of its entries owns it."""
-    mark, parts = _field_of(uid, bond), f"{manager}/"
+    mark = _field_of(uid, bond)
     return any(
         mark in bytes(entry.fields_v1)
         for entry in metadata.managed_fields or ()
-        if entry.manager == manager or (entry.manager or "").startswith(parts)
+        if is_manager_of(manager, entry.manager or "")
     )
 
 

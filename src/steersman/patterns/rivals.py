@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from steersman.controller import KindLike, ReconcileClient
 from steersman.objects import Key
+from steersman.objects.field_managers import is_manager_of
 from steersman.patterns.children import Identity
 from steersman.patterns.contests import Contests
 
@@ -32,7 +33,7 @@ async def _rival_of(client: ReconcileClient, kind: KindLike, identity: Identity,
     others = [
         each
         for each in entries
-        if each.manager and each.manager != own and not each.manager.startswith(f"{own}/")
+        if each.manager and not is_manager_of(own, each.manager)
         if (each.subresource or "") == subresource
     ]
     if not others:

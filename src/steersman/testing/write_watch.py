@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from steersman.objects import Key, Kind, Object
+from steersman.objects.field_managers import is_manager_of
 from steersman.testing.expectations import ABSENT
 from steersman.testing.report import value_words
 from steersman.transport import Response, Transport
@@ -69,7 +70,7 @@ class Writes(list[Write]):
 
     def by(self, manager: str) -> Writes:
         """Those of a field manager; with the name of an operator those of its controllers too, ``site-operator/site``."""
-        return Writes(each for each in self if each.manager == manager or each.manager.startswith(f"{manager}/"))
+        return Writes(each for each in self if is_manager_of(manager, each.manager))
 
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or "(no writes)"
