@@ -1,7 +1,7 @@
 """Growing delays between attempts.
 
-Guarantees: a delay is never above `maximum` nor below `initial * (1 - jitter)`; it grows by `factor` until the maximum
-and stays there however many attempts follow; chance comes only from the generator that the caller passes in.
+Guarantees: a delay is never above `maximum` nor below `initial * (1 - jitter)`. It grows by `factor` up to the maximum
+and stays there, however many attempts follow. Randomness comes only from the generator that the caller passes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import random
 
 
 class Backoff:
-    """The delays of one thing that is tried again and again.
+    """The delays between attempts of one operation.
 
     Without jitter the delays are `initial`, `initial * factor`, `initial * factor**2`, ... up to `maximum`. `jitter` is
-    the part of each delay that is left to chance: 0 is exact, 0.2 takes off up to a fifth, 1 draws from the whole of it.
-    Jitter only shortens, so `maximum` is a promise, and clients that failed together still spread out once they reach it.
+    the random part of each delay: 0 is exact, 0.2 subtracts up to a fifth, 1 draws from the whole delay. Jitter only
+    shortens, so `maximum` holds, and clients that failed together still spread out once they reach it.
     """
 
     __slots__ = ("_attempts", "_delay", "_factor", "_initial", "_jitter", "_maximum")
@@ -24,11 +24,11 @@ class Backoff:
         self, *, initial: float = 0.1, factor: float = 2.0, maximum: float = 30.0, jitter: float = 0.2
     ) -> None:
         if not (0 < initial <= maximum and math.isfinite(maximum)):
-            raise ValueError(f"a backoff needs 0 < initial <= maximum, both finite; got {initial} and {maximum}")
+            raise ValueError(f"a backoff needs finite 0 < initial <= maximum (got {initial} and {maximum})")
         if not (factor >= 1 and math.isfinite(factor)):
-            raise ValueError(f"a backoff's factor must be finite and at least 1, got {factor}")
+            raise ValueError(f"a backoff's factor must be finite and at least 1 (got {factor})")
         if not 0 <= jitter <= 1:
-            raise ValueError(f"a backoff's jitter is a part of the delay, between 0 and 1; got {jitter}")
+            raise ValueError(f"a backoff's jitter must be between 0 and 1 (got {jitter})")
         self._initial = initial
         self._factor = factor
         self._maximum = maximum
@@ -38,11 +38,11 @@ class Backoff:
 
     @property
     def attempts(self) -> int:
-        """How many delays were handed out since the last reset."""
+        """How many delays were returned since the last reset."""
         return self._attempts
 
     def next_delay(self, rng: random.Random) -> float:
-        """Return the seconds to wait before the next attempt, and grow the one after it."""
+        """Return the seconds to wait before the next attempt, and increase the following delay."""
         delay = self._delay
         # Multiplied step by step: a power of the attempt count would overflow in a loop that fails for days.
         self._delay = min(delay * self._factor, self._maximum)

@@ -2,11 +2,11 @@
 
 Guarantees
 - Each stable group-version is one module: ``from steersman.kinds.apps_v1 import Deployment, DeploymentSpec``.
-- Importing this room imports none of them; ``from steersman.kinds import Deployment`` imports the module of that kind,
-  in the version that Kubernetes prefers. A name that two groups share (``Event``) must be imported from its module.
-- The modules are generated from kube-apiserver's OpenAPI, and compared with it by the continuous integration.
-- The schemas behind them, with list-map keys, patch strategies and map-key defaults, are data beside the modules and
-  are read when first asked for (`schema_of`).
+- Importing this package imports none of them. ``from steersman.kinds import Deployment`` imports the module of that
+  kind, in the version that Kubernetes prefers. Import a name that two groups share (``Event``) from its module.
+- The modules are generated from kube-apiserver's OpenAPI; continuous integration compares them with it.
+- The schemas, with list-map keys, patch strategies and map-key defaults, are data files beside the modules, read on
+  first use (`schema_of`).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def __getattr__(name: str) -> Any:
     shared = sorted(holder for holder, held in index.KINDS.items() if name in held)
     if shared:
         places = " or ".join(f"steersman.kinds.{holder}" for holder in shared)
-        raise AttributeError(f"{name} is a kind of several groups; import it from {places}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; parts of kinds are in the modules of kinds")
+        raise AttributeError(f"several groups have a kind {name}; import it from {places}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; import parts of kinds from their module")
 
 
 def __dir__() -> list[str]:

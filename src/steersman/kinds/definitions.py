@@ -3,8 +3,8 @@
 Guarantees
 - A schema is what kube-apiserver publishes, without descriptions (those are in the modules): types, required fields,
   defaults, list types with their map keys, map types, patch strategies and patch merge keys.
-- A file is read when a schema of its group-version is first asked for, and once. What is returned is shared: it must
-  not be changed.
+- A file is read once, on the first use of a schema of its group-version. Returned schemas are shared: do not change
+  them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PACKAGE_OF = {module: package for package, module in reversed(index.PACKAGES.it
 
 class _Document(msgspec.Struct):
     resources: list[dict[str, Any]]
-    #: Left as they are until one is asked for: most never are, and a server reads all documents when it starts.
+    #: Decoded on demand: most are never used, and a server reads all documents when it starts.
     definitions: dict[str, msgspec.Raw]
 
 
@@ -36,7 +36,7 @@ def _document(module: str) -> _Document:
 
 @cache
 def definition(name: str) -> dict[str, Any]:
-    """A definition by its full name, such as ``io.k8s.api.core.v1.Container``; LookupError if there is none."""
+    """A definition by its full name, such as ``io.k8s.api.core.v1.Container``; LookupError if it does not exist."""
     module = index.PACKAGES.get(name.rpartition(".")[0])
     found = _document(module).definitions.get(name) if module else None
     if found is None:
@@ -45,7 +45,7 @@ def definition(name: str) -> dict[str, Any]:
 
 
 def schema_of(kind: GroupVersionKind) -> dict[str, Any]:
-    """The schema of a built-in kind; LookupError if it is none. Its parts may be references: see `resolve`."""
+    """The schema of a built-in kind; LookupError for any other. Its parts may be references: see `resolve`."""
     package = _PACKAGE_OF[module_of(kind.group_version)]
     try:
         return definition(f"{package}.{kind.kind}")
@@ -54,7 +54,7 @@ def schema_of(kind: GroupVersionKind) -> dict[str, Any]:
 
 
 def resolve(node: dict[str, Any]) -> dict[str, Any]:
-    """Follow the reference of a schema node, if it is one; what stands beside the reference wins."""
+    """Follow the reference of a schema node, if it has one; fields beside the reference win."""
     reference = node.get("$ref")
     parts = cast("list[dict[str, Any]]", node.get("allOf") or [])
     if reference is None and len(parts) == 1:
@@ -66,5 +66,5 @@ def resolve(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def resources_of(group_version: GroupVersion) -> list[dict[str, Any]]:
-    """The resources of a group-version, subresources included, as kube-apiserver's discovery lists them."""
+    """The resources of a group-version, including subresources, as kube-apiserver's discovery lists them."""
     return _document(module_of(group_version)).resources

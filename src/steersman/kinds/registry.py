@@ -1,4 +1,4 @@
-"""Classes of built-in kinds by what an object says of itself; a module is imported when a class of it is asked for."""
+"""Looks up the classes of built-in kinds; imports a module when one of its classes is requested."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _MODULES = {GroupVersion(group, version): module for module, (group, version) in
 
 
 def all_group_versions() -> list[GroupVersion]:
-    """All group-versions of this room."""
+    """All group-versions of this package."""
     return sorted(_MODULES)
 
 
 def all_kinds() -> list[GroupVersionKind]:
-    """All kinds of this room."""
+    """All kinds of this package."""
     return sorted(
         GroupVersionKind(group_version.group, group_version.version, kind)
         for group_version, module in _MODULES.items()
@@ -27,7 +27,7 @@ def all_kinds() -> list[GroupVersionKind]:
 
 
 def module_of(group_version: GroupVersion) -> str:
-    """The name of a group-version's module within this room; LookupError if there is none."""
+    """The name of a group-version's module in this package; LookupError if there is none."""
     try:
         return _MODULES[group_version]
     except KeyError:
@@ -37,7 +37,7 @@ def module_of(group_version: GroupVersion) -> str:
 
 
 def class_of(kind: GroupVersionKind) -> type[Object]:
-    """The class of a built-in kind; LookupError if it is none."""
+    """The class of a built-in kind; LookupError for any other."""
     module = module_of(kind.group_version)
     if kind.kind not in index.KINDS[module]:
         raise LookupError(f"{kind.api_version} of Kubernetes {index.KUBERNETES} has no kind {kind.kind}")
@@ -46,7 +46,7 @@ def class_of(kind: GroupVersionKind) -> type[Object]:
 
 
 def class_of_definition(name: str) -> type[Struct] | None:
-    """The class that was generated from a definition such as ``io.k8s.api.core.v1.Container``; None if there is none."""
+    """The class generated from a definition such as ``io.k8s.api.core.v1.Container``; None if there is none."""
     package, _, last = name.rpartition(".")
     module = index.PACKAGES.get(package)
     found: Any = getattr(import_module(f"steersman.kinds.{module}"), last, None) if module else None
@@ -55,5 +55,5 @@ def class_of_definition(name: str) -> type[Struct] | None:
 
 @cache
 def scheme() -> Scheme:
-    """A scheme of all built-in kinds. It imports every module of this room."""
+    """A scheme of all built-in kinds. It imports every module of this package."""
     return Scheme(class_of(kind) for kind in all_kinds())

@@ -1,10 +1,10 @@
-"""Objects: kinds, metadata, typed resources, and the values inside them. Pure: no IO, no clock, no chance.
+"""Objects: kinds, metadata, typed resources, and the values inside them. Pure: no IO, no clock, no randomness.
 
 Guarantees
-- **No lost fields.** An object that was read and is written back keeps every field its type does not know, also after
-  `copy`, `deepcopy`, `replace`, pickling, or when a part of it is moved into another object.
-- **Unset is not default.** What was not set is not sent; what was set is sent, even when it equals the default.
-- **Lenient decoding, strict validation.** What a server holds can be read, whatever a type demands of new objects.
+- **No lost fields.** An object that was read and is written back keeps every field its type does not declare, also
+  after `copy`, `deepcopy`, `replace`, pickling, or moving a part of it into another object.
+- **Unset is not default.** Unset fields are not sent; set fields are sent, even if they equal the default.
+- **Lenient decoding, strict validation.** Any object a server stores can be read, whatever a type requires of new ones.
 """
 
 from msgspec import UNSET, UnsetType

@@ -1,6 +1,6 @@
-"""Conditions: what is true of an object, since when, and why.
+"""Conditions: what holds for an object, since when, and why.
 
-The functions take conditions of any kind: our own `Condition`, and those of Pods, Deployments, Jobs and the like.
+The functions accept conditions of any kind: our own `Condition`, and those of Pods, Deployments, Jobs and others.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ class Condition(Struct):
     """One observation (meta/v1 Condition)."""
 
     type: Annotated[str, MaxLength(316), Pattern(_TYPE)]
-    """What is observed, in CamelCase or as example.com/CamelCase."""
+    """The condition's name, in CamelCase or as example.com/CamelCase."""
     status: Literal["True", "False", "Unknown"]
-    """Whether it is so."""
+    """Whether the condition holds."""
     reason: Annotated[str, MinLength(1), MaxLength(1024), Pattern(r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")]
-    """Why, in one CamelCase word for programs."""
+    """The reason as one CamelCase word, for programs."""
     message: Annotated[str, MaxLength(32768)] = ""
-    """Why, in a sentence for people."""
+    """The reason as a sentence, for people."""
     last_transition_time: datetime | None = None
-    """Since when the status is what it is."""
+    """When the status last changed."""
     observed_generation: Annotated[int, Minimum(0)] | None = None
-    """The metadata.generation that the observation is about."""
+    """The metadata.generation that was observed."""
 
 
 class AnyCondition(Protocol):
-    """What conditions of all kinds have in common."""
+    """The attributes that conditions of all kinds share."""
 
     last_transition_time: datetime | None
 
@@ -55,7 +55,7 @@ class HoldsConditions(Protocol[ConditionT]):
 
 
 def find_condition(conditions: Iterable[ConditionT] | None, condition_type: str) -> ConditionT | None:
-    """The condition of this type, if there is one."""
+    """The condition of this type; None if it is missing."""
     return next((condition for condition in conditions or () if condition.type == condition_type), None)
 
 
@@ -66,9 +66,9 @@ def is_true(conditions: Iterable[AnyCondition] | None, condition_type: str) -> b
 
 
 def set_condition(status: HoldsConditions[ConditionT], condition: ConditionT, *, now: datetime) -> bool:
-    """Put a condition into a status; say whether anything changed.
+    """Put a condition into a status; return whether anything changed.
 
-    The transition time moves only when the condition's status does, so that repeating an observation writes nothing.
+    The transition time changes only with the condition's status, so repeating an observation writes nothing.
     """
     if status.conditions is None:
         status.conditions = []
@@ -83,7 +83,7 @@ def set_condition(status: HoldsConditions[ConditionT], condition: ConditionT, *,
         condition.last_transition_time = condition.last_transition_time or now.replace(microsecond=0)
     changed = False
     for name in ("status", "reason", "message", "observed_generation", "last_transition_time"):
-        value = getattr(condition, name, None)  # not every kind of condition has all of them
+        value = getattr(condition, name, None)  # some kinds of condition lack some of these
         if getattr(present, name, None) != value:
             setattr(present, name, value)
             changed = True

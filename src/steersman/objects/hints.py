@@ -1,7 +1,7 @@
-"""The types of a struct's fields: as declared, as decoded, and where structs lie inside them.
+"""The types of a struct's fields: as declared, as decoded, and where they contain structs.
 
-Decoding is lenient: before msgspec first reads a class, its annotations are replaced by looser ones, in which a closed
-set of values is just its base type and no constraint is left. What was declared stays available to ``schemas``.
+Decoding is lenient: before msgspec first reads a class, its annotations are replaced by looser ones. A Literal becomes
+its base type, and constraints are removed. The declared annotations stay available to ``schemas``.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ def declared_hints(cls: type[Struct]) -> dict[str, Any]:
 
 @cache
 def _own_hints(cls: type[Struct]) -> dict[str, Any]:
-    """Resolve the annotations in the body of one class, as they were before any loosening."""
+    """Resolve the annotations in the body of one class, as they were before loosening."""
     body = types.SimpleNamespace(__annotations__=cls.__own_annotations__)
     names = getattr(sys.modules.get(cls.__module__), "__dict__", {})
     try:
         return typing.get_type_hints(body, globalns=names, localns={}, include_extras=True)
     except NameError as error:
         raise TypeError(
-            f"class {cls.__qualname__}: the annotation of a field names {error.name!r}, which {cls.__module__} does not "
-            "define; define it in the module, not inside a function"
+            f"class {cls.__qualname__}: the annotation of a field uses {error.name!r}, which {cls.__module__} does not"
+            " define; define it in the module, not inside a function"
         ) from error
 
 
@@ -62,7 +62,7 @@ def wire_names(cls: type[Struct]) -> dict[str, str]:
 
 
 def unwrap(hint: Any) -> tuple[Any, tuple[Any, ...], bool]:
-    """Split a hint into (type, markers, may be None); that it may be UNSET says nothing about its values."""
+    """Split a hint into (type, markers, may be None); UNSET is ignored."""
     markers: tuple[Any, ...] = ()
     optional = False
     while True:
@@ -81,7 +81,7 @@ def unwrap(hint: Any) -> tuple[Any, tuple[Any, ...], bool]:
 
 
 def loosen(hint: Any) -> Any:
-    """The type that decoding uses in place of ``hint``."""
+    """The type that decoding uses instead of ``hint``."""
     origin = get_origin(hint)
     if origin is Annotated:
         return loosen(get_args(hint)[0])
@@ -97,7 +97,7 @@ def loosen(hint: Any) -> Any:
 
 
 def structs_in(hint: Any) -> list[type[Struct]]:
-    """All struct classes named inside a hint."""
+    """All struct classes inside a hint."""
     if is_struct(hint):
         return [hint]
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
@@ -113,7 +113,7 @@ def structs_in(hint: Any) -> list[type[Struct]]:
 
 
 def structs_of(cls: type[Struct]) -> list[type[Struct]]:
-    """All struct classes that the fields of ``cls`` name."""
+    """All struct classes inside the fields of ``cls``."""
     found: list[type[Struct]] = []
     for name, hint in declared_hints(cls).items():
         try:
@@ -124,14 +124,14 @@ def structs_of(cls: type[Struct]) -> list[type[Struct]]:
 
 
 def prepare(cls: type[Struct]) -> None:
-    """Loosen a class and everything it reaches, once, before msgspec reads its annotations."""
+    """Loosen a class and every struct it reaches, once, before msgspec reads its annotations."""
     waiting = [cls]
     while waiting:
         current = waiting.pop()
         if "__loosened__" in current.__dict__:
             continue
         hints = declared_hints(current)
-        # A field whose type is None (the status of a kind without one) still reads whatever a server sends.
+        # A field of type None (the status of a kind without one) still reads anything a server sends.
         loose = {name: Any if hint is type(None) else loosen(hint) for name, hint in hints.items()}
         current.__annotations__ = loose | {"_origin": OriginSlot}
         setattr(current, "__loosened__", True)  # noqa: B010 - a class attribute that type checkers need not see
@@ -145,20 +145,20 @@ class StructShape(msgspec.Struct, frozen=True):
 
 
 class ListShape(msgspec.Struct, frozen=True):
-    """A list of things that hold structs; ``keys`` (wire names) tell its items apart, if any do."""
+    """A list of items that contain structs; ``keys`` (wire names) identify its items, if it has any."""
 
     item: Shape
     keys: tuple[str, ...]
 
 
 class MapShape(msgspec.Struct, frozen=True):
-    """A map whose values hold structs."""
+    """A map whose values contain structs."""
 
     item: Shape
 
 
 class EitherShape(msgspec.Struct, frozen=True):
-    """A value of several types (``JSONSchemaProps | list[JSONSchemaProps]``): where structs lie depends on what it is."""
+    """A union (``JSONSchemaProps | list[JSONSchemaProps]``): where structs are depends on the value."""
 
     of_object: Shape
     of_list: Shape
@@ -168,7 +168,7 @@ Shape = StructShape | ListShape | MapShape | EitherShape | None
 
 
 def shape_of(hint: Any) -> Shape:
-    """Where structs lie inside a type; None if nowhere."""
+    """Where a type contains structs; None if nowhere."""
     kind, markers, _ = unwrap(hint)
     if is_struct(kind):
         return StructShape(kind)
@@ -190,7 +190,7 @@ def _either(shapes: list[Shape]) -> Shape:
 
 
 def narrowed(shape: Shape, value: Any) -> Shape:
-    """The shape of this very value, if its type leaves a choice."""
+    """The shape of this value, if its type is a union."""
     if isinstance(shape, EitherShape):
         return shape.of_object if isinstance(value, dict) else shape.of_list if isinstance(value, list) else None
     return shape
@@ -198,7 +198,7 @@ def narrowed(shape: Shape, value: Any) -> Shape:
 
 @cache
 def field_shapes(cls: type[Struct]) -> dict[str, Shape]:
-    """The shapes of those fields (by wire name) that hold structs."""
+    """The shapes of the fields (by wire name) that contain structs."""
     names = wire_names(cls)
     shapes = {names[name]: shape_of(hint) for name, hint in declared_hints(cls).items()}
     return {name: shape for name, shape in shapes.items() if shape is not None}

@@ -1,4 +1,4 @@
-"""Names of things: kinds, resources and the keys of objects."""
+"""Names of kinds, resources and objects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Key(NamedTuple):
-    """Which object of a kind: ``Key("default", "web")``; the namespace is empty for cluster-scoped kinds."""
+    """Namespace and name of an object: ``Key("default", "web")``; the namespace is empty for cluster-scoped kinds."""
 
     namespace: str
     name: str
@@ -18,7 +18,7 @@ class Key(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Key:
-        """Read ``namespace/name`` or ``name``."""
+        """Parse ``namespace/name`` or ``name``."""
         namespace, slash, name = text.rpartition("/")
         if not name or (slash and not namespace) or "/" in namespace:
             raise ValueError(f"{text!r} is not a key; write namespace/name, or name for a cluster-scoped object")
@@ -26,7 +26,7 @@ class Key(NamedTuple):
 
 
 class GroupKind(msgspec.Struct, frozen=True, order=True):
-    """A kind in all its versions."""
+    """A kind, in all its versions."""
 
     group: str
     kind: str
@@ -36,7 +36,7 @@ class GroupKind(msgspec.Struct, frozen=True, order=True):
 
 
 class GroupVersion(msgspec.Struct, frozen=True, order=True):
-    """An API group in one version."""
+    """An API group, in one version."""
 
     group: str
     version: str
@@ -46,12 +46,12 @@ class GroupVersion(msgspec.Struct, frozen=True, order=True):
 
     @property
     def api_version(self) -> str:
-        """As it stands in an object's ``apiVersion``."""
+        """The value of an object's ``apiVersion``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @classmethod
     def parse(cls, api_version: str) -> GroupVersion:
-        """Read ``group/version`` or, for the core group, ``version``."""
+        """Parse ``group/version`` or, for the core group, ``version``."""
         group, _, version = api_version.rpartition("/")
         if not version or "/" in group:
             raise ValueError(f"{api_version!r} is not an apiVersion; write group/version, or v1 for the core group")
@@ -59,7 +59,7 @@ class GroupVersion(msgspec.Struct, frozen=True, order=True):
 
 
 class GroupVersionKind(msgspec.Struct, frozen=True, order=True):
-    """The type of an object as it stands in the object: ``apps/v1``, ``Deployment``."""
+    """The type of an object as written in the object: ``apps/v1``, ``Deployment``."""
 
     group: str
     version: str
@@ -70,12 +70,12 @@ class GroupVersionKind(msgspec.Struct, frozen=True, order=True):
 
     @property
     def api_version(self) -> str:
-        """As it stands in an object's ``apiVersion``."""
+        """The value of an object's ``apiVersion``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def group_kind(self) -> GroupKind:
-        """The kind in all its versions."""
+        """The kind, in all its versions."""
         return GroupKind(self.group, self.kind)
 
     @property
@@ -85,13 +85,13 @@ class GroupVersionKind(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def of(cls, api_version: str, kind: str) -> GroupVersionKind:
-        """Join what an object says of itself."""
+        """Make it from an object's apiVersion and kind."""
         parsed = GroupVersion.parse(api_version)
         return cls(parsed.group, parsed.version, kind)
 
 
 class GroupVersionResource(msgspec.Struct, frozen=True, order=True):
-    """The type of an object as it stands in a path: ``apps/v1``, ``deployments``."""
+    """The type of an object as written in a path: ``apps/v1``, ``deployments``."""
 
     group: str
     version: str
@@ -102,7 +102,7 @@ class GroupVersionResource(msgspec.Struct, frozen=True, order=True):
 
     @property
     def api_version(self) -> str:
-        """As it stands in an object's ``apiVersion``."""
+        """The value of an object's ``apiVersion``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property

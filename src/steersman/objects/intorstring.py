@@ -1,4 +1,4 @@
-"""Int-or-string: a field that holds a number or a text, such as a port (``80`` or ``"http"``) or a share (``3`` or ``"25%"``)."""
+"""Int-or-string: a number or a string, such as a port (``80`` or ``"http"``) or a share (``3`` or ``"25%"``)."""
 
 import re
 from typing import Final, Literal, TypeAlias
@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 __all__ = ["IntOrString", "scaled_value"]
 
 IntOrString: TypeAlias = int | str
-"""A number or a text; the wire keeps which."""
+"""A number or a string; the wire format preserves which."""
 
 _PERCENT: Final = re.compile(r"[+-]?[0-9]{1,18}%")
 

@@ -1,6 +1,6 @@
-"""What a type promises beyond its Python type, written inside ``Annotated[...]``.
+"""Markers: constraints beyond the Python type, written inside ``Annotated[...]``.
 
-Each marker becomes part of the CRD's schema and is checked by ``validate()``; none is enforced while decoding.
+Each marker becomes part of the CRD's schema and is checked by ``validate()``; decoding enforces none.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class MaxLength(_Value, frozen=True):
 
 
 class Pattern(_Value, frozen=True):
-    """A regular expression that must match somewhere in the string, in the subset that Go and Python share."""
+    """A regular expression that must match somewhere in the string, in the subset common to Go and Python."""
 
     expression: str
 
@@ -119,13 +119,13 @@ class Nullable(_Value, frozen=True):
 
 
 class Immutable(_Value, frozen=True):
-    """The value may not change once it is set.
+    """The value must not change once it is set.
 
-    - Changing the value is refused, and so is removing it.
-    - An optional field may be set later, once; with ``from_creation=True`` it may not: unset stays unset.
-    - What holds the field must stay: an optional parent that is removed and set again takes the memory with it. Mark the
-      parent too where that matters.
-    - Inside a list only the items of a `ListMap` can be told apart, so elsewhere in a list the marker is refused.
+    - Changing or removing the value is rejected.
+    - An optional field may be set once, later; ``from_creation=True`` rejects that too: unset stays unset.
+    - The marker holds only while the parent exists: removing and re-adding an optional parent resets it. Mark the
+      parent too if that matters.
+    - Inside a list, only items of a `ListMap` have an identity; elsewhere in a list the marker is rejected.
     """
 
     message: str = ""
@@ -137,7 +137,7 @@ class ListSet(_Value, frozen=True):
 
 
 class ListMap(_Names):
-    """A list of objects told apart by these fields (wire names); each applier owns its own items."""
+    """A list of objects identified by these fields (wire names); each applier owns its own items."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -146,15 +146,15 @@ class ListMap(_Names):
 
 
 class ListAtomic(_Value, frozen=True):
-    """A list that is owned and replaced as one."""
+    """A list that is owned and replaced as a whole."""
 
 
 class MapAtomic(_Value, frozen=True):
-    """A map or object that is owned and replaced as one."""
+    """A map or object that is owned and replaced as a whole."""
 
 
 class PreserveUnknownFields(_Value, frozen=True):
-    """The server keeps fields that the schema does not name."""
+    """The server keeps fields that the schema does not declare."""
 
 
 class EmbeddedResource(_Value, frozen=True):
@@ -182,7 +182,7 @@ class ExactlyOneOf(_Names):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that exclude each other."""
+        """The mutually exclusive fields."""
         return self.names
 
 
@@ -212,16 +212,16 @@ class Example(_Value, frozen=True):
     value: Any
 
     def __hash__(self) -> int:
-        # A list is a fine example, and ``Annotated[..., Example([1])] | None`` hashes its markers.
+        # Values may be unhashable lists, and ``Annotated[..., Example([1])] | None`` hashes its markers.
         return hash(repr(self.value))
 
 
 class ExternalDocs(_Value, frozen=True, kw_only=True):
-    """Where the field is documented."""
+    """The documentation of the field."""
 
     url: str
     description: str = ""
 
 
 Int32: TypeAlias = Annotated[int, Format("int32")]
-"""A whole number that fits into 32 bits, as Kubernetes' own replica counts and ports do."""
+"""An integer of 32 bits, like Kubernetes' replica counts and ports."""

@@ -16,7 +16,7 @@ _NO_FIELDS = Raw(b"")
 
 
 class OwnerReference(Struct):
-    """Which object an object belongs to; it is deleted when all its owners are gone."""
+    """An owner of an object; the garbage collector deletes the object when all its owners are gone."""
 
     api_version: str
     kind: str
@@ -32,7 +32,7 @@ class OwnerReference(Struct):
 
 
 class ManagedFieldsEntry(Struct):
-    """Which fields one manager owns through one kind of operation."""
+    """The fields that one manager owns through one operation."""
 
     manager: str | None = None
     operation: str | None = None

@@ -1,4 +1,4 @@
-"""What to say when a struct class is declared or used in a way that cannot be meant."""
+"""Errors for struct classes that are declared or used by mistake."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ _PLAIN = (bool, int, float, str, list, dict, tuple, set, type(None))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name that was probably meant; empty if none is near."""
-    import difflib  # noqa: PLC0415 - only those who slip pay for it
+    """The known name most similar to ``name``; empty if none is similar."""
+    import difflib  # noqa: PLC0415 - imported only for an error
 
-    # `minReplicas` is nearest to `min_replicas`: the wire's spelling is the usual slip
+    # `minReplicas` is nearest to `min_replicas`: using the wire name is the usual mistake
     spelled = {candidate.replace("_", "").lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.replace("_", "").lower(), spelled, n=1)
     return spelled[near[0]] if near else ""
 
 
 def construction_error(cls: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> TypeError:
-    """Explain why ``cls(*arguments, **keywords)`` makes no struct."""
+    """Explain why ``cls(*arguments, **keywords)`` fails."""
     name = cls.__name__
     fields = [field for field in cls.__struct_fields__ if field != "_origin"]
     if arguments:
@@ -31,13 +31,13 @@ def construction_error(cls: Any, arguments: tuple[Any, ...], keywords: Mapping[s
         hint = f"did you mean {meant}?" if meant else f"its fields are {', '.join(fields)}"
         return TypeError(f"{name}(...) has no field {unknown[0]}; {hint}")
     missing = ", ".join(sorted(cls.__required__ - keywords.keys()))
-    return TypeError(f"{name}(...) needs {missing}: the type gives no default for it")
+    return TypeError(f"{name}(...) needs {missing}: the type has no default for it")
 
 
 def check_body(name: str, namespace: Mapping[str, Any], annotations: Mapping[str, Any], rules: Any) -> None:
-    """Refuse a class body in which something would silently not become a field, or a rule not a rule."""
+    """Reject a class body in which a value would silently not become a field, or a rule not be checked."""
     for field, value in namespace.items():
         if type(value) in _PLAIN and field not in annotations and not field.startswith("_"):
             raise TypeError(f"class {name}: {field} has no type; write {field}: {type(value).__name__} = {value!r}")
     if not isinstance(rules, (tuple, list)):
-        raise TypeError(f"class {name}: rules is a tuple; write rules=({rules!r},)")
+        raise TypeError(f"class {name}: rules must be a tuple; write rules=({rules!r},)")

@@ -1,7 +1,7 @@
-"""What a class says about its kind: the options of ``class Site(Resource[...], group=..., version=...)``.
+"""The options of a kind's class: ``class Site(Resource[...], group=..., version=...)``.
 
-Guarantees: an option that no server would take for what it should be is a TypeError when the class is defined, which
-names the class, the option and what to write instead.
+Guarantee: an option that a server would reject or misread is a TypeError when the class is defined. The error names the
+class, the option and what to write instead.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import msgspec
 Scope = Literal["Namespaced", "Cluster"]
 ColumnType = Literal["integer", "number", "string", "boolean", "date"]
 
-#: RFC 1035: what versions, plurals and other names in an API path look like.
+#: RFC 1035: the form of versions, plurals and other names in an API path.
 _LABEL: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 _LABEL_MAX: Final = 63
-#: RFC 1123: groups. The dot that a CRD's group needs is the CRD's business: built-in groups such as apps have none.
+#: RFC 1123: groups. Only the group of a CRD needs a dot: built-in groups such as apps have none.
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _SUBDOMAIN_MAX: Final = 253
 
@@ -34,7 +34,7 @@ class PrinterColumn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """The scale subresource: which fields hold the wanted and the present number of replicas."""
+    """The scale subresource: the paths of the desired and the actual number of replicas."""
 
     spec_replicas_path: str = ".spec.replicas"
     status_replicas_path: str = ".status.replicas"
@@ -59,7 +59,7 @@ class ResourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     status_subresource: bool | None = None
     storage: bool = True
     served: bool = True
-    #: A text is the warning that clients see.
+    #: A string is the warning that clients see.
     deprecated: bool | str = False
 
     @property
@@ -84,7 +84,7 @@ def plural_of(kind: str) -> str:
 
 
 def resource_options(class_name: str, bases: tuple[type, ...], keywords: dict[str, Any]) -> ResourceOptions | None:
-    """Read the class keywords; None if the class does not declare a kind."""
+    """Parse the class keywords; None if the class does not declare a kind."""
     if not keywords:
         return None
     unknown = keywords.keys() - set(ResourceOptions.__struct_fields__)
@@ -93,11 +93,11 @@ def resource_options(class_name: str, bases: tuple[type, ...], keywords: dict[st
         raise TypeError(f"class {class_name}: unknown option {', '.join(sorted(unknown))}; the options are {known}")
     if not any(getattr(parent, "__may_be_a_kind__", False) for parent in bases):
         raise TypeError(
-            f"class {class_name}: {', '.join(sorted(keywords))} describe a kind, and only a class derived from Resource[...] "
-            "or Object is one"
+            f"class {class_name}: {', '.join(sorted(keywords))} declare a kind; derive the class from Resource[...] or"
+            " Object"
         )
     if "version" not in keywords or "group" not in keywords:
-        raise TypeError(f'class {class_name}: say both, such as group="web.example.com", version="v1"')
+        raise TypeError(f'class {class_name}: pass both, such as group="web.example.com", version="v1"')
     kind: Any = keywords.pop("kind", class_name)
     check = _Checks(class_name)
     check.group(
@@ -114,7 +114,7 @@ def resource_options(class_name: str, bases: tuple[type, ...], keywords: dict[st
 
 
 class _Checks:
-    """Refuses options that would only fail later, somewhere else, or not at all."""
+    """Rejects options that would fail later, elsewhere, or silently."""
 
     def __init__(self, class_name: str) -> None:
         self._class_name = class_name
@@ -123,27 +123,27 @@ class _Checks:
         return TypeError(f"class {self._class_name}: {option}={_spelt(value)} {why}")
 
     def group(self, group: object, *, of_a_resource: bool) -> None:
-        """A group is a domain; the empty one is Kubernetes' own, which nobody adds a resource to."""
+        """A group is a domain name; the empty group is Kubernetes' own and closed to other resources."""
         if group == "" and of_a_resource:
             raise self._refuse(
-                "group", group, 'is the group of Kubernetes itself; write a domain, such as group="web.example.com"'
+                "group", group, 'is the core group of Kubernetes; write a domain, such as group="web.example.com"'
             )
         if group != "" and not _is_name(group, _SUBDOMAIN, _SUBDOMAIN_MAX):
             raise self._refuse(
                 "group",
                 group,
-                "is no domain: lower case letters, digits, - and dots between them; "
+                "is not a domain name: use lower case letters, digits, - and dots between them; "
                 'write one such as group="web.example.com"',
             )
 
     def label(self, option: str, value: object, *, example: str) -> None:
-        """A name as it stands in an API path."""
+        """A name in an API path."""
         if not _is_name(value, _LABEL, _LABEL_MAX):
             raise self._refuse(
                 option,
                 value,
-                f"is no name for an API: at most {_LABEL_MAX} lower case letters, digits and -, beginning with a letter; "
-                f"write one such as {_spelt(example if _LABEL.fullmatch(example) else 'sites')}",
+                f"is not a valid API name: use at most {_LABEL_MAX} lower case letters, digits and -, starting with a "
+                f"letter; write one such as {_spelt(example if _LABEL.fullmatch(example) else 'sites')}",
             )
 
     def kind(self, kind: object) -> None:
@@ -152,12 +152,12 @@ class _Checks:
             raise self._refuse(
                 "kind",
                 kind,
-                f"is no name for a kind: at most {_LABEL_MAX} letters and digits, beginning with a letter; "
+                f"is not a valid kind: use at most {_LABEL_MAX} letters and digits, starting with a letter; "
                 'write one such as kind="Site"',
             )
 
     def presentation(self, keywords: dict[str, Any]) -> None:
-        """How a server shows the kind."""
+        """Check how a server presents the kind."""
         scope = keywords.get("scope", "Namespaced")
         if scope not in get_args(Scope):
             meant = next((each for each in get_args(Scope) if each.lower() == str(scope).lower()), None)
@@ -166,33 +166,34 @@ class _Checks:
         for option, example in (("short_names", "st"), ("categories", "all"), ("selectable_fields", ".spec.mode")):
             for text in self._items(option, keywords.get(option, ()), example=_spelt(example)):
                 if not isinstance(text, str):
-                    raise self._refuse(option, keywords[option], f'must hold texts; write {option}=("{example}",)')
+                    raise self._refuse(option, keywords[option], f'must contain strings; write {option}=("{example}",)')
                 if option != "selectable_fields":
                     self.label(option, text, example=example)
         for column in self._items("columns", keywords.get("columns", ()), example="PrinterColumn(...)"):
             self._column(column)
         scale = keywords.get("scale")
         if scale is not None and not isinstance(scale, Scale):
-            raise self._refuse("scale", scale, "is no Scale; write scale=Scale()")
+            raise self._refuse("scale", scale, "is not a Scale; write scale=Scale()")
 
     def _items(self, option: str, value: object, *, example: str) -> tuple[Any, ...]:
         if isinstance(value, tuple):
             return cast("tuple[Any, ...]", value)
         one = _spelt(value) if isinstance(value, (str, PrinterColumn)) else example
-        raise self._refuse(option, value, f"is no tuple; write {option}=({one},)")
+        raise self._refuse(option, value, f"is not a tuple; write {option}=({one},)")
 
     def _column(self, column: object) -> None:
         if not isinstance(column, PrinterColumn):
             raise self._refuse(
                 "columns",
                 (column,),
-                'must hold PrinterColumn(name="Ready", type="integer", json_path=".status.readyReplicas") and the like',
+                "must contain printer columns, such as "
+                'PrinterColumn(name="Ready", type="integer", json_path=".status.readyReplicas")',
             )
         if column.type not in get_args(ColumnType):
             known = ", ".join(map(_spelt, get_args(ColumnType)))
             raise TypeError(
-                f"class {self._class_name}: the column {_spelt(column.name)} has the type {_spelt(column.type)}; "
-                f"write one of {known}"
+                f"class {self._class_name}: the column {_spelt(column.name)} has the unknown type "
+                f"{_spelt(column.type)}; write one of {known}"
             )
 
 
@@ -201,5 +202,5 @@ def _is_name(value: object, form: re.Pattern[str], longest: int) -> bool:
 
 
 def _spelt(value: object) -> str:
-    """A value as one would write it in Python, texts in double quotes."""
+    """A value in Python syntax, with strings in double quotes."""
     return f'"{value}"' if isinstance(value, str) and value.isprintable() and '"' not in value else repr(value)

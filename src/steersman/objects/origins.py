@@ -1,9 +1,9 @@
-"""Where a decoded struct came from.
+"""Origins: where a decoded struct came from.
 
-Every struct decoded from a document carries an `Origin`: the document and the struct's place in the order of
-decoding. Decoding the same bytes again meets the structs in the same order, so an origin leads back to the JSON
-object it was read from, with all the fields our types do not know. The origin is an ordinary (hidden) field of the
-struct, which is why `copy.copy`, `copy.deepcopy`, `msgspec.structs.replace` and moving a part elsewhere all keep it.
+Every decoded struct carries an `Origin`: its document and its position in decoding order. Decoding the same bytes again
+visits the structs in the same order, so an origin leads back to the JSON object it was read from, including fields our
+types do not declare. The origin is an ordinary (hidden) field of the struct, so `copy.copy`, `copy.deepcopy`,
+`msgspec.structs.replace` and moving a part elsewhere all keep it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ORIGIN_KEY = "\x7forigin"
 
 
 class Origin(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """A place in a document. All origins are equal, so that equality of structs means equality of their values."""
+    """A place in a document. All origins compare equal, so that comparing structs compares only their values."""
 
     document: Document
     ordinal: int
@@ -42,7 +42,7 @@ class Origin(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 class _Decoding(threading.local):
-    """The origins of the document that this thread is decoding. Decoding never waits, so a thread has at most one."""
+    """The origins of the document that this thread is decoding. Decoding never awaits, so a thread has at most one."""
 
     origins: Iterator[Origin] | None = None
 
@@ -51,12 +51,12 @@ decoding = _Decoding()
 
 
 def origins_in(document: Document) -> Iterator[Origin]:
-    """The origins of a document's structs, in the order of decoding."""
+    """The origins of a document's structs, in decoding order."""
     return map(Origin, repeat(document), count())
 
 
 def next_origin() -> Origin | UnsetType:
-    """Give the origin of the struct being made: unset for one that a program constructs."""
+    """The origin of the struct being made; UNSET outside of decoding."""
     origins = decoding.origins
     return UNSET if origins is None else next(origins)
 
@@ -67,9 +67,9 @@ class _AnyInstance(type):
 
 
 class OriginSlot(metaclass=_AnyInstance):
-    """The type that the hidden field decodes as: whatever stands under its name in a document is not believed.
+    """The type of the hidden field: ignores any value that a document contains under its name.
 
-    An origin comes from the decoder alone. (msgspec asks whether what its hook returns is an instance: it always is.)
+    Only the decoder provides origins. (msgspec checks that its hook returns an instance of this type: everything is.)
     """
 
 

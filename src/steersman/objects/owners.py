@@ -1,4 +1,4 @@
-"""Owner references: saying which object belongs to which."""
+"""Owner references: which object belongs to which."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from steersman.objects.resource import Object
 
 
 class OwnershipError(ValueError):
-    """An owner reference that Kubernetes would refuse or its garbage collector would act on wrongly."""
+    """An owner reference that Kubernetes would reject, or that would mislead its garbage collector."""
 
 
 def owner_reference(owner: Object, *, controller: bool = True, block_owner_deletion: bool = True) -> OwnerReference:
-    """A reference to ``owner``, which must have been read from the server: a reference holds its uid."""
+    """A reference to ``owner``, which must have been read from the server, since the reference contains its uid."""
     if not owner.metadata.uid:
-        raise OwnershipError(f"{owner.kind} {owner.key} has no uid: create or read it before it can own something")
+        raise OwnershipError(f"{owner.kind} {owner.key} has no uid: create or read it before making it an owner")
     return OwnerReference(
         api_version=owner.api_version,
         kind=owner.kind,
@@ -26,33 +26,35 @@ def owner_reference(owner: Object, *, controller: bool = True, block_owner_delet
 
 
 def controller_of(owned: Object) -> OwnerReference | None:
-    """The one owner that controls the object, if any."""
+    """The owner that controls the object; None if there is none."""
     return next((owner for owner in owned.metadata.owner_references or () if owner.controller), None)
 
 
 def is_owned_by(owned: Object, owner: Object) -> bool:
-    """Whether ``owned`` refers to this very ``owner``, by uid."""
+    """Whether ``owned`` refers to exactly this ``owner``, by uid."""
     return any(reference.uid == owner.metadata.uid for reference in owned.metadata.owner_references or ())
 
 
 def set_owner(owned: Object, owner: Object, *, controller: bool = True, block_owner_deletion: bool = True) -> None:
-    """Make ``owner`` an owner of ``owned``; a second controller or an owner out of reach is refused."""
+    """Make ``owner`` an owner of ``owned``; rejects a second controller and an owner in another namespace."""
     namespace = owner.metadata.namespace
     if namespace and owned.metadata.namespace and owned.metadata.namespace != namespace:
         raise OwnershipError(
-            f"{owner.kind} {owner.key} cannot own {owned.kind} {owned.key}: an owner lives in the same namespace or in none"
+            f"{owner.kind} {owner.key} cannot own {owned.kind} {owned.key}: an owner must be in the same namespace or"
+            " cluster-scoped"
         )
     options: ResourceOptions | None = getattr(type(owned), "__resource__", None)
     if namespace and options is not None and not options.namespaced:
         raise OwnershipError(
-            f"{owner.kind} {owner.key} cannot own {owned.kind} {owned.key}, which is cluster-scoped: the garbage collector would not "
-            "find the owner and delete it; use a label and a finalizer"
+            f"{owner.kind} {owner.key} cannot own {owned.kind} {owned.key}, which is cluster-scoped: the garbage"
+            " collector would not find the owner and would delete the object; use a label and a finalizer"
         )
     reference = owner_reference(owner, controller=controller, block_owner_deletion=block_owner_deletion)
     present = controller_of(owned)
     if controller and present is not None and present.uid != reference.uid:
         raise OwnershipError(
-            f"{owned.kind} {owned.key} is controlled by {present.kind} {present.name} already; pass controller=False to own it too"
+            f"{owned.kind} {owned.key} is already controlled by {present.kind} {present.name}; pass controller=False to"
+            " add another owner"
         )
     others = [other for other in owned.metadata.owner_references or () if other.uid != reference.uid]
     owned.metadata.owner_references = [*others, reference]

@@ -1,11 +1,13 @@
-r"""Regular expressions that mean the same to Go (which enforces a CRD's patterns) and to Python (which validates).
+r"""Regular expressions with the same meaning in Go (which enforces a CRD's patterns) and in Python (which validates).
 
 Guarantees
-- `check_pattern` accepts an expression only if both engines have it; what it refuses, it refuses with the reason.
-- `compile_pattern` gives a Python expression that matches what Go's matches: ``$`` is the very end of the text and not also
-  before a last newline, ``\d``, ``\w``, ``\s`` and ``\b`` know ASCII only, POSIX classes work.
+- `check_pattern` accepts an expression only if both engines support it; otherwise its error gives the reason.
+- `compile_pattern` returns a Python expression that matches what Go's matches: ``$`` is the end of the text only, not
+  also before a final newline; ``\d``, ``\w``, ``\s`` and ``\b`` are ASCII only; POSIX classes work.
 
-Python's engine backtracks and Go's does not: an expression such as ``(a+)+$`` can be slow in Python on a hostile text.
+Python's engine backtracks and Go's does not: an expression such as ``(a+)+$`` can be slow in Python on hostile input.
+These expressions are therefore never used for matching: they only decide what a class may declare. `steersman.schemas`
+does the matching.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _POSIX = {
     "word": "0-9A-Za-z_",
     "xdigit": "0-9A-Fa-f",
 }
-#: Classes with an escape of their own: what they hold, and what they leave.
+#: Classes with their own escape, and their members.
 _ESCAPED_CLASSES = {
     "d": "0-9",
     "D": r"\x00-/:-\U0010ffff",
@@ -51,17 +53,17 @@ _REPEAT = re.compile(r"\{(\d+)(?:,(\d*))?\}")
 _FLAGS = re.compile(r"\(\?(?P<on>[ims]*)(?:-(?P<off>[ims]+))?(?P<end>[:)])")
 _NAMED = re.compile(r"\(\?P?<(?P<name>[A-Za-z_][A-Za-z0-9_]*)>")
 _POSIX_CLASS = re.compile(r"\[:(\^?)(\w*):\]")
-#: Go refuses an expression that repeats something more often, nested repetitions multiplied.
+#: Go rejects more repetitions than this, counting nested ones multiplied.
 _REPEAT_MAX = 1000
 
 
 def check_pattern(expression: str) -> None:
-    """Raise ValueError unless ``expression`` is in what Go's RE2 and Python's re share."""
+    """Raise ValueError unless both Go's RE2 and Python's re support ``expression``."""
     compile_pattern(expression)
 
 
 def compile_pattern(expression: str) -> re.Pattern[str]:
-    """Compile for Python what Go understands by ``expression``; ValueError if the two do not share it."""
+    """Compile ``expression`` for Python with Go's meaning; ValueError if the two engines differ."""
     translated = _Translation(expression).run()
     try:
         return re.compile(translated)
@@ -70,17 +72,17 @@ def compile_pattern(expression: str) -> re.Pattern[str]:
 
 
 class _Translation:
-    """One pass over an expression, from Go's spelling to Python's."""
+    """One pass over an expression, from Go's syntax to Python's."""
 
     def __init__(self, expression: str) -> None:
         self.source = expression
         self.at = 0
         self.out: list[str] = []
-        #: For every open group: whether ^ and $ meet lines, and how often its busiest part repeats.
+        #: For each open group: whether ^ and $ match at lines, and the highest repetition count inside.
         self.groups: list[tuple[bool, int]] = [(False, 1)]
-        #: For every open group: the flags that were set inside of it, each of them a group of Python's own.
+        #: For each open group: the flags set inside, each of them a separate group in Python.
         self.flags: list[list[str]] = [[]]
-        #: How often the last atom repeats; None where there is nothing to repeat.
+        #: How often the last atom repeats; None if there is nothing to repeat.
         self.atom: int | None = None
 
     def refuse(self, what: str) -> ValueError:
@@ -107,7 +109,7 @@ class _Translation:
                     self.emit("$" if self.groups[-1][0] else r"\Z")
                 case "|":
                     self.at += 1
-                    # Flags hold beyond an alternative, groups do not.
+                    # Flags extend over alternatives, groups do not.
                     self.out += [")" * len(self.flags[-1]), sign, *self.flags[-1]]
                     self.atom = None
                 case _:
@@ -150,7 +152,7 @@ class _Translation:
         return f"\\U{code:08x}"
 
     def character_class(self) -> str:
-        """Translate ``[...]``, quoting what Python would take for more than itself."""
+        """Translate ``[...]``, escaping characters that are special in Python only."""
         start, parts = self.at, ["["]
         self.at += 1
         if self.source.startswith("^", self.at):
@@ -199,7 +201,7 @@ class _Translation:
         else:
             what = self.source[self.at : self.at + 4]
             raise self.refuse(
-                f"{what}: of the groups that begin with (?, Go and Python share (?:, (?P<name> and the flags i, m, s"
+                f"{what}: of the groups that start with (?, Go and Python share (?:, (?P<name> and the flags i, m, s"
             )
         self.groups.append((lines, 1))
         self.flags.append([])
@@ -222,7 +224,7 @@ class _Translation:
             self.at += 1
             self.emit(r"\{")
             return
-        # Python refuses to read thousands of digits.
+        # Python refuses to parse thousands of digits.
         self.repeat(found[0], max(int(found[1][:9]), int((found[2] or "0")[:9])))
 
     def repeat(self, operator: str, times: int) -> None:
@@ -230,16 +232,16 @@ class _Translation:
             raise ValueError(f"the pattern {self.source!r} has nothing to repeat at position {self.at}")
         times = max(times, 1) * self.atom
         if times > _REPEAT_MAX:
-            raise self.refuse(f"more than {_REPEAT_MAX} repetitions, which Go refuses")
+            raise self.refuse(f"more than {_REPEAT_MAX} repetitions, which Go rejects")
         self.at += len(operator)
         self.out.append(operator)
         if self.source.startswith("?", self.at):
             self.at += 1
             self.out.append("?")
         if re.compile(r"[*+?]|\{\d+(?:,\d*)?\}").match(self.source, self.at):
-            raise self.refuse("a repetition of a repetition, which Go refuses: put the inner one into (?:...)")
+            raise self.refuse("a repetition of a repetition, which Go rejects: put the inner one into (?:...)")
         self._note(times)
-        # What was repeated may only be repeated again as a group.
+        # A repeated atom can be repeated again only as a group.
         self.atom = times
 
     def _note(self, times: int) -> None:

@@ -2,11 +2,13 @@
 
 Guarantees:
 
-- A quantity keeps the text it was made from: what was read is what is written.
-- Text is parsed when a number is first needed. Garbage does no harm until then, and then raises ``ValueError`` naming the text.
-- Arithmetic is exact, in whole nano-units; no float is ever involved. Parsing rounds as Kubernetes does: away from zero to a nano-unit.
-- `Quantity.canonical` is Kubernetes' canonical form. One exception: Kubernetes drops the suffix of numbers too large for
-  its suffixes (it prints ``1000E`` as ``1``); here such a number keeps the largest suffix, so that no print changes a value.
+- A quantity keeps the text it was made from: it is written as it was read.
+- Text is parsed on first use of the number. Garbage does no harm until then, and then raises ``ValueError`` naming it.
+- Arithmetic is exact, in whole nano-units, without floats. Parsing rounds as Kubernetes does: away from zero to a
+  nano-unit.
+- `Quantity.canonical` is Kubernetes' canonical form, with one exception: Kubernetes drops the suffix of numbers too
+  large for its suffixes (it prints ``1000E`` as ``1``). Here such a number keeps the largest suffix, so that printing
+  never changes a value.
 - A quantity is immutable, hashable by value, and compares with quantities and integers.
 """
 
@@ -24,7 +26,7 @@ QuantityFormat: TypeAlias = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
 _NANO: Final = 10**9
 _MAX_BINARY: Final = (2**63 - 1) * _NANO
 
-# Bounds on what is expanded into digits: far past anything meant, small enough that hostile text stays cheap.
+# Bounds on the number of digits: far beyond real values, small enough to keep hostile text cheap.
 _MAX_DIGITS: Final = 1000
 _MAX_EXPONENT: Final = 1000
 
@@ -44,13 +46,13 @@ _BINARY_EXPONENTS: Final[dict[str, int]] = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 
 _DECIMAL_SUFFIXES: Final = {exponent: suffix for suffix, exponent in _DECIMAL_EXPONENTS.items()}
 _BINARY_SUFFIXES: Final = ("", *_BINARY_EXPONENTS)
 
-# No two neighbouring parts can match the same character, so that a failed match takes linear time.
+# No two adjacent parts match the same character, so a failed match takes linear time.
 _SHAPE: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?(?P<suffix>(?:[a-zA-Z]+[+-]?[0-9]*|[+-][0-9]*)?)"
 )
 _EXPONENT: Final = re.compile(r"[eE](?P<exponent>[+-]?[0-9]+)")
 
-# Kubernetes prints the text it read, unchanged, when a quick look finds it canonical enough; these are the limits of that look.
+# Kubernetes prints a text unchanged if a quick check finds it canonical enough; these are the limits of that check.
 _QUICK_DIGITS: Final = 18
 _QUICK_BINARY_DIGITS: Final = 15
 
@@ -69,11 +71,12 @@ class _Number:
 class Quantity:
     """A Kubernetes quantity.
 
-    ``str(q)`` is the text as given (results of arithmetic print canonically), `canonical` the canonical form, and `printed`
-    what an API server answers for the text. ``q + r``, ``q - r``, ``q * 3`` are exact. ``q / 3`` is rounded away from zero
-    to a nano-unit; ``q // 3`` and ``q % 3`` count whole units, as for any Python number. ``q / r`` is the exact ratio.
+    ``str(q)`` is the text as given (results of arithmetic print canonically), `canonical` the canonical form, and
+    `printed` the form in which an API server returns the text. ``q + r``, ``q - r``, ``q * 3`` are exact. ``q / 3`` is
+    rounded away from zero to a nano-unit; ``q // 3`` and ``q % 3`` count whole units, as for any Python number.
+    ``q / r`` is the exact ratio.
 
-    Like in Kubernetes, the format of a result is that of the left operand, unless that is zero.
+    As in Kubernetes, a result has the format of the left operand, unless that is zero.
     """
 
     __slots__ = ("_number", "_text")
@@ -94,13 +97,13 @@ class Quantity:
             self._text = None
             self._number = _Number(value * _NANO, "DecimalSI")
         else:
-            raise TypeError(f"a quantity is made from str, int or Decimal, not {type(value).__name__}: {value!r}")
+            raise TypeError(f"a quantity needs a str, int or Decimal (got {type(value).__name__} {value!r})")
 
     @classmethod
     def exact(cls, value: "int | Decimal | Fraction", *, format: QuantityFormat = "DecimalSI") -> Self:  # noqa: A002 - Kubernetes' noun
         """Make a quantity from a number, to print in the given format; rounded away from zero to a nano-unit."""
         if isinstance(value, float):
-            raise TypeError(f"a quantity is made from exact numbers; write Decimal({str(value)!r}) instead of a float")
+            raise TypeError(f"a quantity needs an exact number; write Decimal({str(value)!r}) instead of a float")
         ratio = Fraction(_decimal_text(value)) if isinstance(value, Decimal) else Fraction(value)
         return cls._made(_divide_away(ratio.numerator * _NANO, ratio.denominator), format)
 
@@ -114,13 +117,13 @@ class Quantity:
     def _parsed(self) -> _Number:
         number = self._number
         if number is None:
-            # A quantity has a text or a number from the start.
+            # A quantity always has a text or a number.
             number = self._number = _parse(self._text or "")
         return number
 
     @property
     def format(self) -> QuantityFormat:
-        """The suffix class in which results print."""
+        """The suffix family that results are printed in."""
         return self._parsed.format
 
     @property
@@ -129,7 +132,7 @@ class Quantity:
         return self.canonical() if self._text is None else self._text
 
     def is_valid(self) -> bool:
-        """Whether the text is a quantity, for those who would rather ask than catch."""
+        """Whether the text is a quantity."""
         try:
             _ = self._parsed
         except ValueError:
@@ -141,10 +144,10 @@ class Quantity:
         return _canonical(self._parsed.nanos, self._parsed.format)
 
     def printed(self) -> str:
-        """Return what Kubernetes prints after reading this text.
+        """Return the text that Kubernetes prints for this quantity.
 
-        That is the canonical form, except that Kubernetes keeps some texts that are not quite canonical as they are
-        ("1.234", "+5", "01Mi").
+        That is the canonical form, except for some almost canonical texts that Kubernetes keeps ("1.234", "+5",
+        "01Mi").
         """
         if self._text is not None and self._parsed.reuses_text:
             return self._text.strip()
@@ -192,7 +195,7 @@ class Quantity:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Quantity) and self._text is not None and self._text == other._text:
-            # The same text is the same quantity, garbage included: an object that holds it still equals its copy.
+            # Equal texts are equal quantities, garbage included: an object that contains it equals its copy.
             return True
         nanos = _nanos(other)
         return NotImplemented if nanos is None else self._parsed.nanos == nanos
@@ -300,7 +303,7 @@ def _nanos(value: object) -> int | None:
 
 
 def _divide_away(dividend: int, divisor: int) -> int:
-    """Divide, rounding away from zero: whoever asks for a little gets at least a little."""
+    """Divide, rounding away from zero: a small amount never becomes zero."""
     if divisor < 0:
         dividend, divisor = -dividend, -divisor
     return -(-dividend // divisor) if dividend > 0 else dividend // divisor
@@ -308,11 +311,11 @@ def _divide_away(dividend: int, divisor: int) -> int:
 
 def _decimal_text(value: Decimal) -> str:
     if not value.is_finite():
-        raise ValueError(f"a quantity is a finite number, not {value}")
+        raise ValueError(f"a quantity must be a finite number (got {value})")
     _, digits, exponent = value.as_tuple()
     if len(digits) > _MAX_DIGITS or abs(int(exponent)) > _MAX_EXPONENT:
         raise ValueError(
-            f"a quantity has at most {_MAX_DIGITS} digits and exponents up to {_MAX_EXPONENT}: {value:.20E}"
+            f"a quantity has at most {_MAX_DIGITS} digits and an exponent of at most {_MAX_EXPONENT} (got {value:.20E})"
         )
     return f"{value:f}"
 
@@ -322,7 +325,7 @@ def _invalid(text: str, why: str) -> ValueError:
     return ValueError(f"not a quantity: {shown!r}: {why}")
 
 
-# The same few quantities come again and again.
+# Programs parse the same few quantities again and again.
 @lru_cache(maxsize=1024)
 def _parse(text: str) -> _Number:
     stripped = text.strip(" \t\n\v\f\r")
@@ -337,7 +340,7 @@ def _parse(text: str) -> _Number:
     if format_ == "BinarySI":
         quick = not part and _QUICK_BINARY_DIGITS - len(whole) - exponent * 3 // 10 - 1 >= 0
         reuses = quick and digits & 7 != 0
-        # Python's shift keeps the fraction exact until it is rounded away.
+        # Python's shift keeps the fraction exact until rounding.
         nanos = _divide_away((digits << exponent) * _NANO, 10 ** len(part))
         nanos = min(nanos, _MAX_BINARY)
         if not quick and 0 < nanos < _NANO:
@@ -348,7 +351,7 @@ def _parse(text: str) -> _Number:
         reuses = quick and scale % 3 == 0 and not (whole + part).endswith("000") and (whole + part)[0] != "0"
         nanos = digits * 10 ** (scale + 9) if scale >= -9 else _divide_away(digits, 10 ** -(scale + 9))
     if not quick and not (match["whole"] or part):
-        # Kubernetes takes "" and "." for zero, but only while the number is small enough for its quick path.
+        # Kubernetes accepts "" and "." as zero, but only for numbers that fit its quick path.
         raise _invalid(text, "it has no digits")
     return _Number(-nanos if sign == "-" else nanos, format_, reuses_text=reuses)
 
@@ -366,7 +369,7 @@ def _suffix(text: str, suffix: str) -> tuple[QuantityFormat, int]:
         raise _invalid(text, f"unknown suffix {suffix!r}; the suffixes are {known} and exponents such as e3")
     exponent = int(match["exponent"])
     if abs(exponent) > _MAX_EXPONENT:
-        raise _invalid(text, f"exponents reach from -{_MAX_EXPONENT} to {_MAX_EXPONENT}")
+        raise _invalid(text, f"the exponent must be between -{_MAX_EXPONENT} and {_MAX_EXPONENT}")
     return "DecimalExponent", exponent
 
 
@@ -383,7 +386,7 @@ def _canonical(nanos: int, format_: QuantityFormat) -> str:
     while amount % 10 == 0:
         amount //= 10
         exponent += 1
-    # Suffixes step by thousands, and a decimal suffix ends at E.
+    # Suffixes step by thousands, and the largest decimal suffix is E.
     target = exponent - exponent % 3
     if format_ != "DecimalExponent":
         target = min(target, 18)

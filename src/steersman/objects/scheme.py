@@ -1,4 +1,4 @@
-"""A scheme: which Python class stands for which kind, and which resource serves it."""
+"""A scheme: maps kinds and resources to Python classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.objects.resource import Object
 
 
 class Scheme:
-    """A registry of classes by kind and by resource. Each kind and each resource belongs to one class."""
+    """A registry of classes by kind and by resource. Each kind and each resource has one class."""
 
     def __init__(self, classes: Iterable[type[Object]] = ()) -> None:
         self._by_kind: dict[GroupVersionKind, type[Object]] = {}
@@ -24,11 +24,11 @@ class Scheme:
         return iter(self._by_kind.values())
 
     def register(self, cls: type[Object]) -> type[Object]:
-        """Add a class (usable as a decorator); adding it twice is harmless, a second class of the kind is an error."""
+        """Add a class (usable as a decorator). Adding it twice is harmless; a second class for its kind is an error."""
         present = self._by_kind.setdefault(cls.gvk(), cls)
         if present is not cls:
             raise ValueError(
-                f"{cls.gvk()} is {present.__qualname__} in this scheme already; {cls.__qualname__} cannot be it too"
+                f"{cls.gvk()} is already registered as {present.__qualname__}; cannot register {cls.__qualname__} too"
             )
         self._by_resource.setdefault(cls.gvr(), cls)
         return cls

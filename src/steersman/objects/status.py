@@ -1,8 +1,8 @@
-"""meta/v1 `Status`: what a Kubernetes API server answers when it has no object to answer with.
+"""meta/v1 `Status`: the response of a Kubernetes API server that has no object to return.
 
 Guarantees
-- Decoding keeps what Kubernetes defines and ignores the rest; printing gives the same members that kube-apiserver prints:
-  `kind`, `apiVersion` and `metadata` are always there, everything else only when it is set.
+- Decoding keeps what Kubernetes defines and ignores the rest. Encoding produces the members that kube-apiserver prints:
+  `kind`, `apiVersion` and `metadata` always, all others only if set.
 - A `Status` is immutable, so an error may carry it anywhere.
 """
 
@@ -18,7 +18,7 @@ def _status_api_version() -> str:
 
 
 class StatusMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The list metadata of a `Status`; an expired list answers with a token to go on with, inconsistently."""
+    """The list metadata of a `Status`; for an expired list it may contain a token for an inconsistent continuation."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
@@ -26,7 +26,7 @@ class StatusMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 
 
 class StatusCause(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One cause of a failure: a machine-readable reason, a sentence, and the field it is about."""
+    """One cause of a failure: a machine-readable reason, a message, and the field."""
 
     reason: str = ""
     message: str = ""
@@ -34,7 +34,7 @@ class StatusCause(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
 
 
 class StatusDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a `Status` is about; `kind` holds a resource name ("configmaps") as often as a kind ("ConfigMap")."""
+    """The subject of a `Status`; `kind` is either a resource name ("configmaps") or a kind ("ConfigMap")."""
 
     name: str = ""
     group: str = ""
@@ -45,9 +45,9 @@ class StatusDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The outcome of a request: `status` is "Success" or "Failure", `reason` and `code` say which failure."""
+    """The result of a request: `status` is "Success" or "Failure", `reason` and `code` identify the failure."""
 
-    # omit_defaults leaves out a value equal to a default, but not one made by a factory: these are always printed
+    # omit_defaults omits a value equal to a default, but not one made by a factory: these are always printed
     kind: str = msgspec.field(default_factory=_status_kind)
     api_version: str = msgspec.field(default_factory=_status_api_version)
     metadata: StatusMetadata = msgspec.field(default_factory=StatusMetadata)
@@ -59,17 +59,17 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
     @property
     def causes(self) -> tuple[StatusCause, ...]:
-        """The causes, empty when the server gave none."""
+        """The causes; empty if the server sent none."""
         return self.details.causes if self.details is not None else ()
 
     @property
     def retry_after_seconds(self) -> int:
-        """How long the server asks to wait before the next try; 0 when it does not say."""
+        """Seconds the server asks to wait before a retry; 0 if it does not say."""
         return self.details.retry_after_seconds if self.details is not None else 0
 
 
 class _Head(msgspec.Struct, rename="camel"):
-    # without defaults: a document that does not call itself a Status is none
+    # no defaults: a document without kind and apiVersion is not a Status
     kind: str
     api_version: str
 
@@ -80,7 +80,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def decode_status(raw: bytes) -> Status | None:
-    """Decode `raw` if it is a meta/v1 Status; None for any other document, and for what is not JSON at all."""
+    """Decode `raw` if it is a meta/v1 Status; None for any other document and for invalid JSON."""
     try:
         head = _head_decoder.decode(raw)
         return _decoder.decode(raw) if head.kind == "Status" and head.api_version == "v1" else None
@@ -89,5 +89,5 @@ def decode_status(raw: bytes) -> Status | None:
 
 
 def encode_status(status: Status) -> bytes:
-    """Print `status` as JSON, members in kube-apiserver's order."""
+    """Encode `status` as JSON, with members in kube-apiserver's order."""
     return _encoder.encode(status)

@@ -1,12 +1,12 @@
-"""Times and durations as Kubernetes writes them.
+"""Times and durations in Kubernetes' formats.
 
 Guarantees:
 
-- `format_time` prints a moment in UTC with second precision (metav1.Time), or with exactly six fractional digits for a
-  `MicroTime` (metav1.MicroTime); what is finer is cut off, never rounded up, so that no printed time lies in the future.
-- `parse_time` reads any RFC 3339 time, with fractions of any length and any offset, into an aware UTC datetime.
-- `parse_duration` and `format_duration` read and print Go's durations ("1h30m0s"), exact to the microsecond.
-- Everything unreadable raises ``ValueError`` naming the text.
+- `format_time` prints a time in UTC with second precision (metav1.Time), or with exactly six fractional digits for a
+  `MicroTime` (metav1.MicroTime). It truncates, never rounds up, so no printed time lies in the future.
+- `parse_time` parses any RFC 3339 time, with any fraction and offset, into an aware UTC datetime.
+- `parse_duration` and `format_duration` parse and print Go durations ("1h30m0s"), exact to the microsecond.
+- Invalid text raises ``ValueError`` naming it.
 """
 
 import re
@@ -25,24 +25,24 @@ _RFC3339: Final = re.compile(
 class MicroTime(datetime):
     """A datetime that prints with exactly six fractional digits (metav1.MicroTime, as in Leases and Events).
 
-    It is a datetime in every other way: it compares with datetimes, and adding a timedelta gives a `MicroTime`.
+    Otherwise it is a datetime: it compares with datetimes, and adding a timedelta gives a `MicroTime`.
     """
 
     __slots__ = ()
 
     @classmethod
     def of(cls, moment: datetime) -> Self:
-        """Take a moment from an aware datetime."""
+        """Convert an aware datetime."""
         utc = _in_utc(moment)
         return cls(utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond, tzinfo=UTC)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read an RFC 3339 time."""
+        """Parse an RFC 3339 time."""
         return cls.of(parse_time(text))
 
     def __str__(self) -> str:
-        # Whoever prints a naive time by mistake should see it, not an error.
+        # Printing a naive time by mistake should show it, not raise.
         return super().__str__() if self.tzinfo is None else format_time(self)
 
     # Pickle and copy rebuild a datetime through this; it must stay the subclass.
@@ -52,25 +52,25 @@ class MicroTime(datetime):
 
 def _in_utc(moment: datetime) -> datetime:
     if moment.tzinfo is None or moment.utcoffset() is None:
-        raise ValueError(f"a time needs a time zone: {moment.isoformat()}; give it one, such as tzinfo=datetime.UTC")
+        raise ValueError(f"the time {moment.isoformat()} has no time zone; add one, such as tzinfo=datetime.UTC")
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError(f"the time {moment.isoformat()} lies outside the years 1 to 9999 in UTC") from None
+        raise ValueError(f"the time {moment.isoformat()} is outside the years 1 to 9999 in UTC") from None
 
 
 def format_time(moment: datetime) -> str:
-    """Print a moment as Kubernetes does: ``2026-01-31T12:00:00Z``, a `MicroTime` as ``2026-01-31T12:00:00.000000Z``."""
+    """Format a time as Kubernetes does: ``2026-01-31T12:00:00Z``, a `MicroTime` as ``2026-01-31T12:00:00.000000Z``."""
     utc = _in_utc(moment)
     timespec = "microseconds" if isinstance(moment, MicroTime) else "seconds"
     return utc.replace(tzinfo=None).isoformat(timespec=timespec) + "Z"
 
 
 def parse_time(text: str) -> datetime:
-    """Read an RFC 3339 time into an aware UTC datetime; digits past the microsecond are cut off."""
+    """Parse an RFC 3339 time into an aware UTC datetime; digits past the microsecond are truncated."""
     match = _RFC3339.fullmatch(text)
     if match is None:
-        raise ValueError(f"not an RFC 3339 time: {_shown(text)}; write it like 2026-01-31T12:00:00Z")
+        raise ValueError(f"not an RFC 3339 time: {_shown(text)}; write one such as 2026-01-31T12:00:00Z")
     micros = int((match["fraction"] or "")[:6].ljust(6, "0"))
     zone = UTC
     try:
@@ -90,7 +90,7 @@ _UNITS: Final[dict[str, int]] = {
     "ns": 1,
     "us": 1_000,
     "µs": 1_000,  # the micro sign
-    "μs": 1_000,  # the Greek letter, which Go takes as well
+    "μs": 1_000,  # the Greek letter, which Go also accepts
     "ms": 1_000_000,
     "s": 1_000_000_000,
     "m": 60_000_000_000,
@@ -102,7 +102,7 @@ _LONGEST_DURATION: Final = 256
 
 
 def parse_duration(text: str) -> timedelta:
-    """Read a Go duration such as ``1h30m``, ``-1.5s`` or ``300ms``; what is finer than a microsecond is cut off."""
+    """Parse a Go duration such as ``1h30m``, ``-1.5s`` or ``300ms``; digits past the microsecond are truncated."""
     if len(text) > _LONGEST_DURATION:
         raise ValueError(f"not a duration: {_shown(text)}: it is too long")
     unsigned = text[1:] if text[:1] in {"+", "-"} else text
@@ -110,7 +110,7 @@ def parse_duration(text: str) -> timedelta:
         return timedelta(0)
     nanos = _nanos_of(text, unsigned)
     if nanos > _MAX_NANOS + (text[0] == "-"):
-        raise ValueError(f"not a duration: {_shown(text)}: it is longer than Go's durations reach (292 years)")
+        raise ValueError(f"not a duration: {_shown(text)}: it exceeds Go's longest duration (292 years)")
     micros = timedelta(microseconds=nanos // 1_000)
     return -micros if text[0] == "-" else micros
 
@@ -133,7 +133,7 @@ def _nanos_of(text: str, terms: str) -> int:
 
 
 def format_duration(duration: timedelta) -> str:
-    """Print a duration as Go does: ``1h30m0s``, ``1.5s``, ``300ms``, ``0s``."""
+    """Format a duration as Go does: ``1h30m0s``, ``1.5s``, ``300ms``, ``0s``."""
     micros = duration // timedelta(microseconds=1)
     if micros == 0:
         return "0s"

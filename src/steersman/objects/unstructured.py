@@ -1,4 +1,4 @@
-"""Objects of kinds without a Python type."""
+"""Objects of kinds without a Python class."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from steersman.objects.identity import GroupVersionKind, Key
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """Stands where a class would: ``await client.get(Kind("example.com/v1", "Widget"), key)`` gives an `Unstructured`.
+    """Names a kind without a class: ``client.get(Kind("example.com/v1", "Widget"), key)`` reads an `Unstructured`.
 
-    The resource that serves it, and whether it is namespaced, are looked up in the server's discovery.
+    The client looks up its resource and its scope in the server's discovery.
     """
 
     api_version: str
@@ -25,13 +25,13 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Unstructured:
-    """An object as a JSON tree: everything in it is kept, nothing in it is checked."""
+    """An object as a JSON tree: keeps everything, checks nothing."""
 
     __slots__ = ("partial", "raw", "tree")
 
     def __init__(self, tree: dict[str, Any], *, raw: bytes | None = None, partial: bool = False) -> None:
         self.tree = tree
-        #: The bytes it was read from; None if a program made it.
+        #: The bytes it was read from; None if it was not read.
         self.raw = raw
         self.partial = partial
 
@@ -44,7 +44,7 @@ class Unstructured:
             tree = msgspec.json.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             problem = str(error)
-        # raised outside of the handler: a UnicodeDecodeError holds the text that it could not read
+        # raised outside of the handler: a UnicodeDecodeError contains the text, which may be secret
         if problem:
             raise DecodeError(f"cannot decode an object from {len(raw)} bytes: {problem}")
         if not isinstance(tree, dict):
@@ -102,7 +102,7 @@ class Unstructured:
 
     @property
     def generation(self) -> int:
-        """How often what is asked for has changed; 0 until it is created, and of kinds that do not count."""
+        """How often the desired state has changed; 0 before creation, and for kinds without a generation."""
         return self.get("metadata", "generation") or 0
 
     @property

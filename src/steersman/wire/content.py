@@ -1,9 +1,9 @@
-"""Content negotiation: media types, what a client accepts, and what a server picks.
+"""Content negotiation: media types, what a client accepts, and what a server chooses.
 
 Guarantees
 - `parse_media_type` and `str()` are inverse, up to case and spaces.
-- `negotiate` picks the way kube-apiserver does: the client's order by quality; a clause that asks for another
-  representation (`as=Table`) is met by exactly that one or passed over, never ignored.
+- `negotiate` chooses as kube-apiserver does: in the client's order of quality. A clause for another representation
+  (`as=Table`) matches exactly that one or is skipped, never ignored.
 """
 
 import re
@@ -18,7 +18,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PARTIAL_OBJECT_METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 PARTIAL_OBJECT_METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
-#: Answers carry the same parameters back, or are the older documents of one group each.
+#: The response has the same parameters, or is the older document of a single group.
 AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -30,12 +30,12 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _PARAMETER = re.compile(
     r"\s*;\s*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*(?:([!#$%&'*+.^_`|~0-9A-Za-z/:-]+)|\"((?:[^\"\\]|\\.)*)\"))?"
 )
-# what stands between commas; a comma inside quotes is none
+# the text between commas; a comma inside quotes does not count
 _CLAUSE = re.compile(r'(?:[^",]|"(?:[^"\\]|\\.)*"?)+')
-#: A longer header is cut: no client of the Kubernetes API sends so many clauses.
+#: A longer header is truncated: no client of the Kubernetes API sends so many clauses.
 _ACCEPT_MAX = 8192
 
-# parameters that ask for another representation of the same object
+# parameters that request another representation of the same object
 _REPRESENTATION = ("as", "g", "v")
 
 
@@ -55,12 +55,12 @@ class MediaType(msgspec.Struct, frozen=True):
 
     @property
     def representation(self) -> tuple[str, str, str]:
-        """Which form of the object is asked for: `as`, `g` and `v`; three empty strings for the object itself."""
+        """The requested form of the object: `as`, `g` and `v`; three empty strings for the object itself."""
         as_, group, version = (self.parameter(name) or "" for name in _REPRESENTATION)
         return (as_, group, version) if as_ else ("", "", "")
 
     def takes(self, offer: "MediaType") -> bool:
-        """Whether a clause of an Accept header is met by an offer."""
+        """Whether an offer matches this clause of an Accept header."""
         if self.representation != offer.representation:
             return False
         return self.name in {offer.name, "*/*", offer.name.partition("/")[0] + "/*"}
@@ -78,7 +78,7 @@ def _print_value(value: str) -> str:
 
 
 def parse_media_type(text: str) -> MediaType:
-    """Read a Content-Type, or one clause of an Accept header; raise ValueError if it is none."""
+    """Parse a Content-Type, or one clause of an Accept header; raises ValueError if invalid."""
     name, _, _ = text.partition(";")
     position = len(name)
     name = name.strip().lower()
@@ -92,7 +92,7 @@ def parse_media_type(text: str) -> MediaType:
         if found is None:
             if text[position:].isspace():
                 break
-            raise ValueError(f"{text[:80]!r} has a parameter that cannot be read")
+            raise ValueError(f"{text[:80]!r} has an invalid parameter")
         position = found.end()
         key, plain, quoted = found.groups()
         if key is None:
@@ -112,7 +112,7 @@ def _parse_quality(text: str) -> float:
 
 
 def parse_accept(header: str | None) -> tuple[MediaType, ...]:
-    """Read an Accept header, best first; clauses that cannot be read or have quality 0 are left out."""
+    """Parse an Accept header, best first; invalid clauses and those with quality 0 are dropped."""
     clauses: list[MediaType] = []
     for text in _CLAUSE.findall((header or "*/*")[:_ACCEPT_MAX]):
         try:
@@ -125,7 +125,7 @@ def parse_accept(header: str | None) -> tuple[MediaType, ...]:
 
 
 def negotiate(header: str | None, offers: Iterable[str]) -> MediaType | None:
-    """Pick the offer that suits an Accept header best; None means 406. The first offer is the server's own choice."""
+    """Choose the best offer for an Accept header; None means 406. The first offer is the server's preference."""
     choices = [parse_media_type(offer) for offer in offers]
     for clause in parse_accept(header):
         for choice in choices:

@@ -1,12 +1,12 @@
 """Discovery: what a server serves, from any of its documents, in one form.
 
-A server tells it twice: in one aggregated document each for `/api` and `/apis` (Kubernetes 1.27 and later), and in a
-small document for each group and version. Both are read here into `ApiResource`, and printed from it.
+A server publishes it twice: in one aggregated document each for `/api` and `/apis` (Kubernetes 1.27 and later), and in
+a small document for each group and version. Both are parsed into `ApiResource`, and printed from it.
 
 Guarantees
-- A part that is missing or stale is a failure of its own group and version; what could be read is there.
-- Versions keep the server's order: the first one of a group is the preferred one.
-- What one document says and the other cannot (the kind of a resource that only has subresources) is left empty.
+- A missing or stale part is a failure of its own group and version; everything readable is kept.
+- Versions keep the server's order: the first one of a group is preferred.
+- Information that only one of the documents has (the kind of a resource with only subresources) is left empty.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ApiSubresource(msgspec.Struct, frozen=True, kw_only=True):
-    """A subresource such as `status` or `scale`; its kind may belong to another group, as that of `scale` does."""
+    """A subresource such as `status` or `scale`; its kind may belong to another group, as `scale`'s does."""
 
     name: str
     kind: str
@@ -31,7 +31,7 @@ class ApiSubresource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource as it is served: its names, its scope and what can be done with it."""
+    """A served resource: its names, scope and verbs."""
 
     group: str
     version: str
@@ -51,28 +51,28 @@ class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gvr(self) -> GroupVersionResource:
-        """The name it is served under."""
+        """Its name in paths."""
         return GroupVersionResource(self.group, self.version, self.resource)
 
     def subresource(self, name: str) -> ApiSubresource | None:
-        """The subresource of that name, or None if it is not served."""
+        """The subresource of that name; None if it is not served."""
         return next((found for found in self.subresources if found.name == name), None)
 
 
 class GroupList(msgspec.Struct, frozen=True, kw_only=True):
-    """Which versions a server has, best first within each group, before their resources are known."""
+    """The versions of a server, best first within each group, before their resources are read."""
 
     versions: list[GroupVersion]
     preferred_versions: dict[str, str]
 
 
 class DiscoveryResult(msgspec.Struct, kw_only=True):
-    """Everything a server serves, as far as it could be read."""
+    """All resources of a server, as far as they could be read."""
 
     resources: list[ApiResource] = msgspec.field(default_factory=list[ApiResource])
     #: The preferred version of each group; the core group is the empty string.
     preferred_versions: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    #: What could not be read, and why.
+    #: The groups and versions that could not be read, and why.
     failures: dict[GroupVersion, str] = msgspec.field(default_factory=dict[GroupVersion, str])
 
 
@@ -183,19 +183,19 @@ def _decode(decoder: "msgspec.json.Decoder[T]", body: bytes, what: str) -> T:
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ProtocolError(f"the server's answer of {len(body)} bytes is no {what}: {error}") from None
+        raise ProtocolError(f"the server's response of {len(body)} bytes is not a valid {what}: {error}") from None
 
 
 def _expect(kind: str, expected: str) -> None:
     if kind != expected:
-        raise ProtocolError(f"the server answered with a document of kind {kind[:60]!r} instead of {expected}")
+        raise ProtocolError(f"the server sent a document of kind {kind[:60]!r} instead of {expected}")
 
 
 # --- the aggregated document -----------------------------------------------------------------------------------------
 
 
 def parse_aggregated_discovery(*bodies: bytes) -> DiscoveryResult:
-    """Read the aggregated answers of `/api` and `/apis`; raise ProtocolError if one is not aggregated."""
+    """Parse the aggregated responses of `/api` and `/apis`; raises ProtocolError if one is not aggregated."""
     result = DiscoveryResult()
     for body in bodies:
         document = _decode(_aggregated_decoder, body, "aggregated discovery document")
@@ -206,7 +206,7 @@ def parse_aggregated_discovery(*bodies: bytes) -> DiscoveryResult:
                 result.preferred_versions.setdefault(name, version.version)
                 if version.freshness == "Stale":
                     result.failures[GroupVersion(name, version.version)] = (
-                        "the server that serves it did not answer; what is listed may be out of date"
+                        "the server behind it did not respond; its resources may be out of date"
                     )
                 result.resources += [_from_aggregated(name, version.version, read) for read in version.resources or ()]
     return result
@@ -243,7 +243,7 @@ def _subresource(group: str, version: str, name: str, kind: _ResponseKind, verbs
 
 
 def print_aggregated_discovery(result: DiscoveryResult, *, core: bool) -> bytes:
-    """Print the aggregated answer of `/api` (`core=True`) or `/apis`; what failed is printed as stale."""
+    """Print the aggregated response of `/api` (`core=True`) or `/apis`; failures are printed as stale."""
     groups: dict[str, dict[str, list[ApiResource]]] = {}
     for group, version in result.preferred_versions.items():
         groups.setdefault(group, {})[version] = []
@@ -291,11 +291,11 @@ def _own_kind(resource: ApiResource, sub: ApiSubresource) -> _ResponseKind:
     return _ResponseKind(sub.group, sub.version, sub.kind)
 
 
-# --- one document for each group and version -------------------------------------------------------------------------
+# --- one document per group and version -----------------------------------------------------------------------------
 
 
 def parse_group_list(api: bytes, apis: bytes) -> GroupList:
-    """Read the plain answers of `/api` and `/apis`: which versions there are to ask for."""
+    """Parse the plain responses of `/api` and `/apis`: the available versions."""
     core = _decode(_api_versions_decoder, api, "list of API versions")
     _expect(core.kind, "APIVersions")
     listed = _decode(_group_list_decoder, apis, "list of API groups")
@@ -314,13 +314,13 @@ def parse_group_list(api: bytes, apis: bytes) -> GroupList:
 
 
 def parse_resource_list(body: bytes) -> list[ApiResource]:
-    """Read the resources of one group and version."""
+    """Parse the resources of one group and version."""
     document = _decode(_resource_list_decoder, body, "list of API resources")
     _expect(document.kind, "APIResourceList")
     try:
         served = GroupVersion.parse(document.group_version)
     except ValueError as error:
-        raise ProtocolError(f"the server's list of API resources cannot be read: {error}") from None
+        raise ProtocolError(f"cannot read the server's list of API resources: {error}") from None
     parents: dict[str, _LegacyResource] = {}
     subresources: dict[str, list[ApiSubresource]] = {}
     for entry in document.resources or ():
@@ -328,7 +328,7 @@ def parse_resource_list(body: bytes) -> list[ApiResource]:
         if not slash:
             parents[name] = entry
             continue
-        # a subresource may stand alone: its parent is served by another group, or not at all
+        # a subresource may be listed alone: its parent is served by another group, or not at all
         parents.setdefault(name, _LegacyResource(name=name, namespaced=entry.namespaced))
         kind = _ResponseKind(entry.group, entry.version, entry.kind)
         subresources.setdefault(name, []).append(_subresource(served.group, served.version, sub, kind, entry.verbs))
@@ -350,12 +350,12 @@ def parse_resource_list(body: bytes) -> list[ApiResource]:
 
 
 def print_api_versions(versions: Iterable[str]) -> bytes:
-    """Print the plain answer of `/api`."""
+    """Print the plain response of `/api`."""
     return _encoder.encode(_ApiVersions(kind="APIVersions", versions=tuple(versions)))
 
 
 def print_group_list(groups: GroupList) -> bytes:
-    """Print the plain answer of `/apis`; the core group is not part of it."""
+    """Print the plain response of `/apis`, without the core group."""
     entries: dict[str, list[_GroupVersion]] = {}
     for version in groups.versions:
         if version.group:
@@ -378,7 +378,7 @@ def print_resource_list(served: GroupVersion, resources: Iterable[ApiResource]) 
     """Print the resources of one group and version, each followed by its subresources."""
     entries: list[_LegacyResource] = []
     for resource in resources:
-        # a resource without a kind only holds subresources, and is no entry of its own here
+        # a resource without a kind only has subresources, and is not listed itself
         if resource.kind:
             entries.append(
                 _LegacyResource(

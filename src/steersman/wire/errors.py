@@ -1,8 +1,8 @@
-"""Answers that are failures, as exceptions of `objects.errors`; and warnings, which are none.
+"""Converts failed responses to exceptions of `objects.errors`, and parses warnings.
 
 Guarantees
-- Every answer of 300 and above, and every 200 whose body is a Status of failure, becomes one exception of the tree.
-- An answer that is not from a Kubernetes API server (a proxy's page, an empty body) says so instead of hiding it.
+- Every response of 300 and above, and every 200 with a Status of failure, becomes one exception of the tree.
+- A response that is not from a Kubernetes API server (a proxy's page, an empty body) is reported as such.
 - No message shows a JSON body: it may be a Secret.
 """
 
@@ -25,7 +25,7 @@ _TITLE = re.compile(rb"<title[^>]*>([^<]{1,200})</title>", re.IGNORECASE)
 
 
 def raise_for_status(request: Request, status: int, headers: Mapping[str, str], body: bytes) -> None:
-    """Raise what an answer means, if it means failure. `headers` is read in the case written here."""
+    """Raise the exception of a failed response. `headers` is looked up in the case written here."""
     if status >= 300:
         raise error_from_response(status, headers, body, tried=describe_request(request))
     if _might_be_status(body):
@@ -33,12 +33,12 @@ def raise_for_status(request: Request, status: int, headers: Mapping[str, str], 
 
 
 def _might_be_status(body: bytes) -> bool:
-    """Whether a body begins as a Status does; quick, and never wrong when the answer is no."""
+    """Whether a body starts like a Status; quick, and a False is always right."""
     return b'"Status"' in body[:160]
 
 
 def raise_for_failure(body: bytes, *, tried: str) -> None:
-    """Raise if the body of a successful answer is a Status of failure after all."""
+    """Raise if the body of a successful response is a Status of failure."""
     if _might_be_status(body):
         status = decode_status(body)
         if status is not None and status.status == "Failure":
@@ -46,11 +46,11 @@ def raise_for_failure(body: bytes, *, tried: str) -> None:
 
 
 def error_from_response(status: int, headers: Mapping[str, str], body: bytes, *, tried: str) -> ApiError:
-    """Read an answer of 300 and above. `headers` is read in the case written here."""
+    """The error of a response of 300 and above. `headers` is looked up in the case written here."""
     if 300 <= status < 400:
         return ProtocolError(
-            f"{tried}: the server redirects elsewhere ({status}), which the Kubernetes API does not:"
-            " check the address of the server, a login page may stand before it"
+            f"{tried}: the server redirects ({status}), which the Kubernetes API never does:"
+            " check the address of the server; it may be a login page"
         )
     answer = decode_status(body)
     if answer is None or answer.status == "Success":
@@ -64,34 +64,34 @@ def error_from_response(status: int, headers: Mapping[str, str], body: bytes, *,
 
 
 def error_from_frame(frame: WatchFrame, *, tried: str) -> StatusError | ProtocolError:
-    """Read the Status of a watch frame of type ERROR."""
+    """The error in a watch frame of type ERROR."""
     status = decode_status(frame.object)
     if status is None:
-        return ProtocolError(f"{tried}: the server ended the watch with an error that is no Status")
+        return ProtocolError(f"{tried}: the server ended the watch with an error that is not a Status")
     return error_from_status(status, tried=tried)
 
 
 def _retry_after(headers: Mapping[str, str]) -> int:
-    """Read the Retry-After header in seconds; a date would need a clock, and Kubernetes sends none."""
+    """Parse the Retry-After header in seconds; a date would need a clock, and Kubernetes sends none."""
     text = headers.get("Retry-After", "").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 def _explain(status: int, headers: Mapping[str, str], body: bytes) -> str:
-    """Describe an answer that is no Status."""
+    """Describe a response that is not a Status."""
     content_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()[:60]
     if not body.strip():
         said = "an empty body"
     elif title := _TITLE.search(body[:65536]):
         said = f'a web page, "{_printable(title[1])}"'
     elif content_type == "text/plain" and not body.lstrip().startswith((b"{", b"[")):
-        # what Go programs and proxies say in one line: "404 page not found", "upstream connect error"
-        return f"the server answered {_phrase(status)}: {_printable(body)}"
+        # one-line messages of Go programs and proxies: "404 page not found", "upstream connect error"
+        return f"the server returned {_phrase(status)}: {_printable(body)}"
     else:
         said = f"{len(body)} bytes of {content_type or 'an unnamed type'}"
     return (
-        f"the server answered {_phrase(status)} with {said} instead of a Kubernetes Status:"
-        " a proxy or another service may stand in between"
+        f"the server returned {_phrase(status)} with {said} instead of a Kubernetes Status:"
+        " a proxy or another service may be answering"
     )
 
 
@@ -112,7 +112,7 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 
 def describe_request(request: Request) -> str:
-    """Say what a request tries: `update configmaps "a" in namespace "b"`; queries and headers are left out."""
+    """Describe a request: `update configmaps "a" in namespace "b"`; omits queries and headers."""
     path = parse_path(request.path)
     if path is None:
         return f"{request.method} {request.path}"
@@ -135,11 +135,12 @@ def describe_request(request: Request) -> str:
     return " ".join(parts)
 
 
-_WARNING = re.compile(r'\s*,?\s*(\d{3})\s+(\S+)\s+"((?:[^"\\]|\\.)*)"(?:\s+"[^"]*")?')
+# Possessive, so that an invalid header is scanned once, however many spaces it has.
+_WARNING = re.compile(r'\s*+,?+\s*+(\d{3})\s++(\S++)\s++"((?:[^"\\]|\\.)*+)"(?:\s++"[^"]*+")?+')
 
 
 def parse_warnings(headers: str | Iterable[str]) -> list[str]:
-    """Read `Warning` headers, one or several in each value; what is not a warning of code 299 is left out."""
+    """Parse `Warning` headers, one or several in each value; all but code 299 are dropped."""
     texts: list[str] = []
     for value in (headers,) if isinstance(headers, str) else headers:
         position = 0

@@ -1,12 +1,12 @@
 """Watch streams: bytes to frames and back.
 
-kube-apiserver ends every frame of a JSON watch with a newline, and JSON text itself holds none, so a stream is split at
-newlines alone, wherever the network cut it.
+kube-apiserver ends every frame of a JSON watch with a newline, and JSON text contains none, so a stream is split at
+newlines, wherever the network cut it.
 
 Guarantees
-- Splitting takes time linear in the bytes, however small the pieces are, and holds at most one frame of `max_frame`
-  bytes; a longer one is a `ProtocolError`.
-- A frame that is cut off by the end of the stream is an error, never an event.
+- Splitting takes linear time, however small the pieces are, and buffers at most one frame of `max_frame` bytes; a
+  longer one is a `ProtocolError`.
+- A frame cut off by the end of the stream is an error, never an event.
 - A frame's object is a copy of its own bytes; nothing keeps the stream's buffer alive.
 """
 
@@ -20,19 +20,19 @@ FrameType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
 _TYPES = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"})
 
-#: The largest frame that is accepted unless told otherwise; a stored object is limited to a tenth of it.
+#: The default limit of a frame; ten times the limit of a stored object.
 MAX_FRAME = 16 * 1024 * 1024
 
 
 class WatchFrame(msgspec.Struct, frozen=True):
-    """One event of a watch: what happened, and the object as the bytes that came."""
+    """One event of a watch: its type, and the object as received bytes."""
 
     type: FrameType
     object: bytes
 
 
 class FrameSplitter:
-    """Cuts a byte stream into frames: feed it chunks as they come, and call `finish` at the end of the stream."""
+    """Splits a byte stream into frames: feed it chunks as they arrive, and call `finish` at the end of the stream."""
 
     __slots__ = ("_max_frame", "_pending")
 
@@ -42,17 +42,17 @@ class FrameSplitter:
 
     @property
     def pending(self) -> int:
-        """How many bytes of an unfinished frame are held."""
+        """How many bytes of an incomplete frame are buffered."""
         return len(self._pending)
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take the next bytes and return the frames they complete, without their newlines."""
+        """Add bytes and return the frames they complete, without their newlines."""
         pending = self._pending
         lines = chunk.split(b"\n")
         if len(pending) + len(chunk) > self._max_frame:
             self._check(lines)
         if len(lines) == 1:
-            # a bytearray grows in amortised constant time: joining at every chunk would be quadratic
+            # a bytearray grows in amortized constant time: joining at every chunk would be quadratic
             pending += chunk
             return []
         if pending:
@@ -62,7 +62,7 @@ class FrameSplitter:
         return [line for line in lines if line and not line.isspace()]
 
     def finish(self) -> list[bytes]:
-        """End the stream: return a last frame that lacks its newline; raise if it was cut off."""
+        """End the stream: return a last frame without its newline; raises if it was cut off."""
         last = bytes(self._pending)
         self._pending = bytearray()
         if not last or last.isspace():
@@ -70,7 +70,7 @@ class FrameSplitter:
         try:
             _raw_decoder.decode(last)
         except (msgspec.DecodeError, RecursionError):
-            raise ProtocolError(f"the watch stream ended inside a frame, after {len(last)} of its bytes") from None
+            raise ProtocolError(f"the watch stream ended inside a frame, after {len(last)} bytes of it") from None
         return [last]
 
     def _check(self, lines: list[bytes]) -> None:
@@ -78,7 +78,7 @@ class FrameSplitter:
             self._pending = bytearray()
             raise ProtocolError(
                 f"a frame of the watch stream is longer than {self._max_frame} bytes:"
-                " is this a Kubernetes API server? Allow larger frames if objects of that size are expected"
+                " is this a Kubernetes API server? If objects of that size are expected, allow larger frames"
             )
 
 
@@ -92,17 +92,17 @@ _event_decoder = msgspec.json.Decoder(_Event)
 
 
 def decode_frame(frame: bytes) -> WatchFrame:
-    """Read one frame without decoding its object; raise ProtocolError for what is no watch event."""
+    """Parse one frame without decoding its object; raises ProtocolError if it is not a watch event."""
     try:
         event = _event_decoder.decode(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        # the frame itself is not shown: it may hold a Secret
-        raise ProtocolError(f"the server sent a watch frame of {len(frame)} bytes that is no event: {error}") from None
+        # the frame is not shown: it may contain a Secret
+        raise ProtocolError(f"the server sent an invalid watch frame of {len(frame)} bytes: {error}") from None
     if event.type not in _TYPES:
         raise ProtocolError(f"the server sent a watch event of unknown type {event.type[:40]!r}")
     return WatchFrame(cast("FrameType", event.type), bytes(event.object))
 
 
 def encode_frame(type_: FrameType, obj: bytes) -> bytes:
-    """Print one event as a server sends it, newline included; `obj` is JSON without newlines."""
+    """Print one event as a server sends it, with a newline; `obj` is JSON without newlines."""
     return b'{"type":"%s","object":%s}\n' % (type_.encode(), obj)

@@ -1,4 +1,4 @@
-"""Lists: cut into the bytes of their items without decoding them, and put together again.
+"""Lists: split into the bytes of their items without decoding them, and assembled again.
 
 Guarantees
 - `split_list(print_list(page)) == page`, and the items are the server's bytes, unchanged.
@@ -12,7 +12,7 @@ from steersman.objects.identity import Key
 
 
 class RawList(msgspec.Struct, frozen=True, kw_only=True):
-    """A list, or one page of it. Items of built-in kinds carry neither `kind` nor `apiVersion`: the list's tell."""
+    """A list or one page of it. Items of built-in kinds lack `kind` and `apiVersion`: see those of the list."""
 
     items: list[bytes]
     resource_version: str = ""
@@ -29,7 +29,7 @@ class _ListMeta(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class _List(msgspec.Struct, rename="camel"):
-    # without a default: a document without items is no list
+    # no default: a document without items is not a list
     items: list[msgspec.Raw] | None
     kind: str = ""
     api_version: str = ""
@@ -51,15 +51,15 @@ _encoder = msgspec.json.Encoder()
 
 
 def split_list(body: bytes) -> RawList:
-    """Read a list without decoding its items; raise ProtocolError for what is no list."""
+    """Parse a list without decoding its items; raises ProtocolError if it is not a list."""
     try:
         page = _list_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        # the body itself is not shown: it may hold Secrets
-        raise ProtocolError(f"the server's answer of {len(body)} bytes is no list: {error}") from None
+        # the body is not shown: it may contain Secrets
+        raise ProtocolError(f"the server's response of {len(body)} bytes is not a list: {error}") from None
     meta = page.metadata
     return RawList(
-        # one kept Raw would keep the whole page
+        # keeping one Raw would keep the whole page
         items=[bytes(item) for item in page.items or ()],
         resource_version=meta.resource_version,
         continue_=meta.continue_,
@@ -70,7 +70,7 @@ def split_list(body: bytes) -> RawList:
 
 
 def print_list(page: RawList) -> bytes:
-    """Print a list as kube-apiserver does; items are put in as they are."""
+    """Print a list as kube-apiserver does; items are inserted unchanged."""
     meta = _ListMeta(page.resource_version, page.continue_, page.remaining_item_count)
     return b'{"kind":%s,"apiVersion":%s,"metadata":%s,"items":[%s]}\n' % (
         _encoder.encode(page.kind),
@@ -81,7 +81,7 @@ def print_list(page: RawList) -> bytes:
 
 
 def key_of(raw: bytes) -> Key:
-    """Read the key of an object from its bytes; both parts are empty if there is none to read."""
+    """Parse the key of an object from its bytes; both parts are empty if it cannot be read."""
     try:
         metadata = _named_decoder.decode(raw).metadata
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,8 +1,8 @@
 """Paths of the Kubernetes API: `/api/v1/...` for the core group, `/apis/GROUP/VERSION/...` for every other.
 
 Guarantees
-- What `ResourcePath.path` prints, `parse_path` reads back as the same value, and the other way round.
-- A name can never lead to another object: `.`, `..`, and names with `/` or `%` are refused, as kube-apiserver does.
+- `parse_path` is the inverse of `ResourcePath.path`.
+- A name can never lead to another object: `.`, `..`, and names with `/` or `%` are rejected, as in kube-apiserver.
 """
 
 import re
@@ -22,11 +22,11 @@ _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 
 class ResourcePath(msgspec.Struct, frozen=True):
-    """Where a resource lives: a collection without `name`, an object with it, one of its subresources with that.
+    """The place of a resource: a collection without `name`, an object with it, a subresource with `subresource`.
 
     `namespace=None` means cluster-scoped, or the collection over all namespaces. A namespace itself is
-    `ResourcePath("", "v1", "namespaces", name="default")`. `subpath` follows the subresources that forward requests,
-    such as `proxy`, and is kept as it is.
+    `ResourcePath("", "v1", "namespaces", name="default")`. `subpath` follows subresources that forward requests, such
+    as `proxy`, and is kept unchanged.
     """
 
     group: str
@@ -39,11 +39,11 @@ class ResourcePath(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The percent-encoded path; raise ValueError for what no path can say."""
+        """The percent-encoded path; raises ValueError for an invalid combination."""
         if self.subresource is not None:
             self._check_subresource()
         elif self.subpath is not None:
-            raise ValueError(f"a path goes on only after a subresource: {self!r}")
+            raise ValueError(f"a subpath needs a subresource: {self!r}")
         path = group_version_path(self.group, self.version)
         if self.namespace is not None:
             if self.resource in _NAMESPACE_SUBRESOURCES:
@@ -60,51 +60,51 @@ class ResourcePath(msgspec.Struct, frozen=True):
         if self.name is None:
             raise ValueError(f"the path of a subresource needs a name: {self!r}")
         if self.resource == "namespaces" and self.namespace is None and self.subresource not in _NAMESPACE_SUBRESOURCES:
-            raise ValueError(f"a namespace has the subresources status and finalize only: {self!r}")
+            raise ValueError(f"a namespace only has the subresources status and finalize: {self!r}")
         if self.subpath is not None and (not _SUBPATH.fullmatch(self.subpath) or ".." in self.subpath.split("/")):
-            raise ValueError(f"a path is percent-encoded and goes on without ..: {self!r}")
+            raise ValueError(f"a subpath must be percent-encoded and must not contain ..: {self!r}")
 
     @property
     def collection(self) -> "ResourcePath":
-        """The collection that holds the object."""
+        """The collection that contains the object."""
         return ResourcePath(self.group, self.version, self.resource, self.namespace)
 
 
 def group_version_path(group: str, version: str) -> str:
-    """The path of a group and version, where its resources are listed: `/api/v1`, `/apis/apps/v1`."""
+    """The path of a group and version, which lists its resources: `/api/v1`, `/apis/apps/v1`."""
     if not group:
         return f"/api/{quote_segment(version)}"
     return f"/apis/{quote_segment(group)}/{quote_segment(version)}"
 
 
 def quote_segment(text: str) -> str:
-    """Percent-encode one segment of a path; raise ValueError for one that could lead elsewhere."""
+    """Percent-encode one segment of a path; raises ValueError for one that could lead elsewhere."""
     if _PLAIN.fullmatch(text) and text not in {".", ".."}:
         return text
     if not is_segment(text):
-        raise ValueError(f"{text!r} cannot stand in a path: a segment is not empty, not . or .., and has no / or %")
+        raise ValueError(f"{text!r} is not a valid path segment: it must not be empty, . or .., or contain / or %")
     return quote(text, safe=_SAFE)
 
 
 def is_segment(text: str) -> bool:
-    """Whether a name can stand in a path."""
+    """Whether a name is a valid path segment."""
     return bool(text) and text not in {".", ".."} and "/" not in text and "%" not in text
 
 
 def unquote_segment(text: str) -> str:
-    """Decode one segment of a path; raise ValueError if it is no name in valid percent-encoded UTF-8."""
+    """Decode one segment of a path; raises ValueError if it is not a name in valid percent-encoded UTF-8."""
     if "%" in text:
         if not _ESCAPED.fullmatch(text):
             raise ValueError(f"{text!r} has an incomplete percent-escape")
         # UnicodeDecodeError is a ValueError
         text = unquote(text, errors="strict")
     if not is_segment(text):
-        raise ValueError(f"{text!r} is no name")
+        raise ValueError(f"{text!r} is not a name")
     return text
 
 
 def parse_path(path: str) -> ResourcePath | None:
-    """Read the path of a collection, object or subresource; None for every other path, discovery included."""
+    """Parse the path of a collection, object or subresource; None for all other paths, including discovery."""
     match path.split("/"):
         case ["", "api", version, *rest]:
             group = ""
@@ -115,7 +115,7 @@ def parse_path(path: str) -> ResourcePath | None:
     namespace = None
     if len(rest) > 2 and rest[0] == "namespaces" and rest[2] and rest[2] not in _NAMESPACE_SUBRESOURCES:
         namespace, rest = rest[1], rest[2:]
-    # what follows the subresource belongs to whom it forwards to, and stays as it is
+    # the rest after the subresource belongs to the forwarding target and stays unchanged
     names, tail = rest[:3], rest[3:]
     if names and not names[-1] and not tail:
         names.pop()

@@ -1,9 +1,9 @@
-"""Requests as values: built here, sent by `transport`, read by a server. Nothing is sent.
+"""Requests as values: built here, sent by `transport`, parsed by a server. Nothing is sent here.
 
 Guarantees
-- `Request.target` is ready for a request line: the path as given, which is percent-encoded already, and the query
-  encoded in the order it was given. `parse_query` reads it back exactly.
-- A request shows neither header values nor its body in its `repr`: both may be secret.
+- `Request.target` is ready for a request line: the path, which is already percent-encoded, and the query, encoded in
+  its given order. `parse_query` is the exact inverse.
+- The `repr` of a request shows neither header values nor the body: both may be secret.
 """
 
 import re
@@ -15,7 +15,7 @@ import msgspec
 #: Names and values in order; a name may be repeated.
 Pairs = tuple[tuple[str, str], ...]
 
-# what urllib.parse.quote_plus would leave as it is: nearly every query we print, and it is slow
+# text that urllib.parse.quote_plus would not change: nearly every query, and quote_plus is slow
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
 
 
@@ -30,15 +30,15 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> str:
-        """The path and the encoded query, as they stand in the request line."""
+        """The path and the encoded query, as in the request line."""
         return f"{self.path}?{print_query(self.query)}" if self.query else self.path
 
     def header(self, name: str) -> str | None:
-        """The first value of a header, whatever its case; None if it is not there."""
+        """The first value of a header, case-insensitive; None if it is absent."""
         return find_header(self.headers, name)
 
     def with_headers(self, *added: tuple[str, str]) -> "Request":
-        """The same request with headers put before its own."""
+        """The same request with headers inserted before its own."""
         return Request(self.method, self.path, self.query, (*added, *self.headers), self.body)
 
     def __repr__(self) -> str:
@@ -48,7 +48,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 def find_header(headers: Iterable[tuple[str, str]], name: str) -> str | None:
-    """The first value of a header, whatever its case; None if it is not there."""
+    """The first value of a header, case-insensitive; None if it is absent."""
     wanted = name.lower()
     for present, value in headers:
         if present.lower() == wanted:
@@ -62,7 +62,7 @@ def print_query(query: Iterable[tuple[str, str]]) -> str:
 
 
 def parse_query(text: str) -> Pairs:
-    """Read a query string; empty parts are skipped, a name without `=` has the empty value."""
+    """Parse a query string; empty parts are skipped, a name without `=` has the empty value."""
     pairs: list[tuple[str, str]] = []
     for part in text.split("&"):
         if part:

@@ -2,7 +2,7 @@
 
 Guarantees
 - A row's object stays raw bytes; cells are JSON values, in the order of the columns.
-- In a watch only the first table names its columns; `Table.columns` is then empty.
+- In a watch, only the first table contains columns; later `Table.columns` are empty.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from steersman.objects.errors import ProtocolError
 
 
 class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """A column: `priority` 0 is always shown, more only in a wide table."""
+    """A column: priority 0 is always shown, higher priorities only in a wide table."""
 
     name: str
     type: str
@@ -23,7 +23,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableRowCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is to be said of a row: its type, whether it is so, and why."""
+    """A condition of a row: its type, status, reason and message."""
 
     type: str
     status: str
@@ -32,10 +32,10 @@ class TableRowCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
 
 class TableRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row: its cells, and as much of the object as was asked for with `includeObject`."""
+    """A row: its cells, and as much of the object as `includeObject` requested."""
 
     cells: tuple[Any, ...]
-    #: What is to be said of the whole row, such as that a Pod has completed.
+    #: Conditions of the whole row, such as that a Pod has completed.
     conditions: tuple[TableRowCondition, ...] = ()
     object: bytes | None = None
 
@@ -62,7 +62,7 @@ _NO_OBJECT = msgspec.Raw(b"")
 class _Row(msgspec.Struct, omit_defaults=True):
     cells: tuple[Any, ...]
     conditions: tuple[TableRowCondition, ...] = ()
-    # msgspec takes no union with Raw, so an empty one stands for none
+    # msgspec does not support unions with Raw, so an empty one means none
     object: msgspec.Raw = _NO_OBJECT
 
 
@@ -79,13 +79,13 @@ _encoder = msgspec.json.Encoder()
 
 
 def parse_table(body: bytes) -> Table:
-    """Read a table; raise ProtocolError for any other document."""
+    """Parse a table; raises ProtocolError for any other document."""
     try:
         read = _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ProtocolError(f"the server's answer of {len(body)} bytes is no table: {error}") from None
+        raise ProtocolError(f"the server's response of {len(body)} bytes is not a table: {error}") from None
     if read.kind != "Table":
-        raise ProtocolError("the server answered with another document than the table it was asked for")
+        raise ProtocolError("the server sent another document instead of the requested table")
     return Table(
         columns=read.column_definitions or (),
         rows=tuple(

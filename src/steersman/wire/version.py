@@ -1,7 +1,6 @@
-"""The version of a server, as `/version` tells it.
+"""The version of a server, from `/version`.
 
-Guarantees
-- `major` and `minor` are numbers that compare, also where a distribution writes "36+".
+Guarantee: `major` and `minor` are comparable numbers, even if a distribution writes "36+".
 """
 
 import re
@@ -24,7 +23,7 @@ class _Info(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class ServerVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """Which Kubernetes a server says it is; the numbers are 0 where it does not say."""
+    """The Kubernetes version of a server; the numbers are 0 if it does not report them."""
 
     major: int
     minor: int
@@ -34,7 +33,7 @@ class ServerVersion(msgspec.Struct, frozen=True, kw_only=True):
     platform: str = ""
 
     def at_least(self, major: int, minor: int) -> bool:
-        """Whether the server is of this version or a later one."""
+        """Whether the server has this version or a later one."""
         return (self.major, self.minor) >= (major, minor)
 
     def __str__(self) -> str:
@@ -48,11 +47,11 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def parse_version(body: bytes) -> ServerVersion:
-    """Read the answer of `/version`."""
+    """Parse the response of `/version`."""
     try:
         info = _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ProtocolError(f"the answer of /version is not a version of Kubernetes: {error}") from None
+        raise ProtocolError(f"the response of /version is not a Kubernetes version: {error}") from None
     numbers = _GIT_VERSION.match(info.git_version)
     return ServerVersion(
         major=_number(info.major, numbers and numbers[1]),
@@ -70,7 +69,7 @@ def _number(text: str, otherwise: str | None) -> int:
 
 
 def print_version(version: ServerVersion) -> bytes:
-    """Print an answer of `/version`."""
+    """Print a response of `/version`."""
     return _encoder.encode(
         _Info(
             git_version=version.git_version,
