@@ -1,21 +1,24 @@
-"""Patches: changes to JSON objects, and who owns which field. Pure: JSON trees in, JSON trees out.
+"""Patches: changes to JSON objects, and ownership of fields. Pure: JSON trees in, JSON trees out.
 
 Guarantees:
 
-- **No argument is ever changed**; results may share parts with what was given.
-- **As Kubernetes does it.** JSON patches apply, field sets print and combine, and an applied object owns exactly the fields that
-  kube-apiserver 1.36 says; every deviation is named in the module it concerns.
-- **Equal in meaning is equal.** `is_subset` and `semantically_equal` see through the notations of quantities, times, bytes and list
-  order; in doubt they answer no.
-- **Safe on hostile input.** Whatever JSON is given, the outcome is a result or a `PatchError`; values that nest too deeply raise
-  `TooDeep`, never ``RecursionError``.
+- **No argument is ever changed.** Results may share parts with arguments.
+- **As in Kubernetes.** JSON patches apply, field sets print and combine, and an applied object owns exactly the fields
+  as in kube-apiserver 1.36. Every deviation is named in its module.
+- **Equal in meaning is equal.** `is_subset` and `semantically_equal` see through the notations of quantities, times,
+  bytes and list order. In doubt, they answer no.
+- **Safe on hostile input.** Any JSON gives a result or a `PatchError`. Values that nest too deeply raise `TooDeep`,
+  never ``RecursionError``.
+
+Content:
 
 - JSON patch (RFC 6902): `JsonPatch` and its operations in ``steersman.patches.json_patch`` (``json_patch.add(...)``).
 - Merge patch (RFC 7386): `apply_merge_patch`, `merge_patch_between`.
-- Strategic merge patch: `apply_strategic_merge`, by the schema of a built-in kind.
+- Strategic merge patch: `apply_strategic_merge`, with the schema of a built-in kind.
 - Ownership: `FieldSet`, `PathElement`, `format_path`; `applied_set` with a `MergeSchema`.
-- Server-side apply: `FieldManager` over the `Versions` of a kind; `ApplyConflicts`; `extract_applied` for one manager's intent.
-- Comparison: `is_subset`, `semantically_equal`, `difference`; `changes_nothing` and `projection` for what was applied.
+- Server-side apply: `FieldManager` over the `Versions` of a kind; `ApplyConflicts`; `extract_applied` for one manager's
+  intent.
+- Comparison: `is_subset`, `semantically_equal`, `difference`; `changes_nothing` and `projection` for applied fields.
 """
 
 from steersman.patches import json_patch

@@ -2,10 +2,11 @@
 
 Guarantees:
 
-- `applied_set` equals the fieldsV1 that kube-apiserver records for the manager that applied the object, given the schema the
-  server has: list items by map key (defaults of keys included) or by value, atomic lists and maps as one field, every key of a
-  free-form map, nothing for what every object has (`STRIPPED_FIELDS`).
-- An object that the server would refuse for its shape, or for the type of a value, raises `SchemaMismatch` naming the place.
+- `applied_set` equals the fieldsV1 that kube-apiserver records for the applying manager, given the server's schema:
+  list items by map key (including defaults of keys) or by value, atomic lists and maps as one field, every key of a
+  free-form map, and nothing for the fields of every object (`STRIPPED_FIELDS`).
+- An object that the server would reject for its shape, or for the type of a value, raises `SchemaMismatch` with the
+  path.
 """
 
 from collections.abc import Mapping
@@ -45,30 +46,30 @@ STRIPPED_FIELDS: Final = FieldSet(
 """Fields that Kubernetes never records for any manager."""
 
 STATUS_FIELDS: Final = FieldSet([(PathElement.field("status"),)])
-"""What the main endpoint of a kind with a status subresource ignores."""
+"""Fields that the main endpoint of a kind with a status subresource ignores."""
 
 
 def applied_set(applied: Mapping[str, Any], schema: MergeSchema, *, ignored: FieldSet = EMPTY) -> FieldSet:
     """Compute the field set that an apply of this object records.
 
-    ``ignored`` are fields that the endpoint resets, with everything below them: `STATUS_FIELDS` on the main endpoint of a kind with
-    a status subresource, the rest of the object on ``/status``.
+    ``ignored`` are fields that the endpoint resets, with everything below them: `STATUS_FIELDS` on the main endpoint of
+    a kind with a status subresource, the rest of the object on ``/status``.
     """
     found = _map_fields(applied, schema, 0, strict=True)
     return found.without(ignored) - STRIPPED_FIELDS
 
 
 def held_set(held: Mapping[str, Any], schema: MergeSchema, *, strict: bool = False) -> FieldSet:
-    """Compute the fields that an object holds: all of them, and an item that is there several times as one field.
+    """Compute all fields that an object holds. Duplicate items count as one field.
 
-    ``strict`` refuses what an apply may not hold: fields that nobody declared, items that are there several times, values of
-    another type, wherever they are.
+    ``strict`` rejects what an apply may not hold: undeclared fields, duplicate items, and values of the wrong type, at
+    any depth.
     """
     return _map_fields(held, schema, 0, strict=strict)
 
 
 def _fields_below(value: Any, schema: MergeSchema, depth: int, *, strict: bool) -> tuple[bool, FieldSet]:
-    """Find what a value contributes: whether it is owned as a whole, and what is owned inside it."""
+    """The contribution of a value: whether it is owned as a whole, and the owned fields inside it."""
     if isinstance(value, dict):
         if not schema.allows_map:
             raise _mismatch("an object", schema)
@@ -101,7 +102,7 @@ def _map_fields(value: Mapping[str, Any], schema: MergeSchema, depth: int, *, st
                 raise SchemaMismatch(f".{name}", "the schema knows no such field")
             place = DEDUCED
         if type(inner) in place.scalars:
-            # most fields are scalars, and this walk is a large part of what an apply costs
+            # A fast path: most fields are scalars, and this walk is a large part of the cost of an apply.
             nodes[f"f:{name}"] = _ITSELF
             continue
         try:
@@ -109,7 +110,7 @@ def _map_fields(value: Mapping[str, Any], schema: MergeSchema, depth: int, *, st
         except SchemaMismatch as mismatch:
             raise mismatch.below(f".{name}") from None
         if not node[0] and (inner == {} or not schema.declares(name)):
-            # A key of a free-form map is owned beside what it holds; so is an empty object, to be kept.
+            # A key of a free-form map is owned in addition to its content; so is an empty object, to keep it.
             node = (True, node[1])
         nodes[f"f:{name}"] = node
     return make_field_set(nodes)
@@ -142,7 +143,7 @@ def _item_fields(value: list[Any], schema: MergeSchema, depth: int, *, strict: b
 
 
 def _check_items(items: list[Any], schema: MergeSchema, depth: int) -> None:
-    """Refuse what may not be in an atomic list."""
+    """Reject invalid items of an atomic list."""
     if depth > MAX_DEPTH:
         raise TooDeep
     for index, item in enumerate(items):
@@ -153,7 +154,7 @@ def _check_items(items: list[Any], schema: MergeSchema, depth: int) -> None:
 
 
 def item_text(item: Any, schema: MergeSchema) -> str | None:
-    """Name an item of a set or map list by its path element; None if the item cannot be in such a list."""
+    """The path element of an item of a set or map list; None if the item cannot be in such a list."""
     if schema.list_type == "set":
         return None if item is None or isinstance(item, (dict, list)) else value_text(item)
     if not isinstance(item, dict):
@@ -165,7 +166,7 @@ def item_text(item: Any, schema: MergeSchema) -> str | None:
         if found is _MISSING:
             found = schema.items.default_of(name)
             if found is None:
-                # An item without the key is another item than any that has it.
+                # An item without the key differs from every item with it.
                 continue
         keys[name] = found
     return key_text(keys) if keys else None

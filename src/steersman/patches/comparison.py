@@ -1,12 +1,12 @@
-"""Comparison: whether an object already is what one wants, as Kubernetes understands its values.
+"""Comparison: whether an object already matches an intent, as Kubernetes understands its values.
 
 Guarantees:
 
-- Values that mean the same are the same: quantities by amount ("1000m" is "1"), times by instant, bytes by what they encode,
-  int-or-string by its text, a Secret's ``stringData`` by the ``data`` it becomes, null and an empty list or map as absent.
+- Values that mean the same are equal: quantities by amount ("1000m" is "1"), times by instant, bytes by content,
+  int-or-string by text, a Secret's ``stringData`` by the resulting ``data``, null and an empty list or map as absent.
 - Lists compare as they merge: by map key or as sets in any order, atomic lists item by item.
-- What the schema does not know is compared as plain JSON. Whenever values may differ in meaning they count as different: the
-  price of an error here is one needless request, never a missing one.
+- Fields outside the schema compare as plain JSON. Values that may differ in meaning count as different: an error costs
+  one needless request, never a missing one.
 """
 
 import base64
@@ -38,9 +38,9 @@ def semantically_equal(left: Mapping[str, Any], right: Mapping[str, Any], schema
 def difference(
     intent: Mapping[str, Any], live: Mapping[str, Any], schema: MergeSchema | None = None, *, exact: bool = False
 ) -> str | None:
-    """Find the first place where a live object lacks a value of the intent (or, ``exact``, where the two differ).
+    """The first place where a live object lacks a value of the intent or, with ``exact``, where the two differ.
 
-    The place is a path such as ``.spec.containers[name="web"].image``; None says that there is none.
+    The place is a path such as ``.spec.containers[name="web"].image``; None means no difference.
     """
     if "Secret" in {intent.get("kind"), live.get("kind")} and "v1" in {
         intent.get("apiVersion"),
@@ -58,7 +58,7 @@ def _in_values(ours: Any, theirs: Any, schema: MergeSchema, *, exact: bool, dept
         raise TooDeep
     kind = cast("type[object]", type(ours))
     if kind is type(theirs) and kind in _SCALARS and ours == theirs:
-        # The same text has the same meaning, whatever that is; most values end here.
+        # Identical text has the same meaning; most values end here.
         return None
     if isinstance(ours, dict) and isinstance(theirs, dict):
         mine, others = cast("dict[str, Any]", ours), cast("dict[str, Any]", theirs)
@@ -91,7 +91,7 @@ def _in_maps(
 
 
 def _is_absent(value: Any, schema: MergeSchema) -> bool:
-    """Whether leaving a value out means the same. An empty object with named fields is present: ``emptyDir: {}``."""
+    """Whether omitting a value means the same. An empty object with named fields counts as present: ``emptyDir: {}``."""
     return value is None or value == [] or (value == {} and schema.is_map)
 
 
@@ -111,7 +111,7 @@ def _in_lists(ours: list[Any], theirs: list[Any], schema: MergeSchema, *, exact:
 
 
 def _by_element(items: list[Any], schema: MergeSchema) -> dict[Any, Any] | None:
-    """Index the items of a set or map list; None for an atomic list, and for one with an item twice or of the wrong kind."""
+    """The items of a set or map list by element; None for an atomic list, and for one with a duplicate or invalid item."""
     if schema.list_type == "atomic":
         return None
     indexed: dict[Any, Any] = {}
@@ -141,7 +141,7 @@ def _in_items(ours: list[Any], theirs: list[Any], schema: MergeSchema, *, depth:
 
 
 def _meaning(value: Any, kind: ValueKind) -> tuple[str, Any]:
-    """Find what a scalar means, in a form that compares and hashes; text that is not of its kind means itself."""
+    """The meaning of a scalar, in a form that compares and hashes. Text that is not of its kind represents itself."""
     if isinstance(value, bool):
         return ("boolean", value)
     try:
@@ -167,7 +167,7 @@ _NEWLINES: Final[dict[int, None]] = {ord("\n"): None, ord("\r"): None}
 
 
 def _with_encoded_data(secret: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Fold a Secret's ``stringData`` into its ``data``, as the server does on every write."""
+    """A Secret with its ``stringData`` merged into ``data``, as the server does on every write."""
     texts: Any = secret.get("stringData")
     data: Any = secret.get("data") or {}
     if not isinstance(texts, dict) or not isinstance(data, dict):

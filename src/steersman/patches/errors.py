@@ -1,4 +1,4 @@
-"""Errors of the room: every one is a `PatchError`, names the place it is about, and is raised before anything is changed."""
+"""The errors of this package. Each is a `PatchError`, names its place, and is raised before anything is changed."""
 
 from typing import Final
 
@@ -13,11 +13,11 @@ __all__ = [
 ]
 
 MAX_DEPTH: Final = 200
-"""How deeply JSON may nest. No object of Kubernetes comes near it; the recursion of this room stays far within Python's limit."""
+"""The maximum nesting of JSON. No Kubernetes object comes near it, and recursion stays far within Python's limit."""
 
 
 class PatchError(ValueError):
-    """What was asked cannot be done with these values."""
+    """The operation is impossible with these values."""
 
 
 class TooDeep(PatchError):
@@ -40,7 +40,7 @@ class FieldSetError(PatchError):
 
 
 class SchemaMismatch(PatchError):
-    """A value does not have the shape its schema demands, so that an API server would refuse it."""
+    """A value does not have the shape that its schema requires, so an API server would reject it."""
 
     def __init__(self, path: str, problem: str) -> None:
         self.path = path
@@ -48,5 +48,5 @@ class SchemaMismatch(PatchError):
         super().__init__(f"{path or 'the object'}: {problem}")
 
     def below(self, element: str) -> "SchemaMismatch":
-        """Say the same, seen from one level further up."""
+        """The same error, seen from one level further up."""
         return SchemaMismatch(element + self.path, self.problem)

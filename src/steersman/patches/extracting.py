@@ -1,10 +1,10 @@
-"""Extracting: an object reduced to what one manager applied to it, to begin the manager's next intent with.
+"""Extracting: the part of an object that one manager applied, as the start of its next intent.
 
 Guarantees:
 
-- Applying what was extracted, by the same manager, changes nothing: it holds all that the manager applied and still owns, as
-  the object has it now, and nothing else but the object's type and name.
-- Of a manager that applied nothing, or lost it all to others, there is the type and the name alone.
+- Applying the extracted object with the same manager changes nothing: it holds all that the manager applied and still
+  owns, with its current values, and otherwise only the object's type and name.
+- For a manager that applied nothing, or lost all its fields to others, it holds only the type and the name.
 """
 
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ __all__ = ["extract_applied"]
 def extract_applied(
     obj: Mapping[str, Any], *, manager: str, subresource: str = "", schema: MergeSchema
 ) -> dict[str, Any]:
-    """Reduce an object to what a manager applied to it, through its main endpoint or a subresource such as ``status``.
+    """The fields that a manager applied to an object, through the main endpoint or a subresource such as ``status``.
 
-    ``schema`` is that of the version in which ``obj`` is, which should be the one in which the manager applies. Raises
+    ``schema`` belongs to the version of ``obj``, which should be the version that the manager applies. Raises
     `ManagedFieldsError` if the object's managed fields cannot be read.
     """
     reduced = only_fields(obj, _applied_fields(obj, manager, subresource), schema)

@@ -1,9 +1,9 @@
-"""Fitting: field sets that were recorded under an older schema, brought in line with the one of now.
+"""Fitting: adapt field sets that were recorded under an older schema to the current one.
 
 Guarantees:
 
-- A place that merged by its parts when a set was recorded, and is atomic now, is owned as a whole.
-- A set that fits is given back itself, and is not looked at again for the same schema.
+- A field that was merged by its parts when a set was recorded, and is atomic now, is owned as a whole.
+- A set that fits is returned as the same object, and is not checked again for the same schema.
 """
 
 from steersman.patches.field_set import EMPTY, FieldSet, wrap_nodes
@@ -13,7 +13,7 @@ __all__ = ["fitted"]
 
 
 def fitted(fields: FieldSet, schema: MergeSchema) -> FieldSet:
-    """Let a set own as a whole what is atomic now."""
+    """The set, with fields that are atomic now owned as a whole."""
     if fields.fits is schema:
         return fields
     found = _fit(fields, schema)

@@ -1,4 +1,4 @@
-"""JSON values as Go tells them apart and prints them: kube-apiserver's messages show them so."""
+"""JSON values as Go distinguishes and prints them, for kube-apiserver's messages."""
 
 import math
 from typing import Any, Final, cast
@@ -19,17 +19,17 @@ _EXPONENT_BELOW: Final = -4
 
 
 def type_name(value: Any) -> str:
-    """The type that a JSON value has once Go has read it into an interface."""
+    """The Go type of a JSON value decoded into an interface."""
     return _TYPES[type(value)]
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two scalars are one in Go, where types count."""
+    """Whether two scalars are equal in Go, where types count."""
     return type(left) is type(right) and left == right
 
 
 def printed(value: Any) -> str:
-    """A JSON value as ``%v`` prints it: ``map[a:1 b:[x y]]``, keys in order."""
+    """A JSON value as ``%v`` prints it: ``map[a:1 b:[x y]]``, with sorted keys."""
     if isinstance(value, dict):
         members = sorted(cast("dict[str, Any]", value).items())
         return f"map[{' '.join(f'{name}:{printed(inner)}' for name, inner in members)}]"
@@ -43,7 +43,7 @@ def printed(value: Any) -> str:
 
 
 def _float(value: float) -> str:
-    """The shortest form, with an exponent of at least two digits where it is large or small."""
+    """The shortest form, with an exponent of at least two digits for large and small numbers."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     digits, _, power = f"{value!r}".partition("e")

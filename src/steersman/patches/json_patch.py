@@ -1,12 +1,12 @@
-"""JSON patches (RFC 6902): read, build, print and apply them as kube-apiserver does.
+"""JSON patches (RFC 6902): parse, build, print and apply them as kube-apiserver does.
 
 Guarantees:
 
 - `JsonPatch.apply` changes neither the document nor the patch; a patch that fails part-way changes nothing.
-- Kubernetes' own reading where it differs from the RFC: ``replace`` may set a field that does not exist yet, ``test`` takes an
-  absent field for null, and ``-1`` counts from the end of a list.
-  One exception: an operation that lacks its value is refused, where Kubernetes would take it for null.
-- What a server refuses is refused here: more than `MAX_OPERATIONS` operations, or copies of more than `MAX_COPIED_BYTES` in all.
+- Where Kubernetes differs from the RFC, its behavior applies: ``replace`` may set a field that does not exist yet,
+  ``test`` treats an absent field as null, and ``-1`` counts from the end of a list. One exception: an operation without
+  its value is rejected, where Kubernetes would assume null.
+- The server's limits apply: at most `MAX_OPERATIONS` operations, and copies of at most `MAX_COPIED_BYTES` in total.
 - Every failure is a `JsonPatchError` that names the operation and the place.
 """
 
@@ -49,7 +49,7 @@ _NAMES: Final = ("add", "remove", "replace", "move", "copy", "test")
 
 
 def pointer(*parts: str | int) -> str:
-    """Make a JSON pointer from unescaped parts: ``pointer("metadata", "labels", "a/b")`` is ``/metadata/labels/a~1b``."""
+    """A JSON pointer from unescaped parts: ``pointer("metadata", "labels", "a/b")`` is ``/metadata/labels/a~1b``."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
@@ -58,7 +58,7 @@ def _parts(path: str) -> list[str]:
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One operation of a JSON patch; make it with `add`, `remove`, `replace`, `move`, `copy` or `test`."""
+    """One operation of a JSON patch; made with `add`, `remove`, `replace`, `move`, `copy` or `test`."""
 
     op: OperationName
     path: str
@@ -66,7 +66,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: Any = UNSET
 
     def __post_init__(self) -> None:
-        """Refuse what no server would read."""
+        """Reject what no server would accept."""
         if self.op not in _NAMES:
             raise JsonPatchError(f"unknown operation {self.op!r}; the operations are {', '.join(_NAMES)}")
         for place in (self.path, self.from_):
@@ -115,11 +115,11 @@ def copy(from_: Pointer, path: Pointer) -> Operation:
 
 
 def test(path: Pointer, value: Any) -> Operation:
-    """Let the whole patch fail unless the place has this value."""
+    """Fail the whole patch unless the place has this value."""
     return Operation(op="test", path=_place(path), value=value)
 
 
-# Its name must not make pytest take it for a test where it is imported.
+# Keeps pytest from collecting it as a test where it is imported.
 test.__test__ = False  # pyright: ignore[reportFunctionMemberAccess]
 
 
@@ -129,7 +129,7 @@ class JsonPatch(msgspec.Struct, frozen=True):
     operations: tuple[Operation, ...] = ()
 
     def __post_init__(self) -> None:
-        """Hold to the server's limit."""
+        """Enforce the server's limit."""
         if len(self.operations) > MAX_OPERATIONS:
             raise JsonPatchError(
                 f"the patch has {len(self.operations)} operations; a server takes at most {MAX_OPERATIONS}"
@@ -137,12 +137,12 @@ class JsonPatch(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, *operations: Operation) -> Self:
-        """Collect operations into a patch."""
+        """A patch of these operations."""
         return cls(operations)
 
     @classmethod
     def parse(cls, document: bytes | str | list[Any]) -> Self:
-        """Read a patch, as JSON text or already decoded."""
+        """Parse a patch, as JSON text or decoded."""
         try:
             if isinstance(document, list):
                 return cls(msgspec.convert(document, tuple[Operation, ...]))
@@ -153,11 +153,11 @@ class JsonPatch(msgspec.Struct, frozen=True):
             raise JsonPatchError(f"not a JSON patch: {error}") from None
 
     def encode(self) -> bytes:
-        """Print the patch as JSON."""
+        """The patch as JSON text."""
         return msgspec.json.encode(self.operations)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Give the patch as a JSON tree."""
+        """The patch as a JSON tree."""
         return [msgspec.to_builtins(operation) for operation in self.operations]
 
     def apply(self, document: Any) -> Any:
@@ -172,7 +172,7 @@ class JsonPatch(msgspec.Struct, frozen=True):
 
 
 class _Editor:
-    """Edits a document without touching the original: a container is copied the first time it is changed."""
+    """Edits a document without changing the original: a container is copied before its first change."""
 
     document: Any
 
@@ -235,7 +235,7 @@ class _Editor:
             container[self._index(key, len(container))] = value
 
     def _find(self, path: str) -> Any:
-        """Read a place; an absent field of an existing object reads as null."""
+        """The value at a path; an absent field of an existing object reads as null."""
         found = self.document
         parts = _parts(path)
         for position, part in enumerate(parts):
@@ -249,7 +249,7 @@ class _Editor:
         return found
 
     def _container(self, path: str) -> tuple[_Container, str]:
-        """Find the object or list that holds a place, as a copy of our own all the way down to it."""
+        """The object or list that holds a path, copied along the whole path."""
         parts = _parts(path)
         if not parts:
             self._fail("a whole document can only be replaced or tested")

@@ -1,11 +1,11 @@
-"""Managed fields: ``metadata.managedFields`` read, and written as Kubernetes writes it.
+"""Managed fields: read and write ``metadata.managedFields`` as Kubernetes does.
 
 Guarantees:
 
-- One entry an owner: its name, its operation, its subresource and, for updates, the version it wrote.
-- Entries are written in Kubernetes' order. Of more than `MAX_UPDATERS` updaters the oldest share one entry.
-- Field sets that were read before, or are written as they were read, cost next to nothing.
-- What is no list of entries raises `ManagedFieldsError` with the words of kube-apiserver.
+- One entry per owner: its name, its operation, its subresource and, for updates, its version.
+- Entries are written in Kubernetes' order. Beyond `MAX_UPDATERS` updaters, the oldest share one entry.
+- Field sets that were read before, or are written unchanged, cost next to nothing.
+- Anything but a list of entries raises `ManagedFieldsError` with kube-apiserver's message.
 """
 
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ from steersman.patches.field_set import EMPTY, FieldSet
 __all__ = ["MAX_UPDATERS", "ManagedFields", "ManagedFieldsError", "Operation", "Owned", "Owner"]
 
 MAX_UPDATERS: Final = 10
-"""How many entries of updates an object keeps."""
+"""The maximum number of update entries of an object."""
 
 ANCIENT: Final = "ancient-changes"
 
-#: Longer field sets are read anew each time, so that those which are kept are bounded in bytes as well.
+#: Longer field sets are not cached, so that the cache is bounded in bytes as well.
 _LONGEST: Final = 8192
 
 Operation: TypeAlias = Literal["Apply", "Update"]
@@ -37,7 +37,7 @@ class ManagedFieldsError(PatchError):
 
 
 class Owner(NamedTuple):
-    """Who owns fields; the version is empty for those who apply, since they are the same in every version."""
+    """The owner of fields. Appliers have no version, because they are the same in every version."""
 
     manager: str
     operation: Operation
@@ -46,25 +46,25 @@ class Owner(NamedTuple):
 
     @classmethod
     def of(cls, manager: str, operation: Operation, api_version: str, subresource: str = "") -> "Owner":
-        """Name the owner behind a request."""
+        """The owner behind a request."""
         return cls(manager, operation, "" if operation == "Apply" else api_version, subresource)
 
 
 class Owned(NamedTuple):
-    """What an owner owns, in which version, and since when it has not changed it."""
+    """The fields of an owner, their version, and the time of the last change."""
 
     fields: FieldSet
     api_version: str
     time: str | None = None
     written: Mapping[str, Any] | None = None
-    """The fieldsV1 of these fields, if they were read and nobody has changed them since."""
+    """The fieldsV1 of these fields, if they were read and have not changed since."""
 
     def with_fields(self, fields: FieldSet) -> "Owned":
-        """The same owner's, with other fields."""
+        """The same owner with other fields."""
         return self if fields is self.fields else Owned(fields, self.api_version, self.time)
 
     def at(self, time: str | None) -> "Owned":
-        """The same fields, changed at another time."""
+        """The same fields with another time."""
         return self if time == self.time else self._replace(time=time)
 
 
@@ -73,7 +73,10 @@ ManagedFields: TypeAlias = dict[Owner, Owned]
 
 
 def read_managed_fields(entries: Any, *, canonical: bool = True) -> ManagedFields:
-    """Read the entries of an object; ``canonical`` says that this room wrote them, so that they may be written as they are."""
+    """Parse the entries of an object.
+
+    ``canonical`` means that this package wrote them, so they may be written unchanged.
+    """
     found: ManagedFields = {}
     if entries is not None and not isinstance(entries, list):
         raise ManagedFieldsError("managed fields are no list")
@@ -117,7 +120,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def write_managed_fields(managed: ManagedFields) -> list[dict[str, Any]]:
-    """Write the entries of an object, in Kubernetes' order; they may share parts with those that were read."""
+    """The entries of an object in Kubernetes' order. They may share parts with those that were read."""
     return [_entry(owner, managed[owner]) for owner in sorted(managed, key=lambda owner: _order(owner, managed[owner]))]
 
 
@@ -151,7 +154,7 @@ def _seconds_of(time: str) -> int:
 
 
 def without_oldest(managed: ManagedFields) -> ManagedFields:
-    """Give the fields of the oldest updaters to one owner a version, so that few enough are left."""
+    """Merge the oldest updaters into one owner per version, so that at most `MAX_UPDATERS` are left."""
     updaters = [owner for owner in managed if owner.operation == "Update"]
     surplus = len(updaters) - MAX_UPDATERS
     if surplus <= 0:
@@ -181,7 +184,7 @@ def without_oldest(managed: ManagedFields) -> ManagedFields:
 
 
 def _union(sets: list[FieldSet]) -> FieldSet:
-    """The union of field sets, in pairs: one after the other would copy what was gathered for each of many thousands."""
+    """The union of field sets, computed in pairs: a linear fold would copy the accumulated set thousands of times."""
     while len(sets) > 1:
         sets = [one | other for one, other in zip_longest(sets[::2], sets[1::2], fillvalue=EMPTY)]
     return sets[0]

@@ -1,11 +1,11 @@
-"""Merge patches (RFC 7386): apply one, or compute the one that leads from one object to another.
+"""Merge patches (RFC 7386): apply one, or compute the one between two objects.
 
 Guarantees:
 
 - `apply_merge_patch` changes neither of its arguments; the result may share parts with them.
-- ``apply_merge_patch(before, merge_patch_between(before, after))`` is ``after``. A merge patch cannot store a null in an
-  object, so there a null in ``after`` means that the field is absent, and is how a caller asks to remove it; inside
-  lists, which are replaced whole, nulls are kept.
+- ``apply_merge_patch(before, merge_patch_between(before, after))`` is ``after``. A merge patch cannot store a null in
+  an object, so a null in ``after`` means that the field is absent, which is how a caller removes it. Lists are replaced
+  whole and keep their nulls.
 - Equal objects give the empty patch ``{}``.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["apply_merge_patch", "merge_patch_between"]
 
 
 def apply_merge_patch(target: Any, patch: Any) -> Any:
-    """Apply a merge patch: objects merge, null removes a field, everything else replaces what was there."""
+    """Apply a merge patch: objects merge, null removes a field, everything else replaces the old value."""
     return _applied(target, patch, 0)
 
 

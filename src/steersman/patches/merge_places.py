@@ -1,7 +1,6 @@
-"""Where the items of a list stand that merges by a key: found at once, so that no list, however long, costs its square.
+"""Positions of items in a list that merges by key: constant-time lookup, so that long lists do not cost quadratic time.
 
-Guarantees: what is found, refused and left in which order is what kube-apiserver finds by looking at one item after the
-other.
+Guarantees: results, errors and order are those of kube-apiserver's linear search.
 """
 
 from collections.abc import Iterable
@@ -14,13 +13,13 @@ from steersman.patches.go_values import type_name
 __all__ = ["ABSENT", "CRASHED", "Places", "StrategicMergeError", "deduplicated", "identity", "in_order"]
 
 CRASHED: Final = "This request caused apiserver to panic. Look in the logs for details."
-#: The key of an item that has none.
+#: The key of an item without one.
 ABSENT: Final[Any] = object()
 _CONTAINERS: Final[tuple[type[Any], ...]] = (dict, list)
 
 
 class StrategicMergeError(PatchError):
-    """A strategic merge patch cannot be applied; ``code`` is the HTTP status that kube-apiserver gives it."""
+    """A strategic merge patch cannot be applied; ``code`` is the HTTP status that kube-apiserver answers."""
 
     def __init__(self, message: str, *, code: int = 500) -> None:
         self.code = code
@@ -28,16 +27,16 @@ class StrategicMergeError(PatchError):
 
 
 def identity(value: Any) -> Any:
-    """A scalar as Go tells it apart from others: its type counts."""
+    """A scalar as Go distinguishes it: its type counts."""
     return value if isinstance(value, str) else (type_name(value), value)
 
 
 class Places:
-    """The places of keys in a list, the first of each; a list or an object as a key ends kube-apiserver's handler."""
+    """The positions of keys in a list, first ones first. A list or object as a key crashes kube-apiserver's handler."""
 
     def __init__(self, keys: Iterable[Any] = ()) -> None:
         self._keys: list[Any] = []
-        #: The places of a key, lowest first; such as are no longer its own are passed over.
+        #: The positions of a key, lowest first; outdated ones are skipped.
         self._places: dict[Any, list[int]] = {}
         self._containers: dict[type[Any], int] = {}
         self._bad: int | None = None
@@ -46,7 +45,7 @@ class Places:
 
     @classmethod
     def of_items(cls, items: list[Any], merge_key: str) -> "Places":
-        """The places of items by a member of theirs."""
+        """The positions of items by one of their fields."""
         places = cls()
         for at, item in enumerate(items):
             if isinstance(item, dict):
@@ -57,12 +56,12 @@ class Places:
         return places
 
     def append(self, key: Any) -> None:
-        """Note the key of one more item."""
+        """Add the key of one more item."""
         self._keys.append(ABSENT)
         self.put(len(self._keys) - 1, key)
 
     def put(self, at: int, key: Any) -> None:
-        """Note that an item has another key; `ABSENT` if it is gone, or has none."""
+        """Change the key of an item; `ABSENT` if it is gone, or has none."""
         kind = cast("type[Any]", type(key))
         if kind in _CONTAINERS:
             self._containers.setdefault(kind, at)
@@ -76,7 +75,7 @@ class Places:
             heappush(self._places.setdefault(key, []), at)
 
     def find(self, key: Any) -> int | None:
-        """The first place of a key; None if it is nowhere."""
+        """The first position of a key; None if it is absent."""
         kind = cast("type[Any]", type(key))
         is_container = kind in _CONTAINERS
         found = self._containers.get(kind) if is_container else self._first(identity(key))
@@ -94,7 +93,7 @@ class Places:
 
 
 def deduplicated(items: list[Any]) -> list[Any]:
-    """Each scalar once. As on the server, the last item takes the place of one that was there before."""
+    """Each scalar once. As on the server, the last item takes the position of an earlier duplicate."""
     keys = [identity(item) for item in items]
     places: dict[Any, list[int]] = {}
     for at, key in enumerate(keys):
@@ -115,9 +114,9 @@ def deduplicated(items: list[Any]) -> list[Any]:
 
 
 def in_order(items: list[Any], places: list[int]) -> list[Any]:
-    """Items by their places. Those without one (-1) move to the front past whatever stands there when their turn comes."""
+    """The items by position. Those without one (-1) move to the front past whatever is there at their turn."""
     known: list[tuple[int, int]] = []
-    #: Those without a place, by the lowest place that was there before them.
+    #: Items without a position, by the lowest position before them.
     strays: dict[float, list[Any]] = {}
     lowest = float("inf")
     for number, place in enumerate(places):

@@ -1,11 +1,11 @@
-"""Merge schemas: what a kind's schema says about how its values merge and compare.
+"""Merge schemas: how the values of a kind merge and compare, according to its schema.
 
 Guarantees:
 
-- The same schema gives the same merge behaviour as in kube-apiserver: list types and map keys, atomic maps, free-form objects,
-  defaults of map keys, the patch strategies of built-in kinds, and what a ``$ref`` overrides.
-- References are followed when a place is first visited, so that recursive schemas do no harm; a merge schema is made
-  once for a kind, shared freely, and never changes what it says.
+- The same schema gives the same merge behavior as in kube-apiserver: list types and map keys, atomic maps, free-form
+  objects, defaults of map keys, the patch strategies of built-in kinds, and overrides of a ``$ref``.
+- References are resolved on first visit, so recursive schemas are harmless. A merge schema is made once per kind, can
+  be shared, and never changes its answers.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ Resolver: TypeAlias = Callable[[str], Mapping[str, Any]]
 """Finds the schema that a ``$ref`` names."""
 
 ValueKind: TypeAlias = Literal["plain", "quantity", "time", "seconds", "bytes", "int-or-string"]
-"""How two scalars compare; ``seconds`` is a time that the server cuts to the second (metav1.Time)."""
+"""How two scalars compare; ``seconds`` is a time that the server truncates to the second (metav1.Time)."""
 
 ListType: TypeAlias = Literal["atomic", "set", "map"]
 ScalarType: TypeAlias = Literal["string", "numeric", "boolean", "untyped"]
@@ -28,7 +28,7 @@ _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _RAW_EXTENSION: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _TIME: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
 
-# What custom resources leave to the server: every object has Kubernetes' metadata, whatever its own schema says of it.
+# Every object has Kubernetes' metadata, whatever a custom resource's own schema declares.
 _OBJECT_META: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
@@ -76,7 +76,7 @@ _SCALARS: Final[dict[ScalarType, frozenset[type]]] = {
 
 
 class _Shared:
-    """What all places of one schema share."""
+    """State shared by all places of one schema."""
 
     __slots__ = ("is_quantity", "preserve", "references", "resolve")
 
@@ -92,8 +92,8 @@ class _Shared:
 class MergeSchema:
     """The schema of a kind, or one place in it.
 
-    ``schema`` is a structural schema (of a CRD) or a component of an OpenAPI v3 document; ``resolve`` finds what a ``$ref``
-    names. ``is_quantity`` tells which schemas are quantities, where neither a ``$ref`` nor the usual pattern does.
+    ``schema`` is a structural schema (of a CRD) or a component of an OpenAPI v3 document; ``resolve`` finds the target
+    of a ``$ref``. ``is_quantity`` recognizes quantities that neither a ``$ref`` nor the usual pattern identifies.
     """
 
     __slots__ = (
@@ -142,7 +142,7 @@ class MergeSchema:
 
     @classmethod
     def from_openapi(cls, document: Mapping[str, Any], *, group: str, version: str, kind: str) -> "MergeSchema":
-        """Take a kind from an OpenAPI v3 document, as ``/openapi/v3/apis/GROUP/VERSION`` serves it."""
+        """The schema of a kind from an OpenAPI v3 document, as served by ``/openapi/v3/apis/GROUP/VERSION``."""
         components: Mapping[str, Mapping[str, Any]] = document.get("components", {}).get("schemas", {})
         wanted = {"group": group, "version": version, "kind": kind}
         for component in components.values():
@@ -154,13 +154,13 @@ class MergeSchema:
 
     @classmethod
     def untyped(cls) -> "MergeSchema":
-        """Stand in for a missing schema: objects merge field by field, lists are atomic."""
+        """A substitute for a missing schema: objects merge field by field, lists are atomic."""
         return DEDUCED
 
     def _read(self, shared: _Shared, schema: Mapping[str, Any], *, preserve: bool, is_object: bool = False) -> None:
         self._shared = shared
         self._schema = schema
-        # A schema opts in itself and everything written inside it, but not what it refers to.
+        # A schema opts in itself and everything nested in it, but not what it refers to.
         self._unfolds = preserve or schema.get("x-kubernetes-preserve-unknown-fields") is True
         self.places = _Places(self)
         self._items: MergeSchema | None = None
@@ -188,11 +188,11 @@ class MergeSchema:
         return name in self._properties
 
     def field(self, name: str) -> "MergeSchema | None":
-        """Find the schema of a field or map value; None if no such field may exist."""
+        """The schema of a field or map value; None if no such field may exist."""
         return self.places[name]
 
     def first_visit(self, name: str) -> "MergeSchema | None":
-        """Read the schema of a field that nobody has asked for yet; `places` keeps those that are declared."""
+        """The schema of a field on its first visit; `places` caches declared fields."""
         if name in self._properties:
             return _place(self._shared, self._properties[name], preserve=self._unfolds)
         return self._of_undeclared()
@@ -217,13 +217,13 @@ class MergeSchema:
         return self._items
 
     def default_of(self, name: str) -> Any:
-        """Find the default of a field; None if it has none."""
+        """The default of a field; None if it has none."""
         declared: Mapping[str, Any] = self._properties.get(name) or {}
         return declared.get("default")
 
 
 class _Places(dict[str, "MergeSchema | None"]):
-    """Finds a field as fast as Python finds anything, once it was visited."""
+    """Makes a visited field as fast to find as a dict entry."""
 
     __slots__ = ("_schema",)
 
@@ -232,7 +232,7 @@ class _Places(dict[str, "MergeSchema | None"]):
 
     def __missing__(self, name: str) -> MergeSchema | None:
         found = self._schema.first_visit(name)
-        # Names that are not declared come from data and must not fill the memory.
+        # Undeclared names come from data and must not fill the memory.
         if self._schema.declares(name):
             self[name] = found
         return found
@@ -277,13 +277,13 @@ def _reference(schema: Mapping[str, Any]) -> str | None:
     reference = schema.get("$ref")
     if reference:
         return str(reference)
-    # OpenAPI has no room beside a $ref, so generators wrap it.
+    # OpenAPI allows nothing next to a $ref, so generators wrap it.
     wrapped = cast("list[Mapping[str, Any]]", schema.get("allOf") or [])
     return str(wrapped[0]["$ref"]) if len(wrapped) == 1 and wrapped[0].get("$ref") else None
 
 
 def _dereferenced(shared: _Shared, schema: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Follow references, which may be chained, to a schema and the last name on the way."""
+    """Follow chained references. Returns the schema and the last name on the way."""
     name = ""
     visited: set[str] = set()
     while (reference := _reference(schema)) is not None:
@@ -316,7 +316,7 @@ def _list_type(schema: Mapping[str, Any]) -> tuple[ListType, tuple[str, ...]]:
         return "map", tuple(schema.get("x-kubernetes-list-map-keys") or ())
     if declared is not None:
         return ("set" if declared == "set" else "atomic"), ()
-    # Built-in kinds from before list types tell it by their patch strategy.
+    # Built-in kinds older than list types declare it by their patch strategy.
     if schema.get("x-kubernetes-patch-strategy") in {"merge", "merge,retainKeys"}:
         key = schema.get("x-kubernetes-patch-merge-key")
         return ("map", (str(key),)) if key else ("set", ())
@@ -324,14 +324,14 @@ def _list_type(schema: Mapping[str, Any]) -> tuple[ListType, tuple[str, ...]]:
 
 
 def looks_like_quantity(schema: Mapping[str, Any]) -> bool:
-    """Recognise the schemas that generators write for quantities in CRDs."""
+    """Whether a schema looks like those that generators write for quantities in CRDs."""
     return schema.get("format") == "quantity" or (
         schema.get("x-kubernetes-int-or-string") is True and "[KMGTPE]i" in (schema.get("pattern") or "")
     )
 
 
 def _scalar_type(schema: Mapping[str, Any]) -> ScalarType:
-    """What a scalar must be for an apply to take it; whatever has a format may be anything."""
+    """The required type of a scalar in an apply; a value with a format may be anything."""
     match schema.get("type"):
         case "integer" | "number":
             return "numeric"
@@ -358,7 +358,7 @@ def _value_kind(shared: _Shared, schema: Mapping[str, Any]) -> ValueKind:
 
 
 def _fixed(*, atomic: bool) -> MergeSchema:
-    # With preserve, everything undeclared is deduced in its turn.
+    # With preserve, everything undeclared is deduced in turn.
     place = MergeSchema.__new__(MergeSchema)
     place._read(_Shared(None, looks_like_quantity, preserve=True), {}, preserve=True)  # noqa: SLF001 - the module's own
     place.is_atomic_map = atomic

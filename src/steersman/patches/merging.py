@@ -1,12 +1,12 @@
-"""Merging: an applied configuration laid over the live object, as server-side apply does it.
+"""Merging: an applied configuration merged into the live object, as by server-side apply.
 
 Guarantees:
 
-- What the configuration says wins; what it does not mention stays. Atomic lists and maps are replaced as a whole, sets and map
-  lists are merged by item, maps by key.
-- Items of the live list keep their order, those of the configuration theirs; where the two contradict each other the
-  configuration's order wins. An item that the live list holds several times is replaced once it is applied.
-- Parts that do not change are those of the live object themselves, and so is the whole if nothing changes.
+- Values of the configuration win; fields that it does not mention stay. Atomic lists and maps are replaced as a whole,
+  sets and map lists merge by item, maps by key.
+- Items of the live list keep their order, and so do those of the configuration; if they contradict each other, the
+  configuration's order wins. Duplicates in the live list are replaced when the item is applied.
+- Unchanged parts are the same objects as in the live object, and so is the whole if nothing changes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,18 +20,18 @@ from steersman.patches.trees import quickly_equal
 __all__ = ["ABSENT", "Shape", "is_leaf", "merge_applied", "place_of", "shape_of"]
 
 ABSENT: Final = object()
-"""Stands for a value that is not there; null is one that is."""
+"""Stands for an absent value; null is a value."""
 
 Shape: TypeAlias = Literal["map", "list", "scalar"]
 
 
 def merge_applied(live: Mapping[str, Any], applied: Mapping[str, Any], schema: MergeSchema) -> dict[str, Any]:
-    """Lay an applied object over the live one."""
+    """Merge an applied object into the live one."""
     return cast("dict[str, Any]", _merge(live, applied, schema, 0))
 
 
 def shape_of(value: Any, schema: MergeSchema) -> Shape:
-    """How a value is looked at: by what it is, or, if it is null, by what it could be."""
+    """The shape of a value: by its type or, for null, by its schema."""
     if isinstance(value, dict) and schema.allows_map:
         return "map"
     if isinstance(value, list) and schema.allows_list:
@@ -42,7 +42,7 @@ def shape_of(value: Any, schema: MergeSchema) -> Shape:
 
 
 def is_leaf(shape: Shape, left: Any, right: Any, schema: MergeSchema) -> bool:
-    """Whether two values are one field, not looked into: scalars, atomic ones, and such as are empty on both sides."""
+    """Whether two values are one field without parts: scalars, atomic values, and values empty on both sides."""
     if shape == "scalar" or (not _filled(left, shape) and not _filled(right, shape)):
         return True
     return schema.is_atomic_map if shape == "map" else schema.list_type == "atomic"
@@ -53,7 +53,7 @@ def _filled(value: Any, shape: Shape) -> bool:
 
 
 def place_of(schema: MergeSchema, name: str) -> MergeSchema:
-    """The schema of a field; what is not declared is deduced from the value."""
+    """The schema of a field; an undeclared one is deduced from the value."""
     return schema.places[name] or DEDUCED
 
 
@@ -68,7 +68,7 @@ def _merge(live: Any, applied: Any, schema: MergeSchema, depth: int) -> Any:
     if (live is not None and shape_of(live, schema) != shape) or is_leaf(shape, live, applied, schema):
         return applied
     if applied is None:
-        # null says nothing about what is in a map or a list
+        # Null says nothing about the content of a map or a list.
         return live
     if shape == "map":
         return _merge_maps(live or {}, applied, schema, depth)
@@ -80,7 +80,7 @@ def _merge_maps(live: dict[str, Any], applied: dict[str, Any], schema: MergeSche
     for name, value in applied.items():
         before = live.get(name, ABSENT)
         if value == before and isinstance(value, str):
-            # most fields that are applied are texts, and as they were
+            # A fast path: most applied fields are unchanged strings.
             continue
         after = _merge(before, value, place_of(schema, name), depth + 1)
         if after is not before:
@@ -113,20 +113,20 @@ def _merge_items(live: list[Any], applied: list[Any], schema: MergeSchema, depth
 
 
 def _woven(live: list[str | None], applied: list[str]) -> Iterator[int | str]:
-    """Order the items of two lists: the position of one that only the live list has, or the name of an applied one."""
+    """The order of two merged lists: the position of a live-only item, or the name of an applied one."""
     present, wanted = set(live), set(applied)
-    # items of both lists, in the order in which they will stand
+    # Items of both lists, in their resulting order.
     anchors = [text for text in applied if text in present]
     anchored = 0
     index = 0
     for text in applied:
         anchor = anchors[anchored] if anchored < len(anchors) else None
-        # live items come first, up to the next that both lists have; those that stand elsewhere are passed over
+        # Live items come first, up to the next common one; those that are placed elsewhere are skipped.
         while index < len(live) and live[index] != text and live[index] != anchor:
             if live[index] not in wanted:
                 yield index
             elif anchor is None:
-                # no more common items: an applied one takes the place of one that stands elsewhere now
+                # No more common items: an applied one takes the place of a moved one.
                 index += 1
                 break
             index += 1
@@ -138,7 +138,7 @@ def _woven(live: list[str | None], applied: list[str]) -> Iterator[int | str]:
 
 
 def _indexed(names: list[str | None], items: list[Any]) -> dict[str | None, Any]:
-    """Items by name; one that occurs several times has no value to merge with."""
+    """Items by name; duplicates have no value to merge with."""
     found: dict[str | None, Any] = {}
     for text, item in zip(names, items, strict=True):
         found[text] = ABSENT if text in found else item

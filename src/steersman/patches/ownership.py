@@ -1,11 +1,12 @@
-"""Ownership: what an update or an apply does to the fields of others, and what an apply leaves behind.
+"""Ownership: how an update or an apply changes the fields of other managers, and what an apply removes.
 
 Guarantees:
 
-- An update takes what it changes from everybody else. An apply takes only what nobody else owns with another value, or all
-  of it if it is forced; otherwise it raises `ApplyConflicts`, which names every owner and field.
-- An apply removes what its manager applied before and does not now, unless somebody else owns it too.
-- Owners that wrote in another version are compared in theirs; those of a version that is no more lose their entry.
+- An update takes the fields that it changes from all other managers. An apply takes only fields that no one else owns
+  with another value, or all if it is forced. Otherwise it raises `ApplyConflicts`, which names every owner and field.
+- An apply removes what its manager applied before and does not apply now, unless another manager owns it too.
+- Managers that wrote in another version are compared in that version. Managers of a version that is no longer served
+  lose their entry.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ __all__ = ["ApplyConflict", "ApplyConflicts", "Ownership"]
 
 
 class ApplyConflict(NamedTuple):
-    """A field that somebody else owns with another value."""
+    """A field that another manager owns with another value."""
 
     owner: Owner
     path: Path
@@ -35,7 +36,7 @@ class ApplyConflict(NamedTuple):
 
 
 class ApplyConflicts(PatchError):
-    """An apply would take fields from others, and was not told to."""
+    """An apply without force would take fields from other managers."""
 
     def __init__(self, conflicts: list[ApplyConflict]) -> None:
         self.conflicts = conflicts
@@ -43,7 +44,7 @@ class ApplyConflicts(PatchError):
 
 
 class Ownership:
-    """Who owns which fields of a kind's objects, when they are written in one of its versions."""
+    """The ownership of fields of a kind's objects, for writes in one of its versions."""
 
     def __init__(self, versions: Versions, api_version: str) -> None:
         self._versions = versions
@@ -52,7 +53,7 @@ class Ownership:
     def after_update(
         self, old: Mapping[str, Any], new: Mapping[str, Any], managed: ManagedFields
     ) -> tuple[ManagedFields, FieldSet]:
-        """What everybody is left with after an update, and what the update took."""
+        """The managed fields after an update, and the fields that the update took."""
         managed = self._fitted(managed, old)
         changes = changes_between(old, new, self._versions.schema(self._api_version))
         if changes is NO_CHANGES:
@@ -71,7 +72,9 @@ class Ownership:
         owner: Owner,
         force: bool,
     ) -> tuple[Mapping[str, Any], ManagedFields]:
-        """Merge an applied object, which holds ``fields``, into the live one, and tell what everybody owns then.
+        """Merge an applied object, which holds ``fields``, into the live one.
+
+        Returns it with the resulting managed fields.
 
         The merged object is the live one itself if nothing changes.
         """
@@ -84,7 +87,7 @@ class Ownership:
         everybody = {**managed, owner: own}
         is_one_version = all(each.api_version == self._api_version for each in (last or own, *managed.values()))
         if last is not None and not (is_one_version and last.fields <= fields):
-            # who applies all that it applied before leaves nothing behind
+            # A manager that applies all its previous fields leaves nothing to prune.
             merged = pruned(merged, everybody, last=last, api_version=self._api_version, versions=self._versions)
         if managed and merged is not live:
             changes = changes_between(live, merged, schema).without(self._versions.ignored(self._api_version))
@@ -102,7 +105,7 @@ class Ownership:
         *,
         force: bool,
     ) -> ManagedFields:
-        """Take from the owners of fields what changed between two states."""
+        """Take the fields that changed between two states from their owners."""
         seen = {self._api_version: changes}
         left: ManagedFields = {}
         conflicts: list[ApplyConflict] = []
@@ -129,13 +132,13 @@ class Ownership:
         return found.without(self._versions.ignored(api_version))
 
     def _fitted(self, managed: ManagedFields, live: Mapping[str, Any]) -> ManagedFields:
-        """Owners as the schemas of now see them, without those of versions that are no more."""
+        """The managers adapted to the current schemas, without those of versions that are no longer served."""
         found: ManagedFields = {}
         seen = {self._api_version}
         for owner, owned in managed.items():
             try:
                 if owned.api_version not in seen:
-                    # an object that cannot be seen as its owners saw it cannot be written
+                    # An object that cannot be converted to its owners' version cannot be written.
                     converted(self._versions, live, owned.api_version)
                     seen.add(owned.api_version)
                 fields = fitted(owned.fields, self._versions.schema(owned.api_version))

@@ -1,10 +1,11 @@
-"""Pruning: what a manager applied before and does not apply now leaves the object.
+"""Pruning: remove what a manager applied before and does not apply now.
 
 Guarantees:
 
-- A field goes if the manager applied it last time and nobody owns it now; items of lists go with everything in them.
-- Whatever else would go with it, and never was this manager's, stays.
-- Owners of another version are looked at in theirs. If one of the versions is no more, nothing is pruned by it.
+- A field is removed if the manager applied it last time and no one owns it now; list items are removed with everything
+  in them.
+- Fields that would be removed along with it, but never belonged to this manager, stay.
+- Managers of another version are compared in that version. If a version is no longer served, it prunes nothing.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ _TRYING: Final = "failed to prune fields: failed to convert merged object to las
 def pruned(
     merged: Mapping[str, Any], managed: ManagedFields, *, last: Owned, api_version: str, versions: Versions
 ) -> Mapping[str, Any]:
-    """Remove what the manager applied last time and nobody owns now; the object is in ``api_version`` before and after."""
+    """Remove what the manager applied last time and no one owns now. The object stays in ``api_version``."""
     try:
         whole = converted(versions, merged, last.api_version, trying=_TRYING)
     except UnknownVersion:
@@ -41,15 +42,15 @@ def pruned(
         left = converted(versions, left, last.api_version)
     except UnknownVersion:
         return merged
-    # whatever else went with it was never this manager's
+    # Everything else that was removed along with it never belonged to this manager.
     gone = _named(whole, schema) - _named(left, schema)
     return converted(versions, without_fields(whole, gone & before, schema), api_version)
 
 
 def _given_up(held: FieldSet, before: FieldSet, managed: ManagedFields, schema: MergeSchema) -> FieldSet:
-    """Of an object's fields those that were applied before and are, or are in, what nobody owns now.
+    """The fields of an object that were applied before and that no one owns now, or that are inside such a field.
 
-    The same as the way through the trees of several versions, without trees.
+    Gives the same result as the way through the trees of several versions, without trees.
     """
     owned = EMPTY
     for each in managed.values():
@@ -61,7 +62,7 @@ def _given_up(held: FieldSet, before: FieldSet, managed: ManagedFields, schema: 
 def _with_owned(
     merged: Mapping[str, Any], left: Mapping[str, Any], managed: ManagedFields, *, at: str, versions: Versions
 ) -> Mapping[str, Any]:
-    """Put back what others own, or the manager itself still does; first in the version in which it was pruned."""
+    """Restore the fields that others own, or the manager still does; first in the version in which it was pruned."""
     owned: dict[str, FieldSet] = {at: EMPTY}
     for each in managed.values():
         owned[each.api_version] = owned.get(each.api_version, EMPTY) | each.fields

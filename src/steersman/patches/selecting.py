@@ -2,10 +2,10 @@
 
 Guarantees:
 
-- `without_fields` takes away the fields of a set, each with everything in it, and items of lists by key or value; what the
-  set only passes through stays. A map or list whose last member goes becomes null.
-- `only_fields` keeps what a manager owns: the intent it applied, to begin the next one with.
-- `with_named_fields` adds to a set the declared fields that its paths pass through.
+- `without_fields` removes the fields of a set, each with everything in it, and list items by key or value. Fields that
+  are only on the way stay. A map or list that loses its last member becomes null.
+- `only_fields` keeps the fields that a manager owns: its last intent, as the start of the next one.
+- `with_named_fields` adds the declared fields on the paths of a set.
 """
 
 from collections.abc import Mapping
@@ -23,17 +23,17 @@ _NOT_THERE = (False, EMPTY)
 
 
 def without_fields(tree: Mapping[str, Any], fields: FieldSet, schema: MergeSchema) -> dict[str, Any]:
-    """Take the fields of a set away."""
+    """The tree without the fields of a set."""
     return cast("dict[str, Any] | None", _without(tree, fields, schema, 0)) or {}
 
 
 def only_fields(tree: Mapping[str, Any], fields: FieldSet, schema: MergeSchema) -> dict[str, Any]:
-    """Keep the fields of a set, and of list items what tells them apart."""
+    """The tree with only the fields of a set, and what identifies list items."""
     return cast("dict[str, Any] | None", _only(tree, fields, schema, 0)) or {}
 
 
 def with_named_fields(fields: FieldSet, schema: MergeSchema) -> FieldSet:
-    """Make every declared field above one of the set a member too; keys of free-form maps and items are not."""
+    """The set plus every declared field above one of its members; keys of free-form maps and items are not added."""
     nodes: dict[str, tuple[bool, FieldSet]] | None = None
     for text, (member, below) in fields.nodes.items():
         if not below.nodes:
@@ -107,7 +107,7 @@ def _only_of_map(value: dict[str, Any], fields: FieldSet, schema: MergeSchema, d
         if below:
             kept[name] = _only(inner, below, place_of(schema, name), depth + 1)
         elif member:
-            # owned as a whole, or as an empty place that others have filled since
+            # Owned as a whole, or as an empty value that others have filled since.
             kept[name] = inner if _is_whole(inner, place_of(schema, name)) else type(inner)()
     return kept
 

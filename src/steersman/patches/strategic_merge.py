@@ -2,12 +2,15 @@
 
 Guarantees:
 
-- `apply_strategic_merge` makes the object that kube-apiserver 1.36 makes, in the same order of list items, and refuses what it
-  refuses, with its words and its code. Where several things are wrong the server tells a random one; this room tells the first.
+- `apply_strategic_merge` returns the same object as kube-apiserver 1.36, with the same order of list items, and rejects
+  what it rejects, with its messages and codes. If there are several errors, the server reports a random one; this
+  module reports the first.
 - Neither argument is ever changed; the result may share parts with them.
-- Directives: ``$patch`` (replace, delete), ``$retainKeys``, ``$deleteFromPrimitiveList/NAME``, ``$setElementOrder/NAME``.
-  As on the server, a new item of a merged list is taken as it is; what it holds of directives is for the reader of the object to drop.
-- Patches that crash a handler of kube-apiserver (a list or an object as a merge key, null as the first item) are refused.
+- Directives: ``$patch`` (replace, delete), ``$retainKeys``, ``$deleteFromPrimitiveList/NAME``,
+  ``$setElementOrder/NAME``. As on the server, a new item of a merged list is taken unchanged; the decoder drops its
+  directives later.
+- Patches that crash a handler of kube-apiserver (a list or an object as a merge key, null as the first item) are
+  rejected.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -41,7 +44,7 @@ _BAD_DELETE: Final = "invalid patch format of primitive list"
 
 
 class _Place(NamedTuple):
-    """A type: its schema, references followed, and the name of its Go struct."""
+    """A type: its resolved schema, and the name of its Go struct."""
 
     node: Mapping[str, Any]
     name: str
@@ -63,8 +66,8 @@ def apply_strategic_merge(
 ) -> Tree:
     """Apply a strategic merge patch to an object.
 
-    ``schema`` is the OpenAPI schema of its kind with patch strategies and patch merge keys; ``resolve`` finds what a ``$ref``
-    names, among the built-in definitions unless told otherwise.
+    ``schema`` is the OpenAPI schema of its kind with patch strategies and patch merge keys. ``resolve`` finds the
+    target of a ``$ref``, by default among the built-in definitions.
     """
     check_depth(patch)
     kinds: list[Mapping[str, str]] = schema.get("x-kubernetes-group-version-kind") or [{}]
@@ -79,7 +82,7 @@ def _place(node: Mapping[str, Any], resolve: Resolver, name: str = "") -> _Place
 
 
 def _kind(node: Mapping[str, Any]) -> str:
-    """What Go calls the kind of a type."""
+    """The name of a type's kind in Go."""
     if "additionalProperties" in node:
         return "map"
     kinds = {"array": "slice", "string": "string", "integer": node.get("format", "int64"), "boolean": "bool"}
@@ -110,7 +113,7 @@ def _list_field(place: _Place, key: str) -> _Field:
 
 
 def _merged_map(original: Tree, patch: Tree, place: _Place) -> Tree:
-    """Merge one object; both are shallow copies of ours."""
+    """Merge one object; both arguments are our own shallow copies."""
     if _DIRECTIVE in patch:
         return _directed(patch)
     _retain_keys(original, patch)
@@ -160,7 +163,7 @@ def _after_slash(name: str, prefix: str, problem: str) -> str:
 
 
 def _take(original: Tree, key: str, value: Any) -> None:
-    """Put a value where nothing was, or something of another type: without nulls and directives."""
+    """Set a value in place of nothing, or of another type: without nulls and directives."""
     if isinstance(value, dict) and _DIRECTIVE in value:
         original.pop(key, None)
     else:
@@ -175,7 +178,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _without_directives(value: Any) -> Any:
-    """Drop whole objects that carry ``$patch``; other directives stay, as on the server."""
+    """Drop objects with ``$patch``; other directives stay, as on the server."""
     if isinstance(value, dict):
         members = cast("Tree", value).items()
         return {name: _without_directives(inner) for name, inner in members if not _is_directed(inner)}
@@ -203,7 +206,7 @@ def _retain_keys(original: Tree, patch: Tree) -> None:
 
 
 def _hashed(items: Iterable[Any]) -> set[Any]:
-    """Scalars as Go tells them apart; what Go cannot hash ends its handler."""
+    """Scalars as Go distinguishes them. Raises for values that Go cannot hash, which crash its handler."""
     found: set[Any] = set()
     for item in items:
         if isinstance(item, (dict, list)):
@@ -213,7 +216,7 @@ def _hashed(items: Iterable[Any]) -> set[Any]:
 
 
 def _merge_ordered_lists(original: Tree, patch: Tree, place: _Place) -> None:
-    """Merge the lists whose order is told, and take them out of the patch."""
+    """Merge the lists with a ``$setElementOrder``, and remove them from the patch."""
     for name in [name for name in patch if name.startswith(_ORDER)]:
         told = patch.pop(name)
         if not isinstance(told, list):
@@ -247,7 +250,7 @@ def _ordered(original: Tree, patch: Tree, place: _Place, key: str, told: list[An
 
 
 def _check_order(patch: list[Any], told: list[Any], merge_key: str) -> None:
-    """The items of a patch must stand in the told list, in the same order."""
+    """Raise unless the items of a patch are in the order list, in the same order."""
     if not told or not patch:
         return
     kept = _split_deletions(patch)[0] if merge_key else patch
@@ -282,7 +285,10 @@ def _equal(left: Any, right: Any) -> bool:
 
 
 def _merged_list(original: list[Any], patch: list[Any], field: _Field, *, deletes: bool) -> list[Any]:
-    """Merge one list. ``original`` is ours, and left as Go leaves the array beneath it: its order counts afterwards."""
+    """Merge one list.
+
+    ``original`` is ours, and is left as Go leaves the underlying array: its order matters afterwards.
+    """
     if field.strategy != "merge" and not deletes:
         return patch
     if not original and not patch:
@@ -307,7 +313,7 @@ def _merged_list(original: list[Any], patch: list[Any], field: _Field, *, delete
 
 
 def _without_special(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """Follow the items of a patch that are directives; the lists without them."""
+    """Apply the directive items of a patch. Returns both lists without them."""
     plain: list[Any] = []
     replaces = False
     places = Places.of_items(original, merge_key)
@@ -324,7 +330,7 @@ def _without_special(original: list[Any], patch: list[Any], merge_key: str) -> t
                 while (at := places.find(item[merge_key])) is not None:
                     places.put(at, ABSENT)
                     gone.add(at)
-                    # The rest moves down; the last item stays where it was too.
+                    # The rest moves down; the last item also stays where it was.
                     left.append(original[last])
                     while last in gone:
                         last -= 1
@@ -355,7 +361,7 @@ def _merged_items(merged: list[Any], patch: list[Any], field: _Field) -> list[An
 
 
 def _partition(items: list[Any], by: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """The items that another list has, and those that it has not."""
+    """The items that are in another list, and those that are not."""
     present: list[Any] = []
     others: list[Any] = []
     if not merge_key:
@@ -377,7 +383,7 @@ def _partition(items: list[Any], by: list[Any], merge_key: str) -> tuple[list[An
 def _interleaved(
     present: list[Any], others: list[Any], told: list[Any], live: list[Any], merge_key: str, *, of_maps: bool
 ) -> list[Any]:
-    """Both lists in one: those of the patch in its order, the rest in the order of the live list, woven as that has them."""
+    """Both lists merged: those of the patch in its order, the rest in the live order, interleaved as in the live list."""
 
     def key_of(item: Any) -> Any:
         if not of_maps:
@@ -412,7 +418,7 @@ def _interleaved(
 
 
 def _sorted(items: list[Any], index: Callable[[Any], int], *, of_maps: bool) -> list[Any]:
-    """Sort by an order that may not know all items: those move to the front past whatever stands before them."""
+    """Sort by an order that may not contain all items: those move to the front past whatever precedes them."""
     kept, deletions = _split_deletions(items) if of_maps else (items, [])
     return [*in_order(kept, [index(item) for item in kept]), *deletions]
 

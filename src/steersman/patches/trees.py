@@ -1,4 +1,4 @@
-"""JSON trees: equality and depth, as JSON means them (``true`` is not ``1``) and safe on hostile input."""
+"""Equality and depth of JSON trees, with JSON's semantics (``true`` is not ``1``) and safe on hostile input."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -13,7 +13,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def check_depth(value: Any) -> None:
-    """Raise `TooDeep` if a value nests too deeply; never recurses itself."""
+    """Raise `TooDeep` if a value nests too deeply. Does not recurse."""
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [inner for each in level for inner in _members(each) if isinstance(inner, (dict, list))]
@@ -29,7 +29,7 @@ def _members(value: Any) -> list[Any]:
 
 
 def json_equal(left: Any, right: Any, depth: int = 0) -> bool:
-    """Whether two values are the same JSON: order of members aside, numbers by value, booleans only to booleans."""
+    """Whether two values are the same JSON: members in any order, numbers by value, booleans equal only to booleans."""
     if left is right:
         return True
     if depth > MAX_DEPTH:
@@ -53,12 +53,12 @@ def json_equal(left: Any, right: Any, depth: int = 0) -> bool:
 
 
 def quickly_equal(left: Any, right: Any) -> bool:
-    """The same for values that are often equal, at the speed of Python's own comparison; deep ones raise ``RecursionError``."""
+    """Like `json_equal`, at the speed of Python's own comparison for equal values. Deep ones raise ``RecursionError``."""
     if left is right:
         return True
     if left != right:
         return False
-    # what was equal differs at most in booleans that stand where the other has numbers
+    # Python-equal values can differ only in booleans where the other has numbers.
     if isinstance(left, (dict, list)):
         return _encode(left) == _encode(right) or json_equal(left, right)
     return isinstance(left, bool) == isinstance(right, bool)

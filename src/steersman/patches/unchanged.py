@@ -1,15 +1,15 @@
-"""Whether applying an intent would change nothing: neither a value nor who owns it.
+"""Whether applying an intent would change nothing: neither a value nor an owner.
 
 Guarantees:
 
-- `changes_nothing` says yes only if kube-apiserver, given the same intent by the same manager, would change no value and nothing that
-  the manager owns: every applied field is in its own entry, and nothing else is. Who else owns a field is not looked at. (A server may
-  still note that somebody wrote: an empty list where it keeps none makes it count a generation for some kinds.)
-- Where the server reads values into types (built-in kinds, and the metadata of all kinds), a value counts as held in the form in which
-  the server prints it: quantities, times, bytes, a Secret's ``stringData``. Custom resources are kept as they were sent, so
-  they are compared as they are.
-- In doubt it says no: the price is one request that changes nothing.
-- `projection` is what an object holds in a set of fields: equal projections are equal in all that a manager applied.
+- `changes_nothing` is true only if kube-apiserver, given the same intent by the same manager, would change no value and
+  none of the manager's fields: every applied field is in its own entry, and nothing else is. Other owners are ignored.
+  (A server may still record a write: for some kinds, an empty list that it does not store increments the generation.)
+- Where the server decodes values into types (built-in kinds, and the metadata of all kinds), a value counts as held in
+  the form in which the server prints it: quantities, times, bytes, a Secret's ``stringData``. Custom resources are
+  stored as sent, so they are compared unchanged.
+- In doubt it is false: that costs one request that changes nothing.
+- `projection` holds an object's values for a set of fields: equal projections are equal in all that a manager applied.
 """
 
 import base64
@@ -34,11 +34,12 @@ _NOTHING: Final[dict[str, Any]] = {}
 _NO: Final = -1
 _NOWHERE: Final[tuple[int, Any]] = (-1, None)
 
-#: What an intent may say in its metadata and be compared; whoever says more (a uid, a version) asks the server a question.
+#: Metadata that is compared. An intent with more (a uid, a version) is always sent.
 _APPLIED_METADATA: Final = frozenset({"annotations", "finalizers", "labels", "ownerReferences"})
 _NAMES: Final = frozenset({"name", "namespace"})
 
-#: Fields of built-in kinds that cannot tell zero from absent: everywhere in the API they are plain values that are left out when zero.
+#: Fields of built-in kinds that cannot distinguish zero from absent: plain values throughout the API, omitted when
+#: zero.
 _ZERO_IS_ABSENT: Final = frozenset(
     {
         "hostIPC",
@@ -59,15 +60,15 @@ _ZERO_IS_ABSENT: Final = frozenset(
         "workingDir",
     }
 )
-#: The same for names that mean something else elsewhere: field -> a field that only its neighbour in this struct has.
+#: The same for names with other meanings elsewhere: field -> a sibling field that only this struct has.
 _ZERO_IS_ABSENT_BESIDE: Final = {"value": "valueFrom", "readOnly": "mountPath"}
 
 
 def changes_nothing(intent: Tree, live: Tree, owned: Tree, schema: MergeSchema, *, typed: bool) -> bool:
-    """Whether applying ``intent`` to ``live`` would leave it as it is.
+    """Whether applying ``intent`` to ``live`` would leave it unchanged.
 
-    ``owned`` is the fieldsV1 of the manager's own entry for this endpoint; ``typed`` says that the server reads the kind into types of its
-    own, as it does with its built-in kinds. ``intent`` holds only what the endpoint takes.
+    ``owned`` is the fieldsV1 of the manager's own entry for this endpoint. ``typed`` means that the server decodes the
+    kind into its own types, as it does for built-in kinds. ``intent`` holds only what the endpoint accepts.
     """
     metadata: dict[str, Any] = intent.get("metadata") or {}
     applied = {name: value for name, value in metadata.items() if name not in _NAMES}
@@ -85,7 +86,8 @@ def changes_nothing(intent: Tree, live: Tree, owned: Tree, schema: MergeSchema, 
     return count != _NO and _is_node(node, member=False, below=count)
 
 
-# Each of these gives the number of fields that the value contributes to its owner's set at this level, or _NO if something would change.
+# Each function returns the number of fields that the value contributes to its owner's set at this level, or _NO if
+# something would change.
 
 
 def _in_map(ours: Tree, theirs: Tree, node: Tree, schema: MergeSchema, *, typed: bool, depth: int) -> int:
@@ -128,7 +130,7 @@ def _in_list(ours: list[Any], theirs: Any, node: Tree, schema: MergeSchema, *, t
         text = item_text(item, schema)
         position, other = found.get(text, _NOWHERE)
         child: Any = None if text is None else node.get(text)
-        # Applied items come in the order in which they were applied.
+        # Applied items keep the order in which they were applied.
         if position <= last or child is None:
             return _NO
         last = position
@@ -139,7 +141,7 @@ def _in_list(ours: list[Any], theirs: Any, node: Tree, schema: MergeSchema, *, t
 
 
 def _by_text(items: list[Any], schema: MergeSchema) -> dict[str | None, tuple[int, Any]]:
-    """Index items by what names them; nothing if one has no name or a name is taken twice."""
+    """Items by name; empty if an item has no name or a name occurs twice."""
     found = {item_text(item, schema): (position, item) for position, item in enumerate(items)}
     return {} if None in found or len(found) < len(items) else found
 
@@ -156,7 +158,7 @@ def _in_item(item: Any, other: Any, node: Tree, schema: MergeSchema, *, typed: b
 
 
 def _is_node(node: Tree | None, *, member: bool, below: int) -> bool:
-    """Whether a set has the field itself or has not, and something below it or nothing."""
+    """Whether a set does or does not contain the field itself, and fields below it."""
     if node is None:
         return not member and not below
     if below:
@@ -167,14 +169,14 @@ def _is_node(node: Tree | None, *, member: bool, below: int) -> bool:
 def _same(
     ours: Any, theirs: Any, place: MergeSchema, name: str, schema: MergeSchema, *, typed: bool, depth: int
 ) -> bool:
-    """Whether a value that is owned as one would be stored as what is there."""
+    """Whether a value that is owned as one would be stored as the current value."""
     if isinstance(ours, (dict, list)):
         if not (place.allows_map if isinstance(ours, dict) else place.allows_list):
             return False
         if not ours and not place.is_atomic_map and isinstance(theirs, dict):
             return isinstance(ours, dict)  # what others have inside stays
         if not ours and (theirs is _ABSENT or theirs is None):
-            # The server drops what is empty, except an object with named fields: ``emptyDir: {}``.
+            # The server drops empty values, except an object with named fields: ``emptyDir: {}``.
             return typed and (isinstance(ours, list) or place.is_map)
         return _whole(ours, theirs, place, typed=typed, depth=depth)
     if theirs is _ABSENT:
@@ -183,13 +185,13 @@ def _same(
 
 
 def _vanishes(name: str, schema: MergeSchema) -> bool:
-    """Whether the server leaves out a zero here, whatever was there before."""
+    """Whether the server omits a zero here, whatever was there before."""
     neighbour = _ZERO_IS_ABSENT_BESIDE.get(name)
     return name in _ZERO_IS_ABSENT if neighbour is None else schema.declares(neighbour)
 
 
 def _whole(ours: Any, theirs: Any, place: MergeSchema, *, typed: bool, depth: int) -> bool:
-    """Whether an atomic value would be stored as what is there: all of it, but for what the server adds by default."""
+    """Whether an atomic value would be stored as the current one: all of it, except the server's defaults."""
     if depth > MAX_DEPTH or isinstance(ours, dict) != isinstance(theirs, dict):
         return False
     if isinstance(ours, dict):
@@ -232,7 +234,7 @@ def _same_scalar(ours: Any, theirs: Any, place: MergeSchema, *, typed: bool) -> 
 
 
 def _printed(value: Any, kind: ValueKind) -> Any:
-    """What identifies the form in which the server prints a value of its own types."""
+    """The form in which the server prints a value of its own types."""
     match kind:
         case "quantity":
             return Quantity(value).printed()
@@ -251,7 +253,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _as_texts(secret: Tree, live: Tree) -> Tree:
-    """A stored Secret as one sees it who writes ``stringData``: the server folds it into ``data``, over what is there."""
+    """A stored Secret as a writer of ``stringData`` sees it: the server merges that into ``data``."""
     texts: Any = secret.get("stringData")
     data: Any = secret.get("data") or {}
     stored: Any = live.get("data") or {}
@@ -269,7 +271,7 @@ def _as_texts(secret: Tree, live: Tree) -> Tree:
 
 
 def projection(live: Tree, owned: Tree) -> Any:
-    """What an object holds in the fields of a fieldsV1 tree, as a JSON tree of its own form; list items in their order."""
+    """The values of an object for the fields of a fieldsV1 tree, as a JSON tree; list items in their order."""
     texts = owned.get("f:stringData")
     if texts:
         data = {name: node for name, node in texts.items() if name != "."}

@@ -1,8 +1,9 @@
-"""Versions: what the fields of a kind are in each version that is served of it.
+"""Versions: the fields of a kind in each of its served versions.
 
 Guarantees:
 
-- An object passes into another version only if it fits the schema there, each item of a list but once; it is refused otherwise.
+- An object is converted to another version only if it fits the schema there, without duplicate list items; otherwise
+  the conversion raises.
 """
 
 from collections.abc import Mapping
@@ -17,36 +18,36 @@ __all__ = ["NotConvertible", "UnknownVersion", "Versions", "converted"]
 
 
 class UnknownVersion(PatchError):
-    """A version of a kind that is not served any more: who owned fields in it is forgotten."""
+    """A version of a kind that is no longer served: its managers are dropped."""
 
 
 class NotConvertible(PatchError):
-    """An object cannot pass into a version, such as one that a custom resource never had: nothing can be said of its owners."""
+    """An object cannot be converted to a version, such as one that a custom resource never had."""
 
 
 class Versions(Protocol):
-    """The versions of a kind: how each merges, what its endpoints ignore, and how objects pass from one to another.
+    """The versions of a kind: how each merges, what its endpoints ignore, and how objects are converted between them.
 
-    What is known of a schema is kept with it: give the same `MergeSchema` each time.
+    Results are cached with their schema: return the same `MergeSchema` each time.
     """
 
     def schema(self, api_version: str) -> MergeSchema:
-        """The merge schema of a version; raises `UnknownVersion`."""
+        """The merge schema of a version. Raises `UnknownVersion`."""
         ...
 
     def ignored(self, api_version: str) -> FieldSet:
-        """The fields that requests to this endpoint do not change; nobody owns them by it."""
+        """The fields that requests to this endpoint do not change, and so do not own."""
         ...
 
     def convert(self, tree: Mapping[str, Any], api_version: str) -> Mapping[str, Any]:
-        """The object in another version; raises `UnknownVersion` and `NotConvertible`."""
+        """The object in another version. Raises `UnknownVersion` and `NotConvertible`."""
         ...
 
 
 def converted(versions: Versions, tree: Mapping[str, Any], api_version: str, *, trying: str = "") -> Mapping[str, Any]:
-    """An object in another version, if it fits there; raises what ``convert`` raises, and `SchemaMismatch`.
+    """An object in another version, if it fits there. Raises what ``convert`` raises, and `SchemaMismatch`.
 
-    ``trying`` is what a refusal begins with.
+    ``trying`` is the prefix of the error message.
     """
     try:
         found = versions.convert(tree, api_version)
