@@ -1,11 +1,11 @@
-"""Schemas: types <-> structural schema <-> CRD, and validation. Pure: no IO, no clock, no chance.
+"""Schemas: types <-> structural schema <-> CRD, and validation. Pure: no IO, no clock, no randomness.
 
 Guarantees
-- `crd_for` makes of resource classes a CustomResourceDefinition that Kubernetes accepts and enforces; a type or a marker
-  that it would not accept raises `TypeError` naming class, field and what to write.
-- `validate` and `problems` agree with the server about every value, CEL rules aside, and speak in its words.
-- Everything works on plain JSON trees too, so that client and server share one judgement.
-- `read_openapi` and `read_crds` read what servers and CRD files say of their kinds; `write_models` writes it as Python.
+- `crd_for` turns resource classes into a CustomResourceDefinition that Kubernetes accepts and enforces. A type or a
+  marker that it would not accept raises `TypeError` with the class, the field and what to write.
+- `validate` and `problems` agree with the server about every value, except for CEL rules, and use its messages.
+- Everything also works on plain JSON trees, so that client and server share one implementation.
+- `read_openapi` and `read_crds` read the kinds of servers and CRD files; `write_models` writes them as Python.
 """
 
 from importlib import import_module
@@ -44,7 +44,7 @@ __all__ = [
     "write_models",
 ]
 
-#: Schema -> Python models: who validates does not pay for the generator.
+#: Schema -> Python models. Loaded lazily: validation does not need the generator.
 _LAZY = {
     "Catalog": "models_description",
     "Target": "models",

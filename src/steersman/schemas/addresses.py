@@ -1,7 +1,7 @@
-"""Mail addresses and URIs as kube-apiserver's formats ``email`` and ``uri`` take them.
+"""Mail addresses and URIs as kube-apiserver's formats ``email`` and ``uri`` accept them.
 
-Both follow Go's parsers, which differ from Python's: a mail address may have a display name and comments, a URI must be
-absolute or a rooted path.
+Both follow Go's parsers, which differ from Python's: a mail address may have a display name and comments, and a URI
+must be absolute or a rooted path.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 _PORT: Final = re.compile(r"(?::[0-9]*)?")
 _USER: Final = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
-# ASCII that may stand in a host as it is; an escape there must be of a byte beyond ASCII, or of the percent sign.
+# ASCII characters that a host may contain unescaped. An escape must encode a byte beyond ASCII, or the percent sign.
 _HOST: Final = re.compile(r"""(?:[^\x00-\x7f]|[A-Za-z0-9._~!$&'()*+,;=:\[\]<>"-]|%25|%[89a-fA-F][0-9a-fA-F])*""")
 _ZONE: Final = re.compile(r"""(?:[^\x00-\x7f]|[A-Za-z0-9._~!$&'()*+,;=:\[\]<>"-]|%[0-9a-fA-F]{2})*""")
 
@@ -42,7 +42,7 @@ def is_uri(text: str) -> bool:
 
 
 def _scheme_of(text: str) -> tuple[str | None, str]:
-    """Split off the scheme; None if there is a colon without one."""
+    """Split off the scheme; None if there is a colon without a scheme."""
     if text.startswith(":"):
         return None, text
     found = _SCHEME.match(text)
@@ -81,7 +81,7 @@ def _is_ip_literal(address: str) -> bool:
     return False
 
 
-# Any character beyond ASCII counts as visible.
+# Every character beyond ASCII counts as visible.
 _ATEXT: Final = r"""[^\x00-\x20\x7f()<>\[\]:;@\\,"]"""
 _ATOM: Final = re.compile(rf"{_ATEXT}+")
 _QUOTED: Final = re.compile(r'"((?:[^\x00-\x08\x0a-\x1f\x7f"\\]|\\[^\x00-\x08\x0a-\x1f\x7f])*)"')
@@ -90,7 +90,7 @@ _SPACE: Final = re.compile(r"[ \t]*")
 
 
 class _Mail:
-    """A reader of one mail address; a method that returns False leaves the position anywhere."""
+    """A parser for one mail address. A method that returns False leaves the position undefined."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -108,13 +108,13 @@ class _Mail:
         return taken
 
     def single(self) -> bool:
-        """Read an address, then comments, then nothing."""
+        """Parse an address and comments, up to the end of the text."""
         if not self.address(group=True):
             return False
         return self.comments() and self.at == len(self.text)
 
     def address(self, *, group: bool) -> bool:
-        """Read ``a@b``, ``Name <a@b>`` or ``Name: a@b;``."""
+        """Parse ``a@b``, ``Name <a@b>`` or ``Name: a@b;``."""
         self.skip(_SPACE)
         start = self.at
         if self.specification():
@@ -129,7 +129,7 @@ class _Mail:
         return self.take("<") and self.specification() and self.take(">")
 
     def specification(self) -> bool:
-        """Read ``local@domain``."""
+        """Parse ``local@domain``."""
         self.skip(_SPACE)
         if self.text.startswith('"', self.at):
             found = self.skip(_QUOTED)
@@ -150,7 +150,7 @@ class _Mail:
         return found is not None and not (found[0].startswith(".") or found[0].endswith(".") or ".." in found[0])
 
     def phrase(self) -> bool:
-        """Read a display name: one word or more."""
+        """Parse a display name: one word or more."""
         words = 0
         while True:
             if words and not self.comments():
@@ -169,7 +169,7 @@ class _Mail:
         return True
 
     def comment(self) -> bool:
-        """Read to the end of a comment that has begun."""
+        """Parse to the end of a comment that has begun."""
         depth = 1
         while self.at < len(self.text) and depth:
             sign = self.text[self.at]

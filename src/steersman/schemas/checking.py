@@ -1,4 +1,4 @@
-"""`validate()` and `problems()`: an object against what its own class declares."""
+"""`validate()` and `problems()`: check an object against the declarations of its class."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _INT32_MAX = 2**31 - 1
 
 
 def problems(struct: Struct) -> list[FieldProblem]:
-    """Why a server would refuse this object, by its class alone; empty if it would not.
+    """The reasons why a server would reject this object, judged by its class; empty if there are none.
 
-    CEL rules, names and labels are left to the server, as is everything that only it knows.
+    CEL rules, names and labels are left to the server, like everything that only it can check.
     """
     cls, tree = type(struct), to_json(struct)
     options: ResourceOptions | None = getattr(cls, "__resource__", None)
@@ -40,7 +40,7 @@ def _quick_check(cls: type[Struct]) -> Check:
 
 
 def validate(struct: Struct) -> None:
-    """Raise `Invalid` if a server would refuse this object; nothing is sent."""
+    """Raise `Invalid` if a server would reject this object. Nothing is sent."""
     found = problems(struct)
     if not found:
         return
@@ -53,7 +53,7 @@ def validate(struct: Struct) -> None:
 
 
 def _scale_problems(scale: Scale, tree: Any) -> list[FieldProblem]:
-    """A kind with a scale subresource has a sound number of replicas, whatever its schema says."""
+    """Check the number of replicas of a kind with a scale subresource, which the server checks without a schema."""
     found: list[FieldProblem] = []
     for path in (scale.spec_replicas_path, scale.status_replicas_path):
         value: Any = tree

@@ -1,4 +1,4 @@
-"""Markers become parts of a schema, each checked against the type that it marks."""
+"""Markers as parts of a schema. Each is checked against the type that it marks."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ _NOUNS = {"string": "strings", "array": "lists", "object": "maps and structs", "
 
 
 class Misuse(TypeError):
-    """A type that cannot become a schema: which class, which field, what to write."""
+    """A type that cannot become a schema: its class, its field, and what to write instead."""
 
 
 class Where(msgspec.Struct, frozen=True):
-    """A place in the types, for messages."""
+    """A location in the types, for messages."""
 
     cls: str
     field: str = ""
     wire: str = ""
 
     def refuse(self, said: str) -> Misuse:
-        """The error that says what is wrong here."""
+        """The error for a problem at this location."""
         at = f"class {self.cls}, field {self.field}" if self.field else f"class {self.cls}"
         return Misuse(f"{at}: {said}")
 
 
 def apply_marker(schema: Schema, marker: Any, where: Where) -> None:
-    """Put what a marker says into the schema of what it marks."""
+    """Add a marker to the schema of the marked type."""
     if isinstance(marker, type) and issubclass(marker, m.Marker):
         raise where.refuse(f"{marker.__name__} is a class; write {marker.__name__}(...)")
     if isinstance(marker, msgspec.Meta):
@@ -84,7 +84,7 @@ def _bound(schema: Schema, marker: Any, where: Where) -> None:
         bits = 32 if schema.get("format") == "int32" else 64
         if marker.value != int(marker.value) or not -(2 ** (bits - 1)) <= marker.value < 2 ** (bits - 1):
             raise where.refuse(
-                f"{name}({marker.value}) is no {bits}-bit integer, and the server then refuses every value"
+                f"{name}({marker.value}) is not a {bits}-bit integer, so the server would reject every value"
             )
     if isinstance(marker, m.MultipleOf):
         if marker.value <= 0:
@@ -126,7 +126,7 @@ def _format(schema: Schema, marker: m.Format, where: Where) -> None:
 def _nullable(schema: Schema, marker: m.Nullable, where: Where) -> None:
     if "enum" in schema:
         raise where.refuse(
-            f"{marker!r} has no effect on a Literal: the server refuses null for every closed set of values"
+            f"{marker!r} has no effect on a Literal: the server rejects null for every closed set of values"
         )
     schema["nullable"] = True
 
@@ -173,7 +173,7 @@ def _check_key(items: Schema, key: str, where: Where) -> None:
         raise where.refuse(f"the key {key!r} of a ListMap cannot be Nullable")
     if key not in items.get("required", ()) and "default" not in known[key]:
         raise where.refuse(
-            f"the key {key!r} of a ListMap is optional; give it a default or require it, or items cannot be told apart"
+            f"the key {key!r} of a ListMap is optional; give it a default or require it, because it identifies the items"
         )
 
 
@@ -215,7 +215,9 @@ def _group(schema: Schema, marker: m.ExactlyOneOf, where: Where) -> None:
         raise where.refuse(f"{name} is about the fields of a struct")
     for wire in marker.fields:
         if wire not in known:
-            raise where.refuse(f"{name} names {wire!r}, which is no field; there are {', '.join(known)} (wire names)")
+            raise where.refuse(
+                f"{name} names {wire!r}, which is not a field; the fields are {', '.join(known)} (wire names)"
+            )
         if wire in schema.get("required", ()) or "default" in known[wire]:
             raise where.refuse(f"{name} names {wire!r}, which is always set; make it optional: T | None = None")
     try:

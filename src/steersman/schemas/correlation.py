@@ -1,7 +1,7 @@
-"""What a value was before an update: by name in objects, by key in lists that are maps, and nowhere else.
+"""Correlation of new values with old ones in an update: by name in objects, by key in map lists, and nowhere else.
 
-Guarantee: a value is the same as before exactly where kube-apiserver finds it so, which then bears with what is wrong
-with it ("ratcheting"). Where no schema tells of a part, nothing is the same.
+Guarantee: a value counts as unchanged exactly where kube-apiserver finds it unchanged and therefore tolerates its
+problems ("ratcheting"). Without a schema, nothing counts as unchanged.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ class _Unknown:
         return "UNCORRELATED"
 
 
-#: Stands for the old value where there is none that could be compared.
+#: Stands for an old value that cannot be correlated.
 UNCORRELATED: Final[Any] = _Unknown()
 
 
 def before_of(schema: Schema, value: dict[str, Any], old: Any, name: str) -> Any:
-    """What an entry of an object was."""
+    """The old value of an entry of an object."""
     if old is UNCORRELATED or not isinstance(old, dict) or name not in old or name not in value:
         return UNCORRELATED
     return cast("dict[str, Any]", old)[name] if _schema_of(schema, name) is not None else UNCORRELATED
 
 
 class ItemsBefore:
-    """What the items of a list were."""
+    """The old values of a list's items."""
 
     __slots__ = ("_by_key", "_keys")
 
@@ -46,22 +46,22 @@ class ItemsBefore:
 
     @property
     def are_known(self) -> bool:
-        """Whether items have keys by which they are found."""
+        """Whether items have keys by which they can be found."""
         return self._by_key is not None
 
     def of(self, item: Any) -> Any:
-        """What an item was."""
+        """The old value of an item."""
         if self._by_key is None or not isinstance(item, dict):
             return UNCORRELATED
         return self._by_key.get(self._key(cast("dict[str, Any]", item)), UNCORRELATED)
 
     def _key(self, item: dict[str, Any]) -> tuple[Any, ...]:
-        # Values of other types than strings and numbers are no keys; repr tells 1 from true.
+        # Only strings and numbers are valid keys. repr distinguishes 1 from true.
         return tuple(repr(item.get(name)) for name in self._keys)
 
 
 def is_same(schema: Schema, value: Any, old: Any) -> bool:
-    """Whether a value is what it was."""
+    """Whether a value is unchanged."""
     if old is UNCORRELATED:
         return False
     if value is None or old is None:
@@ -94,7 +94,7 @@ def _is_same_list(schema: Schema, value: list[Any], old: list[Any]) -> bool:
 
 
 def _is_equal(value: Any, old: Any) -> bool:
-    """Whether two values are equal and of the same types throughout."""
+    """Whether two values are equal and have the same types throughout."""
     if isinstance(value, dict) and isinstance(old, dict):
         mine, theirs = cast("dict[str, Any]", value), cast("dict[str, Any]", old)
         return mine.keys() == theirs.keys() and all(_is_equal(mine[name], theirs[name]) for name in mine)

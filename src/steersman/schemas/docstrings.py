@@ -6,8 +6,7 @@ class SiteSpec(Spec):
     \"\"\"How many pods serve the site.\"\"\"
 ```
 
-Python drops the second kind, so it is read from the source where there is one; without a source there is no description,
-and no error.
+Python drops the second kind, so it is read from the source. Without source there is no description, and no error.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from typing import Any
 
 
 def class_description(cls: type[Any]) -> str:
-    """The docstring of a class itself, not one that it inherits."""
+    """The docstring of the class itself, without inherited ones."""
     own = cls.__dict__.get("__doc__")
     return inspect.cleandoc(own) if isinstance(own, str) else ""
 
 
 @cache
 def field_descriptions(cls: type[Any]) -> dict[str, str]:
-    """The strings below the fields of a class and of the classes it derives from, by Python name."""
+    """The strings below the fields of a class and its base classes, by Python name."""
     found: dict[str, str] = {}
     for ancestor in reversed(cls.__mro__):
         found |= _own_descriptions(ancestor)

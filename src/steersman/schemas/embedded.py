@@ -1,4 +1,4 @@
-"""Objects inside objects (``x-kubernetes-embedded-resource``): an apiVersion, a kind and, if there is one, sound metadata."""
+"""Objects inside objects (``x-kubernetes-embedded-resource``): an apiVersion, a kind and, if present, valid metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANNOTATIONS_MAX: Final = 256 * 1024
 
 
 class _Owner(msgspec.Struct, rename="camel"):
-    """An owner reference as the server decodes it: null is absent."""
+    """An owner reference as the server decodes it: null means absent."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -37,7 +37,7 @@ class _Managed(msgspec.Struct, rename="camel"):
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
-    """Metadata as the server decodes it: wrong types are refused, unknown fields are dropped."""
+    """Metadata as the server decodes it: wrong types are rejected, unknown fields are dropped."""
 
     name: str | None = None
     generate_name: str | None = None
@@ -57,7 +57,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
 
 
 def embedded_problems(schema: Schema, tree: Any, path: str) -> Iterator[FieldProblem]:
-    """What is wrong with all embedded objects of a tree."""
+    """The problems of all embedded objects of a tree."""
     if isinstance(tree, dict):
         tree = cast("dict[str, Any]", tree)
         if schema.get("x-kubernetes-embedded-resource"):

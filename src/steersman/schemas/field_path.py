@@ -1,6 +1,6 @@
-"""Paths to fields, ``.spec.replicas`` or ``.spec['a.b']``, and what they lead to in a schema.
+"""Field paths, ``.spec.replicas`` or ``.spec['a.b']``, and their resolution in a schema.
 
-Guarantee: `resolve` takes and refuses what kube-apiserver does, in its words.
+Guarantee: `resolve` accepts and rejects what kube-apiserver does, with its messages.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _END: Final = "unexpected end of JSON path"
 
 
 class Resolved(NamedTuple):
-    """Where a path leads: its canonical form, its first name, and the schema of what is there, if that is known."""
+    """A resolved path: its canonical form, its first name, and the schema of its target, if known."""
 
     path: str
     root: str
@@ -38,11 +38,11 @@ class Resolved(NamedTuple):
 
 
 class PathRefused(ValueError):
-    """A path is none, or leads nowhere; the words are kube-apiserver's."""
+    """A path is invalid or does not resolve; the message is kube-apiserver's."""
 
 
 def resolve(path: str, schema: Schema, *, brackets: bool = True) -> Resolved:
-    """Follow a path through a structural schema; `PathRefused` if that cannot be done."""
+    """Resolve a path in a structural schema. Raises `PathRefused` if that fails."""
     tokens = (found[0] for found in _TOKEN.finditer(path))
     canonical, root = "", ""
     at: Schema | None = schema
@@ -78,7 +78,7 @@ def _quoted_name(token: str) -> str:
 
 
 def _below(schema: Schema | None, name: str) -> tuple[Schema | None, str]:
-    """The schema of a field, and the field as a canonical path names it."""
+    """The schema of a field, and the field's name in a canonical path."""
     properties: Mapping[str, Schema] | None = None if schema is None else schema.get("properties")
     if properties:
         if name not in properties:

@@ -1,7 +1,6 @@
-r"""The Unicode classes that Go's regular expressions know, as in ``\p{Greek}``.
+r"""The Unicode classes of Go's regular expressions, as in ``\p{Greek}``.
 
-They are listed as Go looks names up, without regard to case and to ``_``, ``-`` and spaces: categories, their long names and
-scripts.
+Names are listed as Go looks them up, ignoring case, ``_``, ``-`` and spaces: categories, their long names and scripts.
 """
 
 from __future__ import annotations

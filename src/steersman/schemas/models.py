@@ -1,11 +1,11 @@
 """Python models from a description: one module for each group-version, as text.
 
 Guarantees
-- The same description gives the same text, whatever the order it was read in, formatted as ``ruff format`` leaves it.
-- A generated type never sends what its user did not set: a default that the server fills in is named in the field's
-  documentation and is not a Python default, because whoever sends a default with server-side apply owns the field from
-  then on. (``as_owner``: the models of one's own CRD keep its defaults, so that the CRD can be written from them again.)
-- What a field is called on the wire is spelt out wherever camel case alone would not give it.
+- The same description gives the same text, in any input order, formatted like ``ruff format``.
+- A generated type never sends what its user did not set. A default that the server fills in is documented on the field,
+  but is not a Python default: sending a default with server-side apply would own the field. (With ``as_owner``, the
+  models of your own CRD keep its defaults, so that the CRD can be generated from them again.)
+- A field's wire name is spelled out wherever camel case alone would not give it.
 - Types of ``steersman.objects`` and of an earlier generation (``library``) are imported, never generated twice.
 """
 
@@ -60,10 +60,10 @@ from steersman.schemas.models_values import (
 )
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
-#: What every room already has in ``steersman.objects``.
+#: Types that ``steersman.objects`` already has.
 OWN_TYPES: Final = ("Condition", "ListMeta", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference")
 _TYPING: Final = frozenset({"Annotated", "Any", "Literal"})
-#: Fields whose values must not be shown, by definition.
+#: Fields with secret values, by definition.
 _SENSITIVE: Final = {
     "io.k8s.api.core.v1.Secret": frozenset({"data", "stringData"}),
     "io.k8s.api.authentication.v1.TokenRequestStatus": frozenset({"token"}),
@@ -72,14 +72,14 @@ _SENSITIVE: Final = {
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """Where generated models go and what they may lean on."""
+    """Where generated models go, and which types they may import."""
 
-    #: The package that the modules will lie in; None: they import each other relatively.
+    #: The package of the modules; None: they import each other relatively.
     package: str | None = None
-    #: Definitions that have a class elsewhere: definition -> (module, class).
+    #: Definitions with a class elsewhere: definition -> (module, class).
     library: dict[str, tuple[str, str]] = {}
-    #: What the models were read from, for the docstrings of modules with Kubernetes' own types: ``Kubernetes v1.36.3``.
-    #: (A CRD says the same on every server and in every file, and so do its models.)
+    #: The source of the models, for the docstrings of modules with Kubernetes' own types: ``Kubernetes v1.36.3``. (A
+    #: CRD is the same on every server and in every file, and so are its models.)
     source: str = ""
     as_owner: bool = False
 
@@ -91,7 +91,7 @@ def write_models(description: Catalog, target: Target) -> dict[str, str]:
 
 
 class _Plan:
-    """Which model goes into which module under which name, decided before any text is written."""
+    """Assigns each model a module and a name, before any text is written."""
 
     def __init__(self, description: Catalog, target: Target) -> None:
         self.target = target
@@ -113,7 +113,7 @@ class _Plan:
 
     @staticmethod
     def _module_names(description: Catalog) -> dict[str, str]:
-        """Package -> module; two group-versions never share one."""
+        """Package -> module. Two group-versions never share a module."""
         names: dict[str, str] = {}
         taken: dict[str, Any] = {}
         for package, group_version in sorted(description.packages.items(), key=lambda entry: (entry[1], entry[0])):
@@ -126,7 +126,7 @@ class _Plan:
         return names
 
     def _homeless(self, models: list[Model], homes: Mapping[str, str | None]) -> list[Model]:
-        """Definitions of packages without any kind: each module that needs them has them for itself."""
+        """Definitions of packages without a kind. Each module that needs them gets its own copy."""
         found: dict[str, Model] = {}
         waiting = list(models)
         while waiting:
@@ -149,7 +149,7 @@ def _with_nested(model: Model) -> Iterator[Model]:
 
 
 def _named(models: list[Model]) -> dict[str, str]:
-    """Definition -> class name for a module; models with a name of their own choose first."""
+    """Definition -> class name for a module. Models with their own name choose first."""
     names: dict[str, str] = {}
     for model in models:
         names[model.definition] = class_name(model.suggested_name, names.values())
@@ -182,7 +182,7 @@ class _Module:
         return "\n".join([*lines, "", *name_list(exported), *body]) + "\n"
 
     def use(self, name: str, module: str = "steersman.objects") -> str:
-        """Import a name; say how to spell it here."""
+        """Import a name. Returns its spelling in this module."""
         spelt = name
         if name in self.classes.values():
             spelt = f"_{name}" if module == "steersman.objects" else pascal_case(module.rpartition(".")[2]) + name
@@ -237,7 +237,7 @@ class _Module:
 
     def _class_text(self, model: Model) -> str:
         if model.description or self.plan.target.as_owner:
-            return model.description  # an owner's docstrings become the CRD's descriptions: none is made up
+            return model.description  # an owner's docstrings become the CRD's descriptions: invent none
         if model.kind is not None:
             return f"{model.kind.kind} of {model.kind.api_version}."
         kind, _, path = model.definition.partition(".")

@@ -1,7 +1,7 @@
-"""What a generated model says, before it is Python text.
+"""The content of a generated model, before it becomes Python text.
 
-OpenAPI documents and CRDs are both read into this description (``openapi``); ``models`` writes it as Python. It holds no
-Python names of fields or classes: naming is the writer's work, because only the writer knows the whole module.
+``openapi`` reads OpenAPI documents and CRDs into this description; ``models`` writes it as Python. It holds no Python
+names of fields or classes: the writer chooses them, because only it sees the whole module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PlainName: TypeAlias = Literal[
     "Any", "IntOrString", "MicroTime", "Quantity", "bool", "bytes", "datetime", "float", "int", "str"
 ]
 
-#: Packages of definitions that come from Kubernetes' own Go types.
+#: Packages of definitions from Kubernetes' own Go types.
 _GO_PACKAGES: Final = re.compile(r"io\.k8s\.(api|apimachinery|apiextensions-apiserver|kube-aggregator|metrics)\.")
 
 
@@ -30,7 +30,7 @@ class _Nothing:
         return "NOTHING"
 
 
-#: Where a value could be but none is given; None itself is a value (null).
+#: Marks an absent value; None itself is a value (null).
 NOTHING: Final = _Nothing()
 
 
@@ -47,13 +47,13 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """A model known by the name of its definition."""
+    """A model, referred to by the name of its definition."""
 
     definition: str
 
 
 class Nested(msgspec.Struct, frozen=True):
-    """A model that stands where it is used and has no name of its own."""
+    """An inline model without a name."""
 
     model: Model
 
@@ -65,7 +65,7 @@ class ListOf(msgspec.Struct, frozen=True):
 
 
 class MapOf(msgspec.Struct, frozen=True):
-    """A map with text keys."""
+    """A map with string keys."""
 
     value: Type
 
@@ -77,7 +77,7 @@ class Either(msgspec.Struct, frozen=True):
 
 
 class Marked(msgspec.Struct, frozen=True):
-    """A type with promises beyond it."""
+    """A type with additional constraints."""
 
     type: Type
     markers: tuple[Marker, ...]
@@ -93,26 +93,26 @@ class Property(msgspec.Struct, frozen=True):
     type: Type
     required: bool = False
     description: str = ""
-    #: What the server fills in, where that is part of the API (a CRD's default, not a zero value of Go).
+    #: The server's default, if it is part of the API (a CRD's default, not a zero value of Go).
     default: Any = NOTHING
-    #: Its value must not be shown.
+    #: Whether its value is secret.
     sensitive: bool = False
-    #: What could not be said in Python, in words.
+    #: Constraints that Python cannot express, as text.
     notes: tuple[str, ...] = ()
 
 
 class Model(msgspec.Struct, frozen=True):
     """A JSON object with known fields."""
 
-    #: The name in the document, such as ``io.k8s.api.apps.v1.Deployment``; a path below it for a nested model.
+    #: The name in the document, such as ``io.k8s.api.apps.v1.Deployment``; for a nested model, a path below it.
     definition: str
     properties: tuple[Property, ...]
     description: str = ""
-    #: What to call the class; names are made unique later.
+    #: The preferred class name; names are made unique later.
     suggested_name: str = ""
-    #: Set if objects of this model stand alone, with apiVersion, kind and metadata.
+    #: Set for whole objects, with apiVersion, kind and metadata.
     kind: ResourceOptions | None = None
-    #: Rules over the whole object.
+    #: Rules for the whole object.
     rules: tuple[Marker, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -145,7 +145,7 @@ def inner_types(kind: Type) -> list[Type]:
 
 
 def references_in(model: Model) -> set[str]:
-    """The definitions that a model names, at any depth."""
+    """The definitions that a model refers to, at any depth."""
     found: set[str] = set()
     waiting: list[Type] = [prop.type for prop in model.properties]
     while waiting:
@@ -159,5 +159,5 @@ def references_in(model: Model) -> set[str]:
 
 
 def is_from_go(definition: str) -> bool:
-    """Whether a definition is one of Kubernetes' own Go types, which change with its releases; else a CRD's."""
+    """Whether a definition is one of Kubernetes' own Go types, which change with its releases, and not a CRD's."""
     return _GO_PACKAGES.match(definition) is not None

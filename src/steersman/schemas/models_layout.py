@@ -1,7 +1,7 @@
-"""Python text laid out as ``ruff format`` leaves it, for the few forms that generated models use.
+"""Python text laid out like ``ruff format``, for the few forms that generated models use.
 
 Guarantees
-- Text is deterministic and at most 120 columns wide, save for single strings that are longer themselves.
+- Text is deterministic and at most 120 columns wide, except for single strings that are longer themselves.
 - Formatting the output with ruff (line length 120) changes nothing.
 """
 
@@ -26,7 +26,7 @@ class Bracket(msgspec.Struct, frozen=True):
 
     @property
     def closing(self) -> str:
-        """The bracket that ends it."""
+        """The closing bracket."""
         return {"(": ")", "[": "]", "{": "}"}[self.opening]
 
 
@@ -57,7 +57,7 @@ def subscript(head: str, *items: Expression) -> Bracket:
 
 
 def literal(value: object) -> str:
-    """A constant as ruff spells it: with double quotes, raw where that saves backslashes."""
+    """A constant as ruff spells it: with double quotes, raw if that saves backslashes."""
     if not isinstance(value, str):
         return repr(value)
     if "\\" in value and '"' not in value and value.isprintable() and not value.endswith("\\"):
@@ -90,7 +90,7 @@ def _fits(text: str) -> bool:
 
 
 def laid_out(expression: Expression, *, indent: int, before: str, after: str) -> list[str]:
-    """Lines of ``before`` + expression + ``after``; ``before`` begins with its own indentation."""
+    """The lines of ``before`` + expression + ``after``; ``before`` includes its indentation."""
     whole = f"{before}{flat(expression)}{after}"
     if _fits(whole):
         return [whole]
@@ -108,7 +108,7 @@ def laid_out(expression: Expression, *, indent: int, before: str, after: str) ->
 
 
 def _items(bracket: Bracket, indent: int) -> list[str]:
-    """The inside of a bracket: on one line if it fits, else one item a line."""
+    """The content of a bracket: on one line if it fits, else one item per line."""
     margin = " " * indent
     items = bracket.items
     joined = margin + ", ".join(map(flat, items))
@@ -156,7 +156,7 @@ def class_line(name: str, arguments: tuple[Expression, ...]) -> list[str]:
 
 
 def import_line(module: str, names: list[str], *, indent: int = 0) -> list[str]:
-    """``from module import names``, one name a line if they do not fit behind ``indent`` spaces."""
+    """``from module import names``, one name per line if they do not fit after ``indent`` spaces."""
     whole = f"from {module} import {', '.join(names)}"
     if _fits(" " * indent + whole):
         return [whole]
@@ -169,10 +169,10 @@ def name_list(names: list[str]) -> list[str]:
 
 
 def docstring(text: str, *, indent: int = _STEP) -> list[str]:
-    """A docstring with its text wrapped; empty if there is no text."""
+    """A wrapped docstring; empty without text."""
     body = wrapped(text.replace('"""', "'''"), WIDTH - indent - len(_OPENING))
     if len(body) == 1 and len(body[0]) > WIDTH - indent - len(_OPENING) - len(_CLOSING):
-        # The closing quotes have no room left on the line, and ruff would not give them one of their own.
+        # The closing quotes do not fit on the line, and ruff would not move them to their own.
         body = wrapped(body[0], WIDTH - indent - len(_OPENING) - len(_CLOSING))
     if not body:
         return []
@@ -186,7 +186,7 @@ def docstring(text: str, *, indent: int = _STEP) -> list[str]:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Wrap each line of a text; lists, examples and empty lines between paragraphs keep their form."""
+    """Wrap each line of a text. Lists, examples and empty lines between paragraphs are kept."""
     lines: list[str] = []
     for raw in text.expandtabs(4).strip().splitlines():
         line = raw.rstrip()
@@ -199,8 +199,8 @@ def wrapped(text: str, width: int) -> list[str]:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).split("\n") if lines else []
 
 
-#: What may stand before the first line of a docstring; wrapping leaves room for it on every line.
+#: The longest opening of a docstring's first line; wrapping leaves room for it on every line.
 _OPENING = 'r""" '
 _CLOSING = ' """'
-#: The indentation of a line, with the mark of a list item.
+#: The indentation of a line, with the marker of a list item.
 _LEAD = re.compile(r"\s*(?:(?:[-*+]|\d{1,2}[.)])\s+)?")

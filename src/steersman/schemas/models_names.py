@@ -1,9 +1,9 @@
-"""Python names for what APIs call things.
+"""Python names for API names.
 
 Guarantees
 - A field's Python name is a legal identifier, never a keyword, and never hides a name that the generated class needs.
-- The same API name always gets the same Python name, whatever else the class holds, except where two API names of one
-  class would meet; then the one that spells itself keeps the name and the other gets a number.
+- The same API name always gets the same Python name, whatever else the class holds. If two API names of one class
+  collide, the one that is its own Python name keeps it and the other gets a number.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import keyword
 import re
 from collections.abc import Iterable
 
-#: Names that annotations and field values in a generated class use; a field of that name would hide them.
+#: Names used by annotations and field values in a generated class; a field of that name would hide them.
 _USED_IN_BODIES = frozenset({"bool", "bytes", "datetime", "dict", "field", "float", "frozenset", "int", "list", "str"})
-#: Names that the constructor's own parameters take.
+#: Names of the constructor's own parameters.
 _USED_BY_CALLS = frozenset({"cls", "self"})
-#: What `steersman.objects.Object` gives to every kind.
+#: Attributes that `steersman.objects.Object` gives to every kind.
 _USED_BY_OBJECTS = frozenset({"gvk", "gvr", "key", "api_version", "kind", "metadata"})
-#: Names from other modules that generated classes cannot do without; a class of that name gets an underscore.
+#: Names from other modules that generated classes need; a class of that name gets an underscore.
 RESERVED_CLASSES = frozenset({"Annotated", "Any", "ClassVar", "Literal", "None", "True", "False"})
 
 _NOT_A_WORD = re.compile(r"[^A-Za-z0-9]+")
@@ -31,7 +31,7 @@ _WORD_THEN_CAPITAL = re.compile(r"([a-z0-9])([A-Z])")
 
 
 def snake_case(wire: str) -> str:
-    """Spell a wire name in snake case: ``podIP`` -> ``pod_ip``, ``clusterIPs`` -> ``cluster_ips``, ``$ref`` -> ``ref``."""
+    """A wire name in snake case: ``podIP`` -> ``pod_ip``, ``clusterIPs`` -> ``cluster_ips``, ``$ref`` -> ``ref``."""
     text = _NOT_A_WORD.sub("_", wire).strip("_")
     text = _PLURAL_CAPITALS.sub(lambda found: found[1].capitalize() + "s", text)
     text = _CAPITALS_THEN_VERSION.sub(r"\1_\2", text)
@@ -49,10 +49,10 @@ def field_name(wire: str, *, of_kind: bool = False) -> str:
 
 
 def field_names(wires: Iterable[str], *, of_kind: bool = False) -> dict[str, str]:
-    """Wire name -> Python name for all fields of one class, no two alike."""
+    """Wire name -> Python name for all fields of one class, without duplicates."""
     names: dict[str, str] = {}
     taken: set[str] = set()
-    # A wire name that is its own Python name comes first: `ref` keeps its name beside `$ref`.
+    # A wire name that is its own Python name comes first: `ref` keeps its name next to `$ref`.
     for wire in sorted(wires, key=lambda wire: (field_name(wire, of_kind=of_kind) != wire, wire)):
         name = plain = field_name(wire, of_kind=of_kind)
         number = 2
@@ -65,12 +65,12 @@ def field_names(wires: Iterable[str], *, of_kind: bool = False) -> dict[str, str
 
 
 def pascal_case(wire: str) -> str:
-    """Spell a wire name as a part of a class name: ``issuerRef`` -> ``IssuerRef``."""
+    """A wire name as part of a class name: ``issuerRef`` -> ``IssuerRef``."""
     return "".join(part[:1].upper() + part[1:] for part in _NOT_A_WORD.split(wire))
 
 
 def singular(name: str) -> str:
-    """Name one item of a list: ``Ports`` -> ``Port``, ``Policies`` -> ``Policy``, ``Data`` -> ``DataItem``."""
+    """The name of one item of a list: ``Ports`` -> ``Port``, ``Policies`` -> ``Policy``, ``Data`` -> ``DataItem``."""
     if name.endswith("ies") and len(name) > 4:
         return f"{name[:-3]}y"
     if name.endswith(("sses", "xes", "ches", "shes")):
@@ -81,7 +81,7 @@ def singular(name: str) -> str:
 
 
 def class_name(wanted: str, taken: Iterable[str]) -> str:
-    """A class name near ``wanted`` that is legal and not in ``taken``."""
+    """A class name similar to ``wanted`` that is legal and not in ``taken``."""
     name = pascal_case(wanted) or "Model"
     if name[0].isdigit():
         name = f"Model{name}"
@@ -96,10 +96,10 @@ def class_name(wanted: str, taken: Iterable[str]) -> str:
 
 
 def module_name(group: str, version: str) -> str:
-    """The module of a group-version: ``core_v1``, ``apps_v1``, ``rbac_v1``; ``cert_manager_io_v1`` for others' groups.
+    """The module of a group-version: ``core_v1``, ``apps_v1``, ``rbac_v1``, ``cert_manager_io_v1``.
 
-    Groups of Kubernetes itself are known by their first label alone; any other group keeps its whole name, because two
-    owners may well choose the same first label.
+    Groups of Kubernetes itself use only their first label. Any other group keeps its whole name, because two owners may
+    choose the same first label.
     """
     if not group:
         short = "core"

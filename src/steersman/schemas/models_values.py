@@ -22,12 +22,12 @@ from steersman.schemas.models_description import (
 from steersman.schemas.models_layout import Bracket, Expression, Keyword, call, flat, literal
 from steersman.schemas.models_names import field_names
 
-#: Makes a name of ``steersman.objects`` usable in the module, and says how to spell it there.
+#: Imports a name of ``steersman.objects`` into the module, and returns its spelling there.
 Use = Callable[[str], str]
 
 
 class Unsayable(ValueError):
-    """A default that has no Python form for its type."""
+    """A default that Python cannot express for its type."""
 
 
 def marker_expression(marker: Marker, use: Use) -> Expression:
@@ -54,7 +54,7 @@ def _told(values: msgspec.Struct) -> list[tuple[str, Any]]:
 
 
 def class_arguments(model: Model, name: str, use: Use, *, as_owner: bool) -> tuple[Expression, ...]:
-    """What stands in the parentheses of a class statement."""
+    """The arguments in the parentheses of a class statement."""
     if model.kind is None:
         arguments: list[Expression] = [use("Struct")]
     else:
@@ -148,5 +148,5 @@ def _struct_default(model: Model, value: dict[str, Any], use: Use, class_of: Cal
 
 
 def needs_factory(value: Any) -> bool:
-    """Whether a default must be made anew for every object."""
+    """Whether a default must be created anew for every object."""
     return isinstance(value, (list, dict))

@@ -1,4 +1,4 @@
-"""The rules of names, labels and keys: each function says in kube-apiserver's words what is wrong, or nothing."""
+"""The rules for names, labels and keys. Each function returns kube-apiserver's messages; empty if the text is valid."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _LABEL_MAX = 63
 
 
 def expected(words: str, pattern: str, *examples: str) -> str:
-    """What a text that does not fit a pattern should be."""
+    """The expected form of a text that does not match a pattern."""
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{words} ({f'e.g. {shown}' if shown else ''}regex used for validation is '{pattern}')"
 
 
 def too_long(text: str, longest: int, unit: str = "characters") -> list[str]:
-    """What is said of a text of too many bytes; some rules call them characters."""
+    """The message for a text with too many bytes; some rules call them characters."""
     if len(text.encode("utf-8", "surrogatepass")) <= longest:
         return []
     return [f"must be no more than {longest} {unit}"]
@@ -74,12 +74,12 @@ _VALUE_WORDS = expected(
 
 
 def _masked(name: str) -> str:
-    """A prefix of a generated name as it is judged: what is generated behind a '-' makes it a good end."""
+    """A generateName prefix as it is validated: the suffix generated after a '-' makes it end validly."""
     return f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name
 
 
 def dns_label(text: str, *, prefix: bool = False) -> list[str]:
-    """A DNS label, such as the name of a Namespace or a container."""
+    """Check a DNS label, such as the name of a Namespace or a container."""
     text = _masked(text) if prefix else text
     problems = too_long(text, _LABEL_MAX)
     if not _DNS_LABEL.fullmatch(text):
@@ -88,31 +88,31 @@ def dns_label(text: str, *, prefix: bool = False) -> list[str]:
 
 
 def dns_subdomain(text: str, *, prefix: bool = False) -> list[str]:
-    """A DNS subdomain, such as the name of most objects."""
+    """Check a DNS subdomain, such as the name of most objects."""
     text = _masked(text) if prefix else text
     return too_long(text, _SUBDOMAIN_MAX) + ([] if _SUBDOMAIN.fullmatch(text) else [_SUBDOMAIN_WORDS])
 
 
 def dns_subdomain_with_underscores(text: str) -> list[str]:
-    """A DNS subdomain as search lists have it."""
+    """Check a DNS subdomain of a search list."""
     return too_long(text, _SUBDOMAIN_MAX) + ([] if _SUBDOMAIN_UNDERSCORE.fullmatch(text) else [_UNDERSCORE_WORDS])
 
 
 def dns_1035_label(text: str, *, prefix: bool = False) -> list[str]:
-    """A DNS label that begins with a letter, such as the name of a Service."""
+    """Check a DNS label that begins with a letter, such as the name of a Service."""
     text = _masked(text) if prefix else text
     return too_long(text, _LABEL_MAX) + ([] if _DNS_1035.fullmatch(text) else [_DNS_1035_WORDS])
 
 
 def path_segment(text: str, *, prefix: bool = False) -> list[str]:
-    """A name that only has to fit into a path, such as that of a Role."""
+    """Check a name that only has to fit into a path, such as that of a Role."""
     if not prefix and text in {".", ".."}:
         return [f"may not be '{text}'"]
     return [f"may not contain '{character}'" for character in "/%" if character in text]
 
 
 def qualified_name(text: str) -> list[str]:
-    """A key of a label, or what is named like one: with an optional domain before it, ``example.com/name``."""
+    """Check a label key or another qualified name: with an optional domain prefix, ``example.com/name``."""
     if len(text) <= _LABEL_MAX and _NAME.fullmatch(text):
         return []
     prefix, slash, name = text.rpartition("/")
@@ -124,7 +124,7 @@ def qualified_name(text: str) -> list[str]:
     if slash and not prefix:
         problems.append("prefix part must be non-empty")
     elif slash:
-        # The length of a prefix is counted in bytes, and said so.
+        # The length of a prefix is counted in bytes, and reported so.
         problems += [f"prefix part {said}" for said in too_long(prefix, _SUBDOMAIN_MAX, "bytes")]
         if not _SUBDOMAIN.fullmatch(prefix):
             problems.append(f"prefix part {_SUBDOMAIN_WORDS}")
@@ -138,5 +138,5 @@ def qualified_name(text: str) -> list[str]:
 
 
 def label_value(text: str) -> list[str]:
-    """The value of a label."""
+    """Check the value of a label."""
     return too_long(text, _LABEL_MAX, "bytes") + ([] if _VALUE.fullmatch(text) else [_VALUE_WORDS])

@@ -1,8 +1,8 @@
 """Numbers as kube-apiserver judges them: bounds, multiples and the ranges of formats.
 
-The server holds a bound as a 64-bit float and a whole number as a 64-bit integer, and compares in the type of the value. So
-``minimum: 0.5`` admits the literal ``0``, and ``0.29`` is no multiple of ``0.01``. Agreement with the server matters more
-than arithmetic here: what this module admits is stored, what it refuses is not.
+The server holds a bound as a 64-bit float and a whole number as a 64-bit integer, and compares in the type of the
+value. So ``minimum: 0.5`` admits the literal ``0``, and ``0.29`` is not a multiple of ``0.01``. Agreement with the
+server matters more than arithmetic here: the server stores what this module admits, and rejects what it rejects.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from steersman.schemas.field_problems import FieldProblem, number, problem
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-#: The largest float below which every whole number is a float of its own.
+#: Below this float, every whole number has its own float.
 _SAFE_INTEGER = float(2**53 - 1)
 _RELATIVE_ERROR = 1e-9
 _INTEGER_BITS = {"int32": 32}
 
 
 def is_whole(value: float) -> bool:
-    """Whether the server takes a float for a whole number: exactly, or a hair above one."""
+    """Whether the server treats a float as a whole number: exact, or a hair above one."""
     if not math.isfinite(value) or abs(value) > _SAFE_INTEGER:
         return False
     if value == math.trunc(value):
@@ -32,7 +32,7 @@ def is_whole(value: float) -> bool:
 
 
 def as_read(value: Any) -> Any:
-    """A value as the server reads it from JSON: an integer beyond 64 bits is a float there, and one beyond that infinite."""
+    """A value as the server reads it from JSON: an integer beyond 64 bits becomes a float, possibly infinite."""
     if not isinstance(value, int) or _INT64_MIN <= value <= _INT64_MAX:
         return value
     try:
@@ -44,7 +44,7 @@ def as_read(value: Any) -> Any:
 def number_problems(
     schema: Mapping[str, Any], types: tuple[str, ...], format_: str, value: float, path: str
 ) -> list[FieldProblem]:
-    """Everything wrong with a number, given the types and the enforced format of its schema."""
+    """All problems of a number, given the types and the enforced format of its schema."""
     kind = types[0] if len(types) == 1 and types[0] in {"integer", "number"} else ""
     check = _Bounds(kind, format_ if kind else "", value, path)
     check.in_range(value, "Checked")
@@ -79,7 +79,7 @@ class _Bounds:
         return fits
 
     def _native(self, bound: float, what: str) -> tuple[float, float]:
-        """Value and bound in the type that the server compares them in."""
+        """Value and bound in the type in which the server compares them."""
         if self.in_range(bound, what) and isinstance(self.value, int):
             return self.value, _as_int64(bound)
         return float(self.value), bound
@@ -113,7 +113,7 @@ class _Bounds:
 
 
 def _as_int64(bound: float) -> int:
-    """Convert as the server does: cut off the fraction; what is too large becomes the smallest integer."""
+    """A bound as the server converts it: without its fraction; if it is too large, the smallest integer."""
     return int(bound) if _INT64_MIN <= bound <= _INT64_MAX - 512 else _INT64_MIN
 
 

@@ -1,11 +1,11 @@
-"""OpenAPI v3 documents and CRDs, read into one description of models.
+"""Read OpenAPI v3 documents and CRDs into one description of models.
 
 Guarantees
-- What kube-apiserver serves under ``/openapi/v3`` and what stands in a CRD give the same kind of description, so that
-  a kind's types do not depend on where its schema came from.
-- A definition that several documents repeat is read once. Lists of a kind (``DeploymentList``) are left out: a list is
+- ``/openapi/v3`` of kube-apiserver and a CRD give the same kind of description, so a kind's types do not depend on
+  where its schema came from.
+- A definition that several documents repeat is read once. Lists of a kind (``DeploymentList``) are omitted: a list is
   the client's own type.
-- Input that is neither raises `UnreadableSchema`, which says what was expected.
+- Any other input raises `UnreadableSchema`, which says what was expected.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _STABLE = re.compile(r"v[0-9]+$")
 
 @contextmanager
 def _making_sense_of(what: str) -> Generator[None]:
-    """Turn whatever a document that is not what it claims to be leads to into one error."""
+    """Turn any error from a malformed document into `UnreadableSchema`."""
     try:
         yield
     except UnreadableSchema as error:
@@ -57,7 +57,7 @@ def is_stable(version: str) -> bool:
 
 
 def served_group_versions(index: Node) -> dict[GroupVersion, str]:
-    """The group-versions in the answer to ``/openapi/v3``, each with the path of its document."""
+    """The group-versions in the answer of ``/openapi/v3``, each with the path of its document."""
     found: dict[GroupVersion, str] = {}
     for path, entry in part(index, "paths").items():
         match path.split("/"):
@@ -84,7 +84,7 @@ def definitions_of(documents: Iterable[Node]) -> dict[str, Node]:
         if not str(document.get("openapi", "")).startswith("3."):
             raise UnreadableSchema("not an OpenAPI v3 document: it has no field openapi: 3.x")
         for name, node in part(document, "components", "schemas").items():
-            # DeleteOptions and WatchEvent name every group-version that serves them: true of no single definition.
+            # DeleteOptions and WatchEvent name every group-version that serves them, so they belong to none.
             shared = len(parts(node, _GVK)) > 1
             found[name] = {key: value for key, value in node.items() if key != _GVK} if shared else node
     return dict(sorted(found.items()))
@@ -97,7 +97,7 @@ def is_list(node: Node) -> bool:
 
 
 def kind_of(node: Node) -> tuple[GroupVersion, str] | None:
-    """The group-version and kind that a definition is, if it is one."""
+    """The group-version and kind of a definition; None if it is not a kind."""
     found: list[dict[str, str]] = parts(node, _GVK)
     if len(found) != 1 or is_list(node):
         return None
@@ -109,7 +109,7 @@ def read_openapi(
 ) -> Catalog:
     """Read OpenAPI v3 documents, with the resource lists (APIResourceList) of the same group-versions.
 
-    ``only`` keeps the kinds of these group-versions, and whatever their fields refer to.
+    ``only`` keeps the kinds of these group-versions, and everything that their fields refer to.
     """
     definitions = definitions_of(documents)
     resources = _resources(discovery)
@@ -128,7 +128,7 @@ def read_openapi(
         name = waiting.pop()
         if name not in models and name not in VALUES:
             if name not in definitions and name == CONDITION:
-                continue  # recognised by its shape, and a type of steersman.objects
+                continue  # recognized by its shape, and a type of steersman.objects
             if name not in definitions:
                 raise UnreadableSchema(f"the OpenAPI documents refer to {name} and do not define it")
             with _making_sense_of(f"the definition {name}"):
@@ -177,7 +177,7 @@ def _as_kind(model: Model, options: ResourceOptions, **changes: Any) -> Model:
 
 
 def _options(group_version: GroupVersion, kind: str, resource: Node, node: Node) -> ResourceOptions:
-    """The options of a kind, as discovery tells them."""
+    """The options of a kind, from discovery."""
     lacks_subresource = bool(resource) and "status" not in resource["subresources"] and "status" in node["properties"]
     return ResourceOptions(
         group=group_version.group,
@@ -193,10 +193,10 @@ def _options(group_version: GroupVersion, kind: str, resource: Node, node: Node)
 
 
 def _with_required_spec(model: Model, node: Node, definitions: Mapping[str, Node]) -> Model:
-    """Require a ``spec`` that Go holds by value and whose type has required fields: leaving it out cannot be right.
+    """Require a ``spec`` that Go holds by value and whose type has required fields: omitting it cannot be valid.
 
-    OpenAPI does not list it as required, because Go cannot tell an absent struct from an empty one; it says
-    ``default: {}`` instead. The empty struct then lacks what the spec's own type requires.
+    OpenAPI does not list it as required, because Go cannot tell an absent struct from an empty one; it has ``default:
+    {}`` instead. The empty struct then lacks what the spec's own type requires.
     """
     spec = part(node, "properties", "spec")
     target = definitions.get(target_of(spec) or "", {})
@@ -211,7 +211,7 @@ def _with_required_spec(model: Model, node: Node, definitions: Mapping[str, Node
 
 
 def read_crds(objects: Iterable[Node], *, as_owner: bool = False) -> Catalog:
-    """Read CustomResourceDefinition objects, all their versions.
+    """Read CustomResourceDefinition objects with all their versions.
 
     ``as_owner`` keeps what only the owner of the CRD needs: columns, rules, storage, defaults as Python defaults.
     """

@@ -1,8 +1,8 @@
-"""One schema node of an OpenAPI document or a CRD, read as a type.
+"""Read one schema node of an OpenAPI document or a CRD as a type.
 
 Guarantees
 - Every node gets a type: what OpenAPI leaves open is ``Any``, never an error.
-- A constraint that our markers or our patterns cannot say is kept in words, as a note.
+- A constraint that no marker or pattern can express is kept as a note.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _SIZES: Final = (
     ("maxProperties", MaxProperties),
 )
 _MIXED: Final = (Plain("IntOrString"), Plain("Quantity"))
-#: Formats whose Python type says it all.
+#: Formats that the Python type fully expresses.
 _PLAIN_FORMATS: Final = {"date-time", "int64", "double"}
 _CONDITION_TYPES: Final = {
     "type": "string",
@@ -102,11 +102,11 @@ CONDITION: Final = f"{_META}Condition"
 
 
 class UnreadableSchema(ValueError):
-    """A document that is neither an OpenAPI v3 document nor a CRD, or one that contradicts itself."""
+    """A document that is neither an OpenAPI v3 document nor a CRD, or that contradicts itself."""
 
 
 def part(node: Node, *path: str) -> Node:
-    """Walk into a document; what is absent is empty."""
+    """A part of a document; empty if absent."""
     for name in path:
         inner: Any = node.get(name)
         if inner is None:
@@ -118,7 +118,7 @@ def part(node: Node, *path: str) -> Node:
 
 
 def parts(node: Node, name: str) -> list[Any]:
-    """A list in a document; what is absent is empty."""
+    """A list in a document; empty if absent."""
     found: Any = node.get(name)
     if found is not None and not isinstance(found, list):
         raise UnreadableSchema(f"{name} must be a list, and is {type(found).__name__}")
@@ -126,7 +126,7 @@ def parts(node: Node, name: str) -> list[Any]:
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """How a document is read."""
+    """How to read a document."""
 
     #: Go's own types: defaults are zero values, enums grow with each release. Otherwise a CRD's structural schema.
     from_go: bool
@@ -135,7 +135,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def target_of(node: Node) -> str | None:
-    """The definition that a node refers to, if it does."""
+    """The definition that a node refers to; None if it is not a reference."""
     if "$ref" in node:
         return str(node["$ref"]).rpartition("/")[2]
     all_of = parts(node, "allOf")
@@ -143,7 +143,7 @@ def target_of(node: Node) -> str | None:
 
 
 def type_of(node: Node, path: tuple[str, ...], reading: Reading) -> Type:
-    """The type of a node; ``path`` leads to it and names the models inside it."""
+    """The type of a node. ``path`` leads to it and names the models inside it."""
     target = target_of(node)
     if target is not None:
         kind = VALUES.get(target, Reference(target))
@@ -164,7 +164,7 @@ _PLAIN_TYPES: Final[dict[str, Plain]] = {
 
 
 def _bare_type(node: Node, path: tuple[str, ...], reading: Reading) -> tuple[Type, tuple[Marker, ...]]:
-    """A type and the markers that belong to its structure."""
+    """A type and the markers of its structure."""
     named: str = node.get("type") or ("object" if "properties" in node else "")
     markers: tuple[Marker, ...] = ()
     kind: Type
@@ -193,7 +193,7 @@ def _is_int_or_string(node: Node) -> bool:
 
 
 def _closed_set(node: Node) -> Choice | None:
-    """An enum as a closed set, if Python's ``Literal`` can hold its values."""
+    """An enum as a closed set; None if Python's ``Literal`` cannot hold its values."""
     values = [value for value in parts(node, "enum") if value is not None]
     alike = any(all(type(value) is kind for value in values) for kind in (str, int, bool))
     return Choice(tuple(values)) if values and alike else None
@@ -204,7 +204,7 @@ def _text(node: Node, reading: Reading) -> Type:
         case "date-time":
             return Plain("datetime")
         case "byte" if reading.from_go:
-            # The engine writes canonical base64; a CRD's text may be anything, and stays what it is.
+            # The engine writes canonical base64; a CRD's string may hold anything, and stays a string.
             return Plain("bytes")
         case _:
             return Plain("str")
@@ -240,7 +240,7 @@ def _object(node: Node, path: tuple[str, ...], reading: Reading) -> tuple[Type, 
         value_path = (*path[:-1], f"{path[-1]}[]")
         return MapOf(type_of(cast("Node", values), value_path, reading)), markers
     is_embedded = EmbeddedResource() in markers
-    # A server publishes what every embedded object has, even where the CRD says nothing of it.
+    # A server publishes the common fields of embedded objects, even if the CRD does not mention them.
     named = part(node, "properties").keys() - ({"apiVersion", "kind", "metadata"} if is_embedded else set[str]())
     if is_embedded and not named:
         return MapOf(Plain("Any")), markers
@@ -252,10 +252,10 @@ def _object(node: Node, path: tuple[str, ...], reading: Reading) -> tuple[Type, 
 
 
 def _is_condition(node: Node, reading: Reading) -> bool:
-    """Whether a nested object is meta/v1's Condition, as CRDs spell it out, and our `Condition` can stand for it.
+    """Whether a nested object is meta/v1's Condition, as spelled out in CRDs, and our `Condition` can represent it.
 
-    Others' CRDs must require what our Condition always sends, or it would send what nobody set. An owner's CRD is written
-    again from the models, so there it must be our Condition to the letter.
+    A foreign CRD must require what our Condition always sends, or it would send fields that no one set. An owner's CRD
+    is generated again from the models, so there it must match our Condition exactly.
     """
     properties: dict[str, Node] = part(node, "properties")
     looks_alike = (
@@ -273,7 +273,7 @@ def _is_condition(node: Node, reading: Reading) -> bool:
 
 
 def _undescribed(node: Node) -> Node:
-    """A node without what means nothing to a server: descriptions, the default format of integers, the order of names."""
+    """A node without parts that mean nothing to a server: descriptions, default integer formats, the order of names."""
     plain = {name: value for name, value in node.items() if name != "description"}
     if plain.get("type") == "integer" and plain.get("format") == "int64":
         del plain["format"]
@@ -286,9 +286,9 @@ def _undescribed(node: Node) -> Node:
 
 
 def _constraints(node: Node, kind: Type, reading: Reading) -> tuple[Marker, ...]:
-    """What a CRD demands of a value, as markers."""
+    """The constraints of a CRD on a value, as markers."""
     if kind == Plain("Any"):
-        return ()  # a constraint on a value of no type binds nothing that could be said here
+        return ()  # a constraint on an untyped value has no marker
     markers: list[Marker] = []
     if "minimum" in node:
         markers.append(Minimum(_number(node["minimum"]), exclusive=bool(node.get("exclusiveMinimum"))))
@@ -325,7 +325,7 @@ def _number(value: float) -> int | float:
 
 
 def _foreign_pattern(node: Node) -> str | None:
-    """Why Python cannot check a node's pattern; None if it can or there is none."""
+    """Why Python cannot check a node's pattern; None if it can, or there is no pattern."""
     try:
         Pattern(node.get("pattern") or "")
     except ValueError as error:
@@ -349,9 +349,9 @@ def rules_of(node: Node) -> list[Rule]:
 
 
 def model_of(node: Node, path: tuple[str, ...], reading: Reading, *, definition: str = "") -> Model:
-    """The model of an object node: its properties by name, whatever order the document has.
+    """The model of an object node, with its properties ordered by name.
 
-    ``path`` begins with the name of the kind; ``[]`` ends the step to an item of a list or to a value of a map.
+    ``path`` begins with the name of the kind; ``[]`` marks the step to an item of a list or a value of a map.
     """
     required = set(parts(node, "required"))
     properties: dict[str, Node] = part(node, "properties")
@@ -367,7 +367,7 @@ def model_of(node: Node, path: tuple[str, ...], reading: Reading, *, definition:
 
 
 def _class_part(step: str) -> str:
-    """What a step of a path adds to a class name: ``ports[]`` is one of many, a ``Port``."""
+    """The part of a class name for a step of a path: ``ports[]`` is one of many, a ``Port``."""
     name = pascal_case(step.rstrip("[]"))
     for _ in range(step.count("[]")):
         name = singular(name)
@@ -378,7 +378,7 @@ def _property(wire: str, node: Node, path: tuple[str, ...], reading: Reading, *,
     kind = type_of(node, path, reading)
     default = NOTHING if reading.from_go else node.get("default", NOTHING)
     if required and default in _ZERO_VALUES and not reading.as_owner:
-        default = NOTHING  # of an aggregated server written in Go: the field is required all the same
+        default = NOTHING  # from an aggregated server written in Go: the field is required all the same
     return Property(
         wire=wire,
         type=kind,

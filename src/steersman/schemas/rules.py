@@ -35,7 +35,7 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def cel_name(wire: str) -> str:
-    """Spell a field name as CEL can say it; ValueError if it cannot."""
+    """A field name in CEL's spelling. Raises ValueError if it has none."""
     if not _NAME.fullmatch(wire):
         raise ValueError(f"a CEL rule cannot name the field {wire!r}")
     if wire in _RESERVED:
@@ -46,12 +46,12 @@ def cel_name(wire: str) -> str:
 
 
 def field_path(wire: str) -> str:
-    """The path of a field for a rule of the object that holds it."""
+    """The path of a field, in a rule of the object that holds it."""
     return f".{wire}" if _IDENTIFIER.fullmatch(wire) else f"['{wire}']"
 
 
 def written_rule(rule: Rule) -> dict[str, Any]:
-    """A rule as it stands in a schema; ValueError if the server would not read it."""
+    """A rule as in a schema. Raises ValueError if the server would reject its form."""
     if not rule.rule.strip():
         raise ValueError("a Rule needs a CEL expression")
     if "\n" in rule.message or "\r" in rule.message:
@@ -72,7 +72,7 @@ def written_rule(rule: Rule) -> dict[str, Any]:
 
 
 def uses_old_self(rule: Rule) -> bool:
-    """Whether a rule compares with the object as it was, so that it is for updates."""
+    """Whether a rule compares with the old object, so that it applies to updates."""
     return re.search(r"\boldSelf\b", rule.rule) is not None
 
 
@@ -82,7 +82,7 @@ def immutable_value(marker: Immutable, wire: str) -> dict[str, Any]:
 
 
 def immutable_presence(marker: Immutable, wire: str) -> dict[str, Any]:
-    """The rule on the object that holds an optional immutable field: a rule on a field is silent where it is absent."""
+    """The rule on the object that holds an optional immutable field: a rule on an absent field does not run."""
     before, after = f"has(oldSelf.{cel_name(wire)})", f"has(self.{cel_name(wire)})"
     if marker.from_creation:
         rule, said = f"{before} == {after}", f"{wire} is immutable: it can be neither set nor removed after creation"
@@ -92,7 +92,7 @@ def immutable_presence(marker: Immutable, wire: str) -> dict[str, Any]:
 
 
 def group_rule(marker: ExactlyOneOf) -> dict[str, Any]:
-    """The rule of a group of fields of which a number must, or may, be set."""
+    """The rule for a group of fields of which a number must, or may, be set."""
     present = [f"has(self.{cel_name(wire)})" for wire in marker.fields]
     names = ", ".join(marker.fields)
     if isinstance(marker, AtLeastOneOf):

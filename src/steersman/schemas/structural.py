@@ -1,9 +1,9 @@
-"""Types -> structural schema: what a struct class declares, as OpenAPI v3 in the form that a CRD takes.
+"""Types -> structural schema: the declarations of a struct class as OpenAPI v3, in the form of a CRD.
 
 Guarantees
-- `schema_for` uses nothing but the declared types, defaults, markers and docstrings; the same class gives the same schema.
-- A type that no CRD can express, and a marker where it means nothing, raise `TypeError` naming class, field and what to
-  write. So does a default that breaks its own field's constraints.
+- `schema_for` uses only the declared types, defaults, markers and docstrings; the same class gives the same schema.
+- A type that no CRD can express, and a marker that has no meaning there, raise `TypeError` with the class, the field
+  and what to write. So does a default that violates its own field's constraints.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from steersman.schemas.validation import DEPTH_MAX, validate_tree
 
 __all__ = ["QUANTITY_PATTERN", "Misuse", "readable_schema", "schema_for"]
 
-#: What Kubernetes reads as a quantity.
+#: What Kubernetes accepts as a quantity.
 QUANTITY_PATTERN = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
@@ -58,7 +58,7 @@ _SCALARS: dict[Any, Schema] = {
     Raw: _ANYTHING,
 }
 _MAP_OF_STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
-#: The metadata that a template may hold; the rest is set by servers.
+#: The metadata that a template may hold; servers set the rest.
 _TEMPLATE_METADATA: Schema = {
     "type": "object",
     "properties": {
@@ -71,12 +71,12 @@ _TEMPLATE_METADATA: Schema = {
     },
 }
 _TYPE_META = ("api_version", "kind", "metadata")
-#: The order of entries for a reader; all others follow.
+#: The order of entries for readers; all others follow.
 _ORDER = ("description", "title", "type", "format", "default", "enum", "properties", "required", "items")
 
 
 def schema_for(cls: type[Struct]) -> Schema:
-    """The structural schema of a struct class; of a whole resource, if it is one. The caller owns it."""
+    """The structural schema of a struct class or of a whole resource. The caller owns it."""
     return copy.deepcopy(_strict_schema(cls))
 
 
@@ -87,7 +87,7 @@ def _strict_schema(cls: type[Struct]) -> Schema:
 
 @cache
 def readable_schema(cls: type[Struct]) -> Schema:
-    """Like `schema_for`, without descriptions, and what holds itself ends in any object. Not to be changed."""
+    """Like `schema_for`, without descriptions; recursive types end in any object. Do not change the result."""
     schema = _Builder(for_validation=True).struct(cls, Where(cls.__qualname__), root=True)
     options: ResourceOptions | None = getattr(cls, "__resource__", None)
     if options is not None and ("." not in options.group or options.group.endswith(".k8s.io")):
@@ -111,10 +111,11 @@ def _ordered(schema: Schema) -> Schema:
 
 
 class _Builder:
-    """Builds the schema of one class, outside in."""
+    """Builds the schema of one class, from the outside in."""
 
     def __init__(self, *, for_validation: bool) -> None:
-        #: No descriptions (finding them means reading source code), and recursion ends instead of being refused.
+        #: Without descriptions (finding them means reading source code). Recursive types are cut off instead of
+        #: rejected.
         self.for_validation = for_validation
         #: The classes being built, outermost first.
         self.open: list[type[Struct]] = []
@@ -228,7 +229,7 @@ class _Builder:
             if isinstance(marker, m.Immutable):
                 schema.setdefault("x-kubernetes-validations", []).append(immutable_value(marker, where.wire))
             elif self.for_validation and isinstance(marker, m.ListMap):
-                # A key may have a default that only the server knows, as the protocol of a port does.
+                # A key may have a default that only the server sets, like the protocol of a port.
                 schema |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(marker.keys)}
             else:
                 apply_marker(schema, marker, where)
@@ -293,7 +294,7 @@ def _scalar(kind: Any, where: Where) -> Schema:
         if set(get_args(kind)) == {int, str}:
             return copy.deepcopy(_INT_OR_STRING)
         raise where.refuse(f"{kind} is a union; a field has one type (int | str alone has a schema, as IntOrString)")
-    structs_in(kind)  # refuses an Enum with what to write instead
+    structs_in(kind)  # rejects an Enum with what to write instead
     try:
         found = _SCALARS.get(kind)
     except TypeError:
@@ -313,7 +314,7 @@ def _scalar(kind: Any, where: Where) -> Schema:
 
 
 def _wire_default(value: Any, where: Where) -> Any:
-    """A default as it stands in JSON."""
+    """A default as JSON."""
     try:
         return msgspec.to_builtins(value, enc_hook=encode_custom)
     except TypeError as error:

@@ -1,9 +1,9 @@
-"""Which keywords the schema of a CustomResourceDefinition may use, where, and together with which.
+"""Which keywords a CustomResourceDefinition's schema may use, where, and in which combinations.
 
 Guarantees
-- `keyword_problems` finds what kube-apiserver finds, in its words; fields are looked at in the order of their names.
-- Rules that came later than CRDs did can be left out (`Leniency`): whoever broke them before they came still may.
-- It works on a schema in canonical form, whether it is structural or not.
+- `keyword_problems` finds what kube-apiserver finds, with its messages; fields are checked in the order of their names.
+- Rules that are newer than CRDs can be relaxed (`Leniency`), for definitions that violated them before.
+- The input is a schema in canonical form, structural or not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PRESERVE, _EMBEDDED = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-emb
 _RULES: Final = "x-kubernetes-validations"
 #: Keywords that no schema may use.
 _NOT_SUPPORTED: Final = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
-#: Keywords that hold no rule of their own: a part with no others is good. What holds parts is looked into.
+#: Keywords without a rule of their own: a part with only these is valid. Nested parts are checked.
 _PLAIN: Final = frozenset(
     {
         "description",
@@ -67,7 +67,7 @@ _KEY_REQUIRED: Final = f"this property is in {_KEYS}, so it must have a default 
 
 
 class Leniency(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules that are not applied."""
+    """Rules that are relaxed."""
 
     types: bool = False
     atomic_sets: bool = False
@@ -75,15 +75,15 @@ class Leniency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """What holds for a part of a schema because of where it stands."""
+    """What applies to a part of a schema because of its position."""
 
-    #: Why there may be no default; empty if there may.
+    #: Why a default is not allowed; empty if it is.
     no_default: str = ""
     in_metadata: bool = False
 
 
 def keyword_problems(schema: Schema, path: str, leniency: Leniency | None = None) -> list[FieldProblem]:
-    """What is wrong with the keywords of the schema of a kind."""
+    """The problems with the keywords of a kind's schema."""
     check = _Keywords(leniency or Leniency())
     check.node(schema, path, _Place(), root=True)
     return check.found
@@ -95,7 +95,7 @@ class _Keywords:
         self.found: list[FieldProblem] = []
 
     def node(self, schema: Schema, path: str, place: _Place, *, root: bool = False) -> None:
-        """Judge a schema and everything below it."""
+        """Check a schema and everything below it."""
         kind = schema.get("type")
         if kind is not None and kind not in _TYPE_SET:
             self._unknown_type(kind, path)
@@ -263,7 +263,7 @@ class _Keywords:
 
 
 def map_key_problems(schema: Schema, path: str) -> list[FieldProblem]:
-    """What is wrong with the identity of the items of one list: none of it may be null or missing."""
+    """The problems with the identity of one list's items: no part of it may be null or missing."""
     list_type, items = schema.get(_LIST_TYPE), schema.get("items")
     if list_type not in {"set", "map"} or not is_schema(items):
         return []
@@ -286,7 +286,7 @@ def map_key_problems(schema: Schema, path: str) -> list[FieldProblem]:
 
 
 def is_atomic_set(schema: Schema) -> bool:
-    """Whether a list, if it is a set, is one of values without parts."""
+    """Whether a list, if it is a set, holds scalar values."""
     items = schema.get("items")
     return schema.get(_LIST_TYPE) != "set" or not is_schema(items) or not _not_atomic(items, "")
 
@@ -296,7 +296,7 @@ def _not_atomic(items: Schema, path: str) -> list[FieldProblem]:
     if items.get("type") == "array" and list_type not in {None, "atomic"}:
         return [invalid_as(f"{path}.{_LIST_TYPE}", whole(list_type), _ATOMIC_ITEMS)]
     if items.get("type") == "object" and items.get(_MAP_TYPE) != "atomic":
-        # It is the type of the list that the server shows here.
+        # The server prints the type of the list here.
         return [invalid_as(f"{path}.{_MAP_TYPE}", whole(list_type), _ATOMIC_ITEMS)]
     return []
 

@@ -1,6 +1,6 @@
-"""Schemas as kube-apiserver's messages show them: every field of its own type, in its names and its order.
+"""Schemas as kube-apiserver's messages print them: every field of its Go type, with its names and order.
 
-Guarantee: `printed_schema`, `printed_items` and `printed_rule` give the JSON that the server's message holds.
+Guarantee: `printed_schema`, `printed_items` and `printed_rule` return the JSON in the server's message.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ def struct_text(fields: Iterable[tuple[str, str]]) -> str:
 
 
 def list_text(items: Any, printed: Printer) -> str:
-    """A list; null if it is empty, as lists are that nobody gave."""
+    """A list; null if it is empty, like an unset list in Go."""
     return f"[{','.join(map(printed, items))}]" if items else "null"
 
 
 def pointer_text(value: Any, printed: Printer) -> str:
-    """What may be there or not."""
+    """An optional value; null if it is absent."""
     return "null" if value is None else printed(value)
 
 
@@ -55,7 +55,7 @@ def _schema_or_bool(value: Any) -> str:
 
 
 def printed_items(value: Any) -> str:
-    """The items of a list: one schema, several, or something that is neither."""
+    """The items of a list: one schema, several, or another value."""
     one = printed_schema(value) if is_schema(value) else "null"
     several = _schemas(value) if isinstance(value, list) else "null"
     return struct_text([("Schema", one), ("JSONSchemas", several)])
@@ -95,7 +95,7 @@ def _rules(value: Any) -> str:
     return list_text(value, printed_rule)
 
 
-#: The fields of the server's type in order: its name, the name in JSON, what is shown of nothing, and how a value is shown.
+#: The fields of the server's type in order: the Go name, the JSON name, how an absent value prints, and the printer.
 FIELDS: Final[tuple[tuple[str, str, str, Printer], ...]] = (
     ("ID", "id", '""', whole),
     ("Schema", "$schema", '""', whole),

@@ -1,9 +1,9 @@
-"""What makes a schema structural: every field has one type in one place, and junctors only narrow what is there.
+"""What makes a schema structural: every field has one type in one place, and junctors only restrict it.
 
 Guarantees
-- `structural_problems` finds what kube-apiserver finds, in its words and its order.
-- `conversion_problem` tells of a schema with parts that no structural schema has; such a schema is judged no further.
-- Both work on a schema in canonical form: what says nothing is not there.
+- `structural_problems` finds what kube-apiserver finds, with its messages and order.
+- `conversion_problem` reports parts that no structural schema can hold; such a schema is not checked further.
+- Both take a schema in canonical form: keywords without effect are removed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 _INTEGER_AND_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 _JUNCTORS: Final = frozenset({"anyOf", "allOf", "oneOf", "not", "pattern"})
-#: Where a part of a schema stands, and what is said if it has no type there.
+#: The position of a part of a schema, and the message if it has no type there.
 _ROOT, _ITEM, _FIELD = "at the root", "for specified array items", "for specified object fields"
-#: What may not stand inside of a junctor, and what it has to be instead.
+#: Keywords that a junctor may not contain, and what they must be instead.
 _NOT_NESTED: Final = {
     "default": "undefined",
     "title": "empty",
@@ -44,7 +44,7 @@ _METADATA_ONLY: Final = (
 _NO_PROPERTIES: Final = (
     "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
 )
-#: What no structural schema holds; "$ref" may be there if it is empty.
+#: Keywords that no structural schema holds; "$ref" is allowed if it is empty.
 _UNSUPPORTED: Final = (
     ("id", "id"),
     ("$schema", "schema"),
@@ -66,7 +66,7 @@ def structural_problems(schema: Schema, path: str) -> list[FieldProblem]:
 
 
 def conversion_problem(schema: Schema) -> str:
-    """What a schema holds that no structural schema has a place for, in words; empty if nothing."""
+    """The part of a schema that no structural schema can hold, as text; empty if there is none."""
     for name, called in _UNSUPPORTED:
         if schema.get(name) or (name == "additionalItems" and name in schema):
             return f"OpenAPIV3Schema '{called}' is not supported"
@@ -100,13 +100,13 @@ def _junctions(schema: Schema) -> list[Schema]:
 
 
 class _Invariants:
-    """Collects what is wrong with one schema."""
+    """Collects the problems of one schema."""
 
     def __init__(self) -> None:
         self.found: list[FieldProblem] = []
 
     def node(self, schema: Schema, level: str, path: str) -> None:
-        """Judge a part of a schema that stands outside of all junctors."""
+        """Check a part of a schema outside all junctors."""
         kind: str = schema.get("type", "")
         items: Schema | None = schema.get("items")
         if items is not None:
@@ -149,7 +149,7 @@ class _Invariants:
             self.found.append(required(f"{path}.type", f"must not be empty {level}"))
 
     def _whole_object(self, schema: Schema, properties: Mapping[str, Schema], level: str, path: str) -> None:
-        """Judge what describes a whole object: the kind that is defined, or one inside of it."""
+        """Check a part that describes a whole object: the defined kind, or an embedded one."""
         embedded = schema.get(_EMBEDDED)
         if embedded and "additionalProperties" in schema:
             self.found.append(forbidden(f"{path}.additionalProperties", f"must not be used if {_EMBEDDED} is set"))
@@ -165,7 +165,7 @@ class _Invariants:
             self.found.append(required(f"{path}.properties", _NO_PROPERTIES))
 
     def _values(self, schema: Schema, path: str, *, skip_any: bool = False, skip_first: bool = False) -> None:
-        """Judge what narrows the values of a part: junctors and patterns."""
+        """Check the parts that restrict values: junctors and patterns."""
         if not skip_any:
             for at, part in enumerate(schema.get("anyOf") or ()):
                 self._nested(part, f"{path}.anyOf[{at}]")
@@ -182,7 +182,7 @@ class _Invariants:
             )
 
     def _nested(self, schema: Schema, path: str, *, skip_any: bool = False) -> None:
-        """Judge a part inside of a junctor."""
+        """Check a part inside a junctor."""
         self._values(schema, path, skip_any=skip_any)
         if schema.get("items") is not None:
             self._nested(schema["items"], f"{path}.items")
@@ -201,7 +201,7 @@ class _Invariants:
             self.found.append(forbidden(where, "must not be specified in a nested context"))
 
     def complete(self, nested: Schema, schema: Schema | None, path: str, where: str) -> None:
-        """Judge whether what the junctors of the root speak of is there outside of them."""
+        """Check that everything named in the root's junctors is also declared outside them."""
         if nested.get("not") is not None:
             self._complete(nested["not"], schema, path, f"{where}.not")
         for name in ("allOf", "anyOf", "oneOf"):
@@ -221,13 +221,13 @@ class _Invariants:
 
 
 def _is_pattern(schema: Schema) -> bool:
-    """Whether a part says that its value is an integer or a string."""
+    """Whether a part declares its value as an integer or a string."""
     parts: list[Schema] = schema.get("anyOf") or []
     return [dict(_saying(part)) for part in parts] == _INTEGER_AND_STRING
 
 
 def _saying(schema: Schema) -> Iterator[tuple[str, Any]]:
-    """What a part inside of a junctor says; a few things say nothing there."""
+    """The effective keywords of a part inside a junctor; a few have no effect there."""
     for name, value in schema.items():
         if name != "$ref" and not (name == "additionalProperties" and value is False):
             yield name, value

@@ -1,7 +1,6 @@
-"""Problems of a CustomResourceDefinition's schema in kube-apiserver's words, with values in full.
+"""Problems of a CustomResourceDefinition's schema, with kube-apiserver's wording and values in full.
 
-Guarantee: `whole` prints a JSON value as Go's encoder does: keys in order, no sign that means something in HTML, numbers in
-Go's form.
+Guarantee: `whole` prints a JSON value as Go's encoder does: sorted keys, HTML characters escaped, numbers in Go's form.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ from typing import Any, TypeGuard, cast
 from steersman.schemas.field_problems import FieldProblem, number, quoted
 
 _FOR_HTML = re.compile(r"[<>&\u2028\u2029]")
-#: Texts are quoted in pieces of this length, because quoting cuts what is long.
+#: Texts are quoted in pieces of this length, because quoting truncates long ones.
 _PIECE = 1000
-#: Between these Go's encoder writes a float without an exponent.
+#: Between these, Go's encoder writes a float without an exponent.
 _PLAIN_FROM, _PLAIN_TO = 1e-6, 1e21
 
 
 def is_schema(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Whether a part of a schema is one schema, and not several, a boolean or nothing."""
+    """Whether a part of a schema is a single schema, not a list, a boolean or absent."""
     return isinstance(value, dict)
 
 
 def whole(value: Any) -> str:
-    """Print a JSON value as Go's encoder does."""
+    """A JSON value as Go's encoder prints it."""
     return _FOR_HTML.sub(lambda sign: f"\\u{ord(sign[0]):04x}", _written(value))
 
 
@@ -46,7 +45,7 @@ def _text(value: Any) -> str:
 
 
 def float_text(value: float) -> str:
-    """Print a float as Go's encoder does."""
+    """A float as Go's encoder prints it."""
     if value == 0 or _PLAIN_FROM <= abs(value) < _PLAIN_TO:
         printed = f"{value:.17f}" if float(f"{value:.17f}") == value and "e" in repr(value) else repr(value)
         return str(int(value)) if value.is_integer() else printed.rstrip("0")
@@ -55,7 +54,7 @@ def float_text(value: float) -> str:
 
 
 def shown(value: Any) -> str:
-    """Print a value in a message, in full."""
+    """A value as printed in a message, in full."""
     if isinstance(value, str):
         pieces = (value[start : start + _PIECE] for start in range(0, len(value), _PIECE))
         return f'"{"".join(quoted(piece)[1:-1] for piece in pieces)}"'
@@ -65,36 +64,36 @@ def shown(value: Any) -> str:
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldProblem:
-    """A value that is wrong."""
+    """The problem of an invalid value."""
     return FieldProblem(path, f"Invalid value: {shown(value)}: {detail}", "FieldValueInvalid")
 
 
 def invalid_as(path: str, printed: str, detail: str) -> FieldProblem:
-    """A value that is wrong, and is printed already."""
+    """The problem of an invalid value that is already printed."""
     return FieldProblem(path, f"Invalid value: {printed}: {detail}", "FieldValueInvalid")
 
 
 def required(path: str, detail: str = "") -> FieldProblem:
-    """A value that is missing."""
+    """The problem of a missing value."""
     return FieldProblem(path, f"Required value: {detail}" if detail else "Required value", "FieldValueRequired")
 
 
 def forbidden(path: str, detail: str) -> FieldProblem:
-    """A value that may not be there."""
+    """The problem of a value that is not allowed."""
     return FieldProblem(path, f"Forbidden: {detail}", "FieldValueForbidden")
 
 
 def unsupported(path: str, value: str, supported: Iterable[str]) -> FieldProblem:
-    """A value that is none of those known."""
+    """The problem of a value outside the supported ones."""
     words = ", ".join(quoted(known) for known in supported)
     return FieldProblem(path, f"Unsupported value: {shown(value)}: supported values: {words}", "FieldValueNotSupported")
 
 
 def duplicate(path: str, value: Any) -> FieldProblem:
-    """A value that is there twice."""
+    """The problem of a duplicate value."""
     return FieldProblem(path, f"Duplicate value: {shown(value)}", "FieldValueDuplicate")
 
 
 def too_many(path: str, count: int, most: int) -> FieldProblem:
-    """A list with too many items."""
+    """The problem of a list with too many items."""
     return FieldProblem(path, f"Too many: {count}: must have at most {most} items", "FieldValueTooMany")

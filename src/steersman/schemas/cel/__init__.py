@@ -1,9 +1,9 @@
-"""CEL rules of CRDs (``x-kubernetes-validations``), as kube-apiserver 1.36 compiles and applies them. Pure.
+"""CEL rules of CRDs (``x-kubernetes-validations``), compiled and applied as by kube-apiserver 1.36. Pure.
 
 Guarantees
-- `compile_rules` finds in expressions what the server finds when a CRD is created, in its words: syntax, types, literals,
-  the cost that they can have, messages and transitions.
-- `Rules.problems` gives for an object the causes that the server gives; `Rules.verdict` also the warnings.
+- `compile_rules` reports what the server reports when a CRD is created, with its messages: syntax, types, literals,
+  estimated cost, messages and transitions.
+- `Rules.problems` returns the causes that the server returns for an object; `Rules.verdict` also returns the warnings.
 - No dependency: parser, checker, estimates and evaluation are here.
 """
 

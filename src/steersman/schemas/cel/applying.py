@@ -1,12 +1,12 @@
-"""Rules applied to an object.
+"""Apply rules to an object.
 
 Guarantees
-- Problems come in the order of kube-apiserver: of a node before those below it; in the order of the rules; of fields in the
-  order in which the object has them.
-- A rule with ``oldSelf`` runs where there is an old value to compare with, or with ``optionalOldSelf`` always.
-- A problem that an update leaves as it was is a warning (ratcheting), unless the rule uses ``oldSelf``.
-- One expression may cost so much, and all of an object together; who exceeds that ends the judgement.
-- Null is never judged; the rules of what surrounds it can.
+- Problems come in kube-apiserver's order: those of a node before those below it, in the order of the rules, and fields
+  in the order of the object.
+- A rule with ``oldSelf`` runs where there is an old value to compare with; with ``optionalOldSelf`` it always runs.
+- A problem that an update leaves unchanged is a warning (ratcheting), unless the rule uses ``oldSelf``.
+- The cost of one expression, and of all expressions for an object, is limited. Exceeding a limit ends the validation.
+- Null is never validated; the rules of the enclosing value can test for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from steersman.schemas.cel.compiling import CompiledRule
     from steersman.schemas.cel.rules import RuleNode
 
-#: What all rules together may cost for one object.
+#: The cost limit of all rules for one object.
 OBJECT_MAX: Final = 10_000_000
 _MESSAGE_BYTES_MAX: Final = 5 * 1024
 _EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
@@ -33,18 +33,18 @@ _REASONS: Final = frozenset({"FieldValueForbidden", "FieldValueRequired", "Field
 
 
 class Verdict(NamedTuple):
-    """What rules say of an object."""
+    """The result of applying rules to an object."""
 
     problems: list[FieldProblem]
     warnings: list[str]
 
 
 class _Over(Exception):
-    """No further rule runs."""
+    """Raised when no further rule may run."""
 
 
 class _Before(NamedTuple):
-    """What a place was before the update, or the nearest place above of which that is known."""
+    """The old value of a place, or of the nearest correlated place above it."""
 
     here: tuple[Any, Any, Any] | None
     above: tuple[Any, Any, Any] | None
@@ -55,7 +55,7 @@ class _Before(NamedTuple):
         return known is not None and is_same(*known)
 
     def entry(self, name: str, schema: Any) -> _Before:
-        """The same of a field or of an entry of a map."""
+        """The old value of a field or of a map entry."""
         if self.here is None:
             return self
         if self.above is None and name in {"apiVersion", "kind"}:
@@ -65,7 +65,7 @@ class _Before(NamedTuple):
         return _Before(None if was is UNCORRELATED else (schema, value[name], was), self.here)
 
     def item(self, item: Any, was: Any, schema: Any) -> _Before:
-        """The same of an item of a list."""
+        """The old value of a list item."""
         if self.here is None:
             return self
         return _Before(None if was is UNCORRELATED else (schema, item, was), self.here)
@@ -75,7 +75,7 @@ _NO_BEFORE: Final = _Before(None, None)
 
 
 class Judgement:
-    """One object being judged."""
+    """The validation of one object."""
 
     def __init__(self) -> None:
         self.problems: list[FieldProblem] = []
@@ -166,7 +166,7 @@ class Judgement:
             self._refused(node, rule, given, value, path, before)
 
     def _failed(self, node: RuleNode, rule: CompiledRule, path: str, error: str) -> None:
-        """The expression has no answer."""
+        """Record that the expression failed."""
         if error.startswith("no such overload"):
             said = f"'{error}': call arguments did not match a supported operator, function or macro signature for rule: {rule.said}"
         else:
@@ -176,7 +176,7 @@ class Judgement:
     def _refused(
         self, node: RuleNode, rule: CompiledRule, given: tuple[Any, Any], value: Any, path: str, before: _Before
     ) -> None:
-        """The rule does not hold."""
+        """Record that the rule does not hold."""
         where = (f"{path}.{rule.field_path}" if path else rule.field_path) if rule.field_path else path
         kind = node.shape.schema.get("type")
         ratcheted = not rule.expression.uses_old and before.is_same()
@@ -195,7 +195,7 @@ class Judgement:
             self.problems.append(found)
 
     def _message(self, rule: CompiledRule, given: tuple[Any, Any]) -> str | _Stop | None:  # noqa: PLR0911 - one answer for each kind
-        """The message that its expression gives; None if it gives none."""
+        """The result of the rule's message expression; None if it has none."""
         if rule.message is None or rule.message.program is None:
             return None
         try:
@@ -224,13 +224,13 @@ _OUT_OF_COST: Final = (
 
 
 class _Stop(msgspec.Struct, frozen=True):
-    """A message that ends the judgement."""
+    """A message that ends the validation."""
 
     said: str
 
 
 def _seen(value: Any, node: RuleNode) -> Any:
-    """The value of a variable, or the error that it is."""
+    """The value of a variable, or the error in its place."""
     try:
         return seen(value, node.shape)
     except CelError as error:
@@ -244,7 +244,7 @@ def _worded(rule: CompiledRule, where: str, kind: Any, value: Any, detail: str) 
     if reason in {"FieldValueForbidden", "FieldValueRequired"}:
         return problem(where, reason, detail=detail)
     if kind in {"object", "array"}:
-        # An object is not printed in a message: it would be longer than what it says.
+        # Messages do not print objects: they would be longer than the message.
         words = "Duplicate value" if reason == "FieldValueDuplicate" else f"Invalid value: {detail}"
         return FieldProblem(where, words, reason)
     return problem(where, reason, value, "" if reason == "FieldValueDuplicate" else detail)

@@ -1,10 +1,10 @@
-"""Types of an expression, checked before it ever runs.
+"""The type checker of expressions.
 
 Guarantees
-- Every node of a checked tree has a type, every call the overloads it may mean; what does not fit is an issue in the
-  words of kube-apiserver, at its place.
-- Literals are looked at as the server looks at them: durations, timestamps, regular expressions, format strings, lists and
-  maps of one type.
+- In a checked tree, every node has a type and every call has its possible overloads. A mismatch is an issue with
+  kube-apiserver's message and position.
+- Literals are checked as by the server: durations, timestamps, regular expressions, format strings, homogeneous lists
+  and maps.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from steersman.schemas.cel.values import Uint
 
 
 class Structs(Protocol):
-    """The struct types that an expression can meet."""
+    """The struct types that an expression can use."""
 
     def field_type(self, struct: str, field: str) -> Type | None:
-        """The type of a field; None if the struct has none of that name."""
+        """The type of a field; None if the struct has no such field."""
         ...
 
 
@@ -52,7 +52,7 @@ _LITERALS: dict[type, Type] = {
 
 
 def check(root: Node, variables: Mapping[str, Type], structs: Structs) -> list[Issue]:
-    """Give every node its type; the issues, in the order of their finding."""
+    """Give every node its type. Returns the issues in the order of discovery."""
     checker = _Checker(variables, structs)
     checker.check(root)
     checker.finish(root)
@@ -70,7 +70,7 @@ class _Checker:
         self.issues.append(Issue(node.at, said))
 
     def finish(self, root: Node) -> None:
-        """Replace what is left of type variables."""
+        """Replace the remaining type variables."""
         pending = [root]
         while pending:
             node = pending.pop()
@@ -222,7 +222,7 @@ class _Checker:
         return t.most_general(before, kind) if self._bindings.fits(before, kind) else t.DYN
 
     def _held(self, node: Node, kind: Type) -> Type:
-        """What an optional element holds."""
+        """The content type of an optional element."""
         inner, optional = t.unwrapped(kind)
         if not optional and inner.kind != "dyn":
             self.report(node, f"expected type '{t.optional_of(inner)}' but found '{inner}'")
@@ -272,7 +272,7 @@ class _Checker:
         node.type = self._bindings.resolved(node.result.type)
 
     def _elements(self, node: Fold, over: Type) -> tuple[Type, Type]:
-        """The types of the variables of a fold."""
+        """The types of a fold's variables."""
         match over.kind:
             case "list":
                 return (t.INT, over.of[0]) if node.second else (over.of[0], t.DYN)

@@ -1,8 +1,8 @@
-"""One rule of a schema: its expressions compiled, with what is wrong with them and what they can cost.
+"""One compiled rule of a schema, with its problems and its estimated cost.
 
 Guarantees
-- The words are kube-apiserver's.
-- Nothing here knows an object; a compiled rule is for all of them.
+- Messages are kube-apiserver's.
+- A compiled rule is independent of any object.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from steersman.schemas.cel.source import Issue, Source
 from steersman.schemas.cel.values import CelError
 
 _OBJECT: Final = re.compile(r"object@\d+")
-#: The server numbers the type of ``self`` anew each time; the number says nothing.
+#: The server numbers the type of ``self`` anew each time; the number has no meaning.
 _SELF_TYPE: Final = "selfType0"
 
 
 class Expression:
-    """A compiled expression, or why there is none."""
+    """A compiled expression, or the reason why compilation failed."""
 
     __slots__ = ("cost", "error", "program", "uses_old")
 
@@ -83,7 +83,7 @@ class _Compiler:
         self._variables = {"self": declared.type, "oldSelf": old}
 
     def compiled(self, text: str, wanted: Type, prefix: str, otherwise: str) -> Expression:
-        """An expression whose value has to be of a type."""
+        """Compile an expression whose value must have a type."""
         made = Expression()
         root, issues = self._checked(text)
         if root is None or issues:
@@ -113,7 +113,7 @@ class _Compiler:
             return None, [Issue(-1, "max recursion depth exceeded")]
 
     def _named(self, printed: str) -> str:
-        """Messages with the object types called as seen from here."""
+        """A message with the object types named relative to this rule."""
         if "object@" not in printed:
             return printed
         names = self._structs.names_from(self._declared, _SELF_TYPE)

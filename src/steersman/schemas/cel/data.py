@@ -1,9 +1,9 @@
-"""The object that is validated, as expressions see it: trees of JSON, each part with its shape.
+"""The validated object as expressions see it: JSON trees, each part with its shape.
 
 Guarantees
-- Nothing is converted before it is asked for.
-- Lists that are sets or maps compare and add up by what they hold, not by their order.
-- What a schema does not name cannot be reached.
+- Values are converted lazily, on access.
+- Set and map lists compare and concatenate by content, not by order.
+- Fields outside the schema are not accessible.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def seen(raw: Any, shape: Shape) -> Any:
 
 
 def _reader(shape: Shape) -> Callable[[Any, Shape], Any]:
-    """How values of a shape are seen."""
+    """The converter for values of a shape."""
     schema = shape.schema
     if schema.get("x-kubernetes-int-or-string"):
         return _int_or_string
@@ -174,7 +174,7 @@ _KINDS: Final[dict[str, Callable[[Any, Shape], Any]]] = {
 
 
 class Unknown:
-    """A value without a type, kept as it came."""
+    """A value without a type, kept unchanged."""
 
     __slots__ = ("raw",)
 
@@ -192,7 +192,7 @@ def raw_of(value: Any) -> Any:
 
 
 def same_json(one: Any, two: Any) -> bool:
-    """Whether two trees are the same; a whole number is no float."""
+    """Whether two trees are the same; an integer and a float differ."""
     if type(one) is not type(two):
         return False
     if isinstance(one, dict):
@@ -214,7 +214,7 @@ class ObjectData(Mapped):
         self.shape = shape
 
     def field(self, name: str | None) -> Maybe:
-        """A field by the name that JSON has for it."""
+        """A field by its JSON name."""
         raw = self.raw.get(name) if name is not None else None
         if raw is None:
             return NOTHING
@@ -223,7 +223,7 @@ class ObjectData(Mapped):
         return NOTHING if inner is None else Maybe(seen(raw, inner))
 
     def find(self, key: Any) -> Maybe:
-        """What it has under a key, which for a field is spelled as expressions do."""
+        """The value of a key; for a field, in the spelling of expressions."""
         if not isinstance(key, str):
             raise no_overload()
         if self.shape.properties is not None:
@@ -233,7 +233,7 @@ class ObjectData(Mapped):
         return Maybe(seen(self.raw[key], self.shape.additional))
 
     def size(self) -> int:
-        """How many fields are set."""
+        """The number of fields that are set."""
         return len(self.raw)
 
     def keys(self) -> list[Any]:
@@ -248,7 +248,7 @@ class ObjectData(Mapped):
         return key in properties if properties is not None else self.shape.additional is not None
 
     def equals(self, other: Any) -> bool:
-        """Whether all that the schema names is equal."""
+        """Whether all fields of the schema are equal."""
         if not isinstance(other, Mapped | dict):
             raise no_overload()
         if len(self.raw) != map_size(other):
@@ -268,7 +268,7 @@ class ObjectData(Mapped):
 
 
 class ListData(Listing):
-    """A list whose order counts."""
+    """A list whose order matters."""
 
     __slots__ = ("_items", "raw", "shape")
 
@@ -299,12 +299,12 @@ class ListData(Listing):
         return all(equal(mine, theirs) for mine, theirs in zip(self, cast("list[Any]", other), strict=True))
 
     def plus(self, other: Any) -> Any:
-        """A longer list."""
+        """The concatenation of both lists."""
         return type(self)([*self.raw, *map(raw_of, other)], self.shape)
 
 
 def _kept(raw: Any, shape: Shape) -> Any:
-    """An item of a list that is gone through: what is wrong with it shows when it is used."""
+    """An item during iteration; an invalid one raises when it is used."""
     try:
         return seen(raw, shape)
     except CelError as error:
@@ -317,12 +317,12 @@ def _identity(value: Any) -> Any:
 
 
 class SetList(ListData):
-    """A list that is a set."""
+    """A list with set semantics."""
 
     __slots__ = ()
 
     def equals(self, other: Any) -> bool:
-        """Whether the other has as many items, and all of them are here."""
+        """Whether both have the same number of items, and all items of the other are here."""
         if not isinstance(other, list | Listing):
             raise no_overload()
         if len(self.raw) != len(cast("list[Any]", other)):
@@ -346,7 +346,7 @@ def _raw_items(other: Any) -> list[Any]:
 
 
 class KeyedList(ListData):
-    """A list that is a map: its items have keys."""
+    """A list with map semantics: its items have keys."""
 
     __slots__ = ()
 
@@ -360,7 +360,7 @@ class KeyedList(ListData):
         return tuple(_identity(fields.get(escape(key) or key)) for key in self.shape.list_keys)
 
     def equals(self, other: Any) -> bool:
-        """Whether each item of the other has an equal here."""
+        """Whether each item of the other has an equal item here."""
         if not isinstance(other, list | Listing):
             raise no_overload()
         if len(self.raw) != len(cast("list[Any]", other)):
@@ -373,7 +373,7 @@ class KeyedList(ListData):
         return True
 
     def plus(self, other: Any) -> Any:
-        """Items of the other replace those of the same key."""
+        """The merged list: items of the other replace those with the same key."""
         items = list(self.raw)
         places = {self._key(item): at for at, item in enumerate(items)}
         for item in _raw_items(other):

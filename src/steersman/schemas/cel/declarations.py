@@ -1,9 +1,9 @@
-"""Which functions, operators and types an expression in a CRD can name: those of kube-apiserver 1.36.
+"""The functions, operators and types of expressions in a CRD: those of kube-apiserver 1.36.
 
 Guarantees
-- `functions()` has every overload by the name and the types that the server declares, in its order: CEL's own, the
-  extensions for strings, lists, sets, optionals and two-variable comprehensions, and Kubernetes' libraries for lists,
-  regular expressions, URLs, addresses, quantities, named formats and semantic versions.
+- `functions()` has every overload with the server's name, types and order: CEL's own, the extensions for strings,
+  lists, sets, optionals and two-variable comprehensions, and Kubernetes' libraries for lists, regular expressions,
+  URLs, addresses, quantities, named formats and semantic versions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", 
 _SUMMABLE: Final = ("int", "uint", "double", "duration")
 _NUMBERS: Final = ("int", "uint", "double")
 
-#: function overload(parameters) result; a dot before the overload is for methods, whose first parameter is the target.
+#: function overload(parameters) result; a dot before the overload marks a method, whose first parameter is the target.
 _TABLE: Final = """
 _?_:_ conditional(bool, A, A) A
 _&&_ logical_and(bool, bool) bool
@@ -253,7 +253,7 @@ NAMED_FORMATS: Final = (
     "date",
     "datetime",
 )
-#: Names that are types: what stands for them in an expression.
+#: Names that denote types in an expression.
 TYPE_NAMES: Final[dict[str, Type]] = {
     **{name: read_type(name) for name in ("bool", "bytes", "double", "int", "string", "uint")},
     "google.protobuf.Duration": t.DURATION,
@@ -296,7 +296,7 @@ def functions() -> dict[str, list[Overload]]:
 
 
 def _closing(signature: str) -> int:
-    """Where the parameters end."""
+    """The index of the closing parenthesis of the parameters."""
     depth = 1
     for at, sign in enumerate(signature):
         depth += (sign == "(") - (sign == ")")

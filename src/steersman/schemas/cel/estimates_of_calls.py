@@ -1,7 +1,7 @@
-"""What the functions of the extensions and of Kubernetes' libraries can cost at most, and how large their results can be.
+"""Estimates of the maximum cost and result size of calls to the extensions and Kubernetes' libraries.
 
 Guarantees
-- `estimate_call` answers as the server's estimators do, oddities included; None is left to CEL's own reckoning.
+- `estimate_call` returns what the server's estimators return, quirks included; None leaves the estimate to CEL itself.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _UINT: Final = MOST
 
 
 class Estimate(NamedTuple):
-    """The cost of a call at most, and the size of its result if that is known."""
+    """The maximum cost of a call, and the size of its result if known."""
 
     cost: int
     result: Size | None = None
 
 
 class Part(NamedTuple):
-    """A target or an argument of a call, as far as is known before it runs."""
+    """A target or an argument of a call, as far as known before it runs."""
 
     node: Node
     path: tuple[str, ...]
@@ -36,12 +36,12 @@ class Part(NamedTuple):
 
     @property
     def known_or_unknown(self) -> Size:
-        """Its size as the expression shows it."""
+        """Its size as far as the expression shows it."""
         return self.known if self.known is not None else UNKNOWN
 
     @property
     def size(self) -> Size:
-        """Its size as the expression or the schema shows it."""
+        """Its size from the expression or the schema."""
         if self.known is not None:
             return self.known
         return self.size_at(self.path) or UNKNOWN
@@ -52,13 +52,13 @@ class Part(NamedTuple):
         return self.node.type
 
     def elements(self) -> Size | None:
-        """The size of what it holds; None if it holds nothing."""
+        """The size of its elements; None if it has none."""
         if not self.type.of:
             return None
         return (self.size_at((*self.path, "@items")) if self.path else None) or UNKNOWN
 
     def number(self, otherwise: int) -> int:
-        """Its value, if it is a number in the text."""
+        """Its value, if it is a number literal."""
         if isinstance(self.node, Literal) and type(self.node.value) is int:
             return max(self.node.value, 0)
         return otherwise
@@ -70,7 +70,7 @@ _CHEAP: Final = frozenset(
         "masked prefixLength family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast isGlobalUnicast "
         "format.named sign asInteger isInteger asApproximateFloat isGreaterThan isLessThan compareTo add sub major minor "
         "patch getScheme getHostname getHost getPort getEscapedPath getQuery "
-        # Named for other libraries, and charged so wherever the names are used.
+        # Names from other libraries, charged wherever they are used.
         "serviceAccount path group resource subresource namespace name allowed reason error errored"
     ).split()
 )
@@ -80,7 +80,7 @@ _SAME_SIZE: Final = frozenset({"lowerAscii", "upperAscii", "substring", "trim"})
 
 
 def estimate_call(function: str, overload: str, target: Part | None, args: list[Part]) -> Estimate | None:  # noqa: PLR0911 - one answer for each kind
-    """The estimate of a call; None if nobody but CEL itself has one."""
+    """The estimate of a call; None if only CEL itself has one."""
     listed = _of_lists(overload, target, args)
     if listed is not None:
         return listed
@@ -218,7 +218,7 @@ def _made(factor: float, size: Size) -> Estimate:
 
 
 def _of_lists(overload: str, target: Part | None, args: list[Part]) -> Estimate | None:  # noqa: PLR0911 - one answer for each kind
-    """The extensions for lists and sets."""
+    """Estimates of the extensions for lists and sets."""
     if overload.startswith("list_sets_") and len(args) == 2:
         size = args[0].size.times(args[1].size)
         return Estimate(plus(scaled(size.most, 2 if "equivalent" in overload else 1), 1))

@@ -1,7 +1,7 @@
-"""What an expression can cost at most, reckoned before it runs from the sizes that its schema allows.
+"""Estimate the maximum cost of an expression, from the sizes that its schema allows.
 
 Guarantees
-- `estimated` is the number that kube-apiserver 1.36 compares with its limits when a CRD is created.
+- `estimated` returns the number that kube-apiserver 1.36 compares with its limits when a CRD is created.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Path = tuple[str, ...]
 
 
 class _Entries(NamedTuple):
-    """The sizes of what a list or map holds."""
+    """The sizes of the elements of a list or map."""
 
     kind: str
     key: Size
@@ -33,7 +33,7 @@ class _Entries(NamedTuple):
 
 
 class _Variable(NamedTuple):
-    """What is known of a variable of a fold."""
+    """What is known about a variable of a fold."""
 
     path: Path
     size: Size | None
@@ -41,7 +41,7 @@ class _Variable(NamedTuple):
 
 
 def estimated(root: Node, declared: Declared) -> int:
-    """The cost at most of a checked expression whose ``self`` is of a type."""
+    """The maximum cost of a checked expression whose ``self`` has this type."""
     return _Coster(declared).cost(root)
 
 
@@ -72,7 +72,7 @@ class _Coster:
             case _:
                 return 0
 
-    # -- what is known of a node ---------------------------------------------------------------------------------------
+    # -- known sizes ---------------------------------------------------------------------------------------------------
 
     def _variable(self, name: str) -> _Variable | None:
         known = self._variables.get(name)
@@ -86,7 +86,7 @@ class _Coster:
         return self._paths.get(id(node), ())
 
     def size_at(self, path: Path) -> Size | None:
-        """The size that the schema says of a place."""
+        """The size that the schema declares for a path."""
         if not path:
             return None
         here: Declared | None = self._root
@@ -300,7 +300,7 @@ class _Coster:
 
 
 def _own(overload: str, target: Part | None, parts: list[Part], argued: int) -> Estimate:  # noqa: C901, PLR0911 - one answer for each kind
-    """CEL's own estimates, beside those of the extensions."""
+    """CEL's own estimates, without those of the extensions."""
     sizes = [part.known_or_unknown for part in parts]
     of_target = target.known_or_unknown if target is not None else UNKNOWN
     match overload:

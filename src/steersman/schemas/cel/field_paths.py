@@ -1,4 +1,4 @@
-"""The ``fieldPath`` of a rule: where below its schema the problem is said to be."""
+"""The ``fieldPath`` of a rule: the field below its schema that a problem is reported for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 
 
 def normalized_path(path: str, shape: Shape) -> str | None:
-    """The path as problems print it; None if the schema has no such field."""
+    """The path as printed in problems; None if the schema has no such field."""
     tokens = iter(_TOKENS.findall(path))
     printed, here = "", shape
     for sign in tokens:

@@ -1,4 +1,4 @@
-"""Comprehensions at run time, and the variables that they bring."""
+"""Comprehensions at run time, and their variables."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from steersman.schemas.cel.values import (
     no_overload,
 )
 
-#: What the server calls values over which nothing can go.
+#: The server's names for values that cannot be iterated.
 _KINDS: dict[type, str] = {str: "String", int: "Int", float: "Double", bool: "Bool", bytes: "Bytes", type(None): "Null"}
 
 
 class Folding:
-    """The part of planning that is about folds: every variable has a place of its own in the frame."""
+    """Compiles folds: every variable has its own slot in the frame."""
 
     def __init__(self) -> None:
         self.slots = 0
@@ -34,7 +34,7 @@ class Folding:
         raise NotImplementedError
 
     def slot_of(self, name: str) -> int | None:
-        """Where a variable is kept; None if it is none of a fold."""
+        """The slot of a variable; None if it does not belong to a fold."""
         for scope in reversed(self._scopes):
             if name in scope:
                 return scope[name]

@@ -1,8 +1,8 @@
-"""``text.format([...])``: clauses as Google's strings extension has them, version 2, in American English.
+"""``text.format([...])``: the clauses of Google's strings extension, version 2, in American English.
 
 Guarantees
-- `formatted` prints, or raises `CelError` in the server's words.
-- `format_issue` says what is wrong with a format text and the types of its arguments before anything runs.
+- `formatted` returns the text, or raises `CelError` with the server's message.
+- `format_issue` checks a format text against the types of its arguments before anything runs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ACCEPTED: Final = {
 _KINDS: Final = {"google.protobuf.Duration": "duration", "google.protobuf.Timestamp": "timestamp", "null_type": "null"}
 _PLACES: Final = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PRECISION: Final = 6
-#: Go does not read a longer one; a greater one it takes for no number, and an argument is left over.
+#: Go does not parse a longer precision. It does not take a greater one for a number, so an argument is left over.
 _PRECISION_DIGITS: Final = 18
 _PRECISION_MAX: Final = 10_000_009
 #: From this power of ten on, Go prints a number with an exponent.
@@ -53,7 +53,7 @@ _EXPONENT_FROM: Final = 6
 
 
 def printed_double(value: float) -> str:
-    """Go's ``%g``."""
+    """A double as Go's ``%g`` prints it."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -70,7 +70,7 @@ def printed_double(value: float) -> str:
 
 
 def formatted(text: str, args: Any) -> str:
-    """Put the arguments into the text."""
+    """The text with its arguments inserted."""
     values = iter(list(args))
     count = len(list(args))
     printed = 0
@@ -127,7 +127,7 @@ def _clause_issue(found: re.Match[str]) -> str:
 
 
 def format_issue(text: str, kinds: list[str], names: list[str]) -> tuple[int, str] | None:
-    """What is wrong: which argument (-1: the call), and the sentence. `kinds` are of the arguments, ``dyn`` if unknown."""
+    """The problem: which argument (-1: the call), and the message. `kinds` are the argument types, ``dyn`` if unknown."""
     asked = 0
     for found in _CLAUSE.finditer(text):
         if found[0] == "%%":

@@ -1,7 +1,7 @@
-"""The functions of expressions: by name, to be called with the target first.
+"""The functions of expressions by name, called with the target first.
 
 Guarantees
-- Each function gives what the server's gives, or raises `CelError` with its words.
+- Each function returns what the server's returns, or raises `CelError` with its message.
 - `guarded` checks arguments whose types are known only at run time.
 """
 
@@ -53,7 +53,7 @@ from steersman.schemas.cel.values import (
 
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-#: Functions that give constants of constants.
+#: Functions that return constants for constants.
 CONVERSIONS: Final = frozenset(
     {"bool", "bytes", "double", "dyn", "duration", "int", "string", "timestamp", "type", "uint"}
 )
@@ -79,7 +79,7 @@ def _to_double(value: Any) -> Any:
     if not isinstance(value, str):
         return float(value)
     try:
-        # Python would also take spaces around a number and underscores in it.
+        # Python would also accept spaces around a number and underscores in it.
         number = float("" if value.strip() != value or "_" in value else value)
     except ValueError:
         raise _cannot(value, "double") from None
@@ -91,7 +91,7 @@ def _to_double(value: Any) -> Any:
 def _integer(text: str, wanted: str, least: int, most: int) -> int:
     digits = text[1:] if text[:1] in {"-", "+"} and least < 0 else text
     bare = digits.lstrip("0") or "0"
-    # Python refuses to read thousands of digits.
+    # Python cannot convert thousands of digits.
     if not (digits.isascii() and digits.isdigit()) or len(bare) > len(str(UINT_MAX)):
         raise _cannot(text, wanted)
     number = -int(bare) if text[0] == "-" else int(bare)
@@ -158,7 +158,7 @@ def _to_duration(value: Any) -> Any:
         if read is None:
             raise _cannot(value, "google.protobuf.Duration")
         return read
-    # The checker knows the conversion, the server does not have it.
+    # The checker accepts this conversion, but the server does not implement it.
     raise _cannot(value, "google.protobuf.Duration")
 
 
@@ -238,7 +238,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 }
 
 _UNGUARDED: Final = frozenset({"!_", "contains", "startsWith", "endsWith", "flatten"})
-#: With a constant pattern they are made ready before, and then have one word for all that they cannot take.
+#: With a constant pattern they are compiled in advance, and then report one message for all invalid arguments.
 _PATTERNS: Final = frozenset({"matches", "find", "findAll"})
 _BY_TRAIT: Final = frozenset({"size", "matches", "-_", "sort"})
 _PLAIN: Final[dict[str, type]] = {
@@ -261,7 +261,7 @@ def _is_a(value: Any, kind: Type) -> bool:
         return type(value) is plain
     match kind.kind:
         case "list":
-            # Of what a list holds, its first element tells.
+            # The first element of a list decides about its element type.
             return isinstance(value, list | Listing) and all(_is_a(first, kind.of[0]) for first in islice(value, 1))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         case "map":
             return isinstance(value, dict | Mapped)
@@ -274,7 +274,7 @@ def _is_a(value: Any, kind: Type) -> bool:
 
 
 def guarded(node: Call, known: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that looks at its arguments before it takes them."""
+    """A function that checks its arguments before it is called."""
     function = node.function
     meant = [overload.args for overload in functions()[function.removeprefix(".")] if overload.id in node.overloads]
 

@@ -132,7 +132,7 @@ def _distinct(value: Any) -> list[Any]:
 
 
 def _range(count: int) -> list[int]:
-    # What a list of numbers costs ends the expression long before; here only memory is guarded.
+    # The cost of a list of numbers ends the expression long before; this only guards memory.
     if count > 1_000_000:
         raise CelError(f"lists.range({count}) is too long")
     return list(range(count))

@@ -1,4 +1,4 @@
-"""Functions on URLs, IP addresses and networks, as Go's ``net/url`` and ``net/netip`` have them."""
+"""Functions for URLs, IP addresses and networks, as in Go's ``net/url`` and ``net/netip``."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class Url(Opaque):
         return host.partition(":")[0]
 
     def port(self) -> str:
-        """The port, empty if there is none."""
+        """The port; empty if there is none."""
         host = self.parts["host"].rpartition("]")[2]
         port = host.partition(":")[2]
         return port if port.isdigit() else ""
 
 
 def url_error(text: str) -> str:
-    """What Go says of a text that is no URL."""
+    """Go's message for an invalid URL."""
     return f"parse {quoted(text)}: {_wrong_with_url(text)}"
 
 
@@ -99,7 +99,7 @@ class Ip(Opaque):
 
     @property
     def length(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Its bytes."""
+        """The number of its bytes."""
         return 4 if self.address.version == 4 else 16
 
     def equals(self, other: Any) -> bool:
@@ -113,7 +113,7 @@ class Ip(Opaque):
 
 
 class Cidr(Opaque):
-    """An address with the length of its network's prefix."""
+    """An address with the prefix length of its network."""
 
     __slots__ = ("address", "bits")
     type_name = "net.CIDR"
@@ -124,12 +124,12 @@ class Cidr(Opaque):
 
     @property
     def length(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The bytes of its prefix."""
+        """The number of bytes of its prefix."""
         return -(-self.bits // 8)
 
     @property
     def network(self) -> Network:
-        """All its addresses."""
+        """The network of its addresses."""
         return ipaddress.ip_network(f"{self.address}/{self.bits}", strict=False)
 
     def equals(self, other: Any) -> bool:
@@ -143,7 +143,7 @@ class Cidr(Opaque):
 
 
 def _ipv4_error(text: str) -> str:
-    """What Go finds wrong with an IPv4 address."""
+    """Go's message for an invalid IPv4 address; empty if it is valid."""
     digits, fields, value = 0, 0, 0
     for at, sign in enumerate(text):
         if sign.isascii() and sign.isdigit():
@@ -165,7 +165,7 @@ def _ipv4_error(text: str) -> str:
 
 
 def _ipv6_error(text: str) -> str:  # noqa: PLR0911 - one answer for each mistake
-    """What Go most often finds wrong with an IPv6 address."""
+    """Go's most likely message for an invalid IPv6 address."""
     for at, field in ((found.start(), found[0]) for found in re.finditer(r"[^:]+", text)):
         rest = text[at:]
         bad = re.match(r"[0-9a-fA-F]*", field)
@@ -189,7 +189,7 @@ def _ipv6_error(text: str) -> str:  # noqa: PLR0911 - one answer for each mistak
 
 
 def parse_address(text: str) -> Address:
-    """Go's ``ParseAddr``; ValueError with its words."""
+    """Go's ``ParseAddr``. Raises ValueError with its message."""
     match = re.search(r"[.:%]", text)
     if match is None:
         raise ValueError(f"ParseAddr({quoted(text)}): unable to parse IP")
@@ -268,7 +268,7 @@ def _contains_ip(network: Cidr, address: Any) -> bool:
     try:
         made = address if isinstance(address, Ip) else _ip(address)
     except CelError:
-        # Of a text that is no address the server says no more than this.
+        # For a text that is not an address, the server reports only this.
         raise no_overload() from None
     return made.address.version == network.address.version and made.address in network.network
 

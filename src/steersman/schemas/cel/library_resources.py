@@ -29,7 +29,7 @@ from steersman.schemas.formats import matches_format
 
 
 class QuantityValue(Opaque):
-    """A quantity; `summed` are those that the server does not compare from the right."""
+    """A quantity. The server cannot compare a `summed` one as the right operand."""
 
     __slots__ = ("quantity", "summed")
     type_name = "kubernetes.Quantity"
@@ -115,11 +115,11 @@ class Version(Opaque):
         self.pre = pre
 
     def key(self) -> tuple[Any, ...]:
-        """What orders versions: one before its release comes first."""
+        """The sort key: a pre-release comes before its release."""
         return (self.numbers, not self.pre, self.pre)
 
     def equals(self, other: Any) -> bool:
-        """Whether neither is older; builds do not count."""
+        """Whether neither is older; build metadata does not count."""
         if not isinstance(other, Version):
             raise no_overload()
         return self.key() == other.key()
@@ -136,7 +136,7 @@ def _number(text: str, name: str) -> int:
 
 
 def _uint(text: str) -> int:
-    # Python refuses to read thousands of digits.
+    # Python cannot convert thousands of digits.
     if len(text) > len(str(UINT_MAX)) or int(text) > UINT_MAX:
         raise CelError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
     return int(text)
@@ -217,7 +217,7 @@ class Format(Opaque):
         return self.name == other.name
 
 
-#: What the server takes for the length of a format's expression when it reckons costs.
+#: The server's length of a format's expression in cost estimates.
 FORMAT_SIZES: Final = {
     "dns1123Label": 30,
     "dns1123Subdomain": 60,

@@ -1,8 +1,8 @@
-"""Macros: calls that are written as functions and become other expressions before anything is checked.
+"""Macros: calls that expand to other expressions before anything is checked.
 
 Guarantees
-- Each macro of the server becomes the tree that the server makes of it, all of it at the place of the call, so that types,
-  costs and complaints come out the same.
+- Each macro expands to the server's tree, with all nodes at the position of the call, so that types, costs and messages
+  are the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SORTABLE = (ListOf, Select, Ident, Fold, Call)
 
 
 def expanded(at: int, function: str, args: list[Node], target: Node | None) -> Node | None:  # noqa: PLR0911 - one answer for each kind
-    """What a call becomes if it is a macro; None if it is a call."""
+    """The expansion of a macro; None for an ordinary call."""
     count = len(args)
     if target is None:
         return _has(at, args) if function == "has" and count == 1 else None
@@ -51,7 +51,7 @@ def _variable(node: Node, said: str = "argument must be a simple name") -> str:
 
 
 def _variables(args: list[Node]) -> tuple[str, str]:
-    """The names of a macro of two variables: key or index, and value."""
+    """The variable names of a macro with two variables: key or index, and value."""
     for node in args[:2]:
         if not isinstance(node, Ident):
             raise Refused(node.at, "argument must be a simple name")
@@ -88,7 +88,7 @@ def _quantifier(at: int, function: str, target: Node, args: list[Node]) -> Node:
 
 
 def _gathering(at: int, target: Node, names: tuple[str, str], init: Node, step: Node, only: Node | None) -> Node:
-    """A fold that adds something of each element, or of each for which `only` holds."""
+    """A fold that adds something for each element, or for each that `only` accepts."""
     if only is not None:
         step = Call(at, "_?_:_", [only, step, Ident(at, RESULT)])
     return Fold(
@@ -124,7 +124,7 @@ def _transformed(at: int, function: str, target: Node, args: list[Node]) -> Node
 
 
 def _bound(at: int, name: str, value: Node, result: Node) -> Node:
-    """A value under a name: a fold over nothing."""
+    """A value bound to a name: a fold over nothing."""
     return Fold(
         at,
         "bind",

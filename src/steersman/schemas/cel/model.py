@@ -1,11 +1,11 @@
-"""What a structural schema says of the values that expressions see: their types, and how large they can be.
+"""The types and maximum sizes of the values that expressions see, from a structural schema.
 
 Guarantees
-- A `Shape` is a node of the schema as expressions see it; those of resources have kind, apiVersion and the name of their
-  metadata, whatever the schema says of them.
+- A `Shape` is a node of the schema as expressions see it. Those of resources have kind, apiVersion and metadata.name,
+  whatever the schema declares.
 - `Shape.declared` is None where the server shows nothing to expressions: unknown fields, lists without items.
-- Sizes are those that the server reckons costs with: from maxLength, maxItems and maxProperties, and else from the largest
-  request that it takes.
+- Sizes are those of the server's cost estimates: from maxLength, maxItems and maxProperties, or else from the largest
+  request that it accepts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from steersman.schemas.cel.names import RESERVED, escape
 from steersman.schemas.cel.signatures import Type
 
 Schema = Mapping[str, Any]
-#: The largest request that a server takes.
+#: The largest request that a server accepts.
 REQUEST_MAX: Final = 3 * 1024 * 1024
 _STRING: Final[Schema] = {"type": "string"}
 _OBJECT_META: Final[Schema] = {"type": "object", "properties": {"name": _STRING, "generateName": _STRING}}
@@ -31,13 +31,13 @@ _FIXED_SIZES: Final = {
 
 
 class Declared:
-    """A type as the checker and the reckoning of costs know it."""
+    """A type for the checker and for cost estimates."""
 
     __slots__ = ("element", "fields", "key", "largest", "smallest", "type")
 
     def __init__(self, kind: Type, smallest: int, largest: int = 0) -> None:
         self.type = kind
-        #: The fewest bytes of JSON that such a value takes, and the most elements or characters that it has.
+        #: The fewest bytes of JSON for such a value, and its maximum number of elements or characters.
         self.smallest = smallest
         self.largest = largest
         self.fields: dict[str, Declared] | None = None
@@ -46,13 +46,13 @@ class Declared:
 
 
 class Structs:
-    """The object types below one schema, each with a name of its own."""
+    """The object types below one schema, each with its own name."""
 
     def __init__(self) -> None:
         self._known: dict[str, Declared] = {}
 
     def add(self, declared: Declared) -> None:
-        """Give an object type its name."""
+        """Name an object type."""
         name = f"object@{len(self._known)}"
         declared.type = Type("struct", name)
         self._known[name] = declared
@@ -69,7 +69,7 @@ class Structs:
         return None if found is None else found.type
 
     def names_from(self, root: Declared, name: str) -> dict[str, str]:
-        """How the object types below one of them are called from there."""
+        """The names of the object types below one of them, relative to it."""
         found: dict[str, str] = {}
         self._walk(root, name, found)
         return found
@@ -91,12 +91,12 @@ class Shape:
         self.resource = resource
         self.structs = structs
         self.nullable = bool(schema.get("nullable"))
-        #: How values of this shape are seen; whoever first sees one sets it.
+        #: The converter for values of this shape, set on first use.
         self.reader: Callable[[Any, Shape], Any] | None = None
 
     @cached_property
     def properties(self) -> dict[str, Shape] | None:
-        """The named fields; None if it has none."""
+        """The named fields; None if there are none."""
         known: Schema = self.schema.get("properties") or {}
         if not known:
             return None
@@ -104,19 +104,19 @@ class Shape:
 
     @cached_property
     def additional(self) -> Shape | None:
-        """The schema of all values of a map."""
+        """The schema of a map's values."""
         inner = self.schema.get("additionalProperties")
         return self._child(inner) if isinstance(inner, Mapping) else None
 
     @cached_property
     def items(self) -> Shape | None:
-        """The schema of all items of a list."""
+        """The schema of a list's items."""
         inner = self.schema.get("items")
         return self._child(inner) if isinstance(inner, Mapping) else None
 
     @property
     def list_type(self) -> str:
-        """Whether a list is a set, a map or neither."""
+        """The list type: set, map or atomic."""
         return self.schema.get("x-kubernetes-list-type") or ""
 
     @property
@@ -209,7 +209,7 @@ def _characters(schema: Schema) -> int:
 
 
 def with_resource_fields(schema: Schema) -> Schema:
-    """The schema of a resource: kind, apiVersion, and of the metadata the name."""
+    """The schema of a resource, with kind, apiVersion and metadata.name."""
     if schema.get("type") != "object" or isinstance(schema.get("additionalProperties"), Mapping):
         return schema
     known: Schema = schema.get("properties") or {}

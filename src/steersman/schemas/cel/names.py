@@ -1,8 +1,8 @@
-"""Field names as an expression can say them.
+"""Field names in the spelling of expressions.
 
 Guarantees
-- `escape` and `unescape` spell names as kube-apiserver does: ``__dot__``, ``__dash__``, ``__slash__``, ``__underscores__``,
-  and reserved words between double underscores.
+- `escape` and `unescape` spell names as kube-apiserver does: ``__dot__``, ``__dash__``, ``__slash__``,
+  ``__underscores__``, and reserved words between double underscores.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SPELLED: Final = re.compile(r"__([^_]+)__")
 
 @lru_cache(maxsize=4096)
 def escape(name: str) -> str | None:
-    """A field name as an expression says it; None if it cannot."""
+    """A field name in an expression's spelling; None if it has none."""
     if not _SAYABLE.fullmatch(name):
         return None
     if name in RESERVED:
@@ -32,7 +32,7 @@ def escape(name: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def unescape(name: str) -> str | None:
-    """The field that an expression names; None if it names none."""
+    """The field that an expression names; None if the spelling is invalid."""
     if "__" not in name:
         return name
     wrong = False

@@ -1,7 +1,7 @@
 """The tree of a CEL expression.
 
-Each node knows where in the text it comes from. The checker writes what it finds into the nodes: their type, the overloads
-that a call may mean, and for a name whether it is a type.
+Each node has its position in the text. The checker stores its results in the nodes: their types, the possible overloads
+of a call, and for a name whether it is a type.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from steersman.schemas.cel.signatures import DYN, Type
 
-#: The variable in which a comprehension gathers its result.
+#: The variable that accumulates the result of a comprehension.
 RESULT = "@result"
 
 
@@ -25,7 +25,7 @@ class Node:
 
 
 class Literal(Node):
-    """A value that stands in the text."""
+    """A literal value."""
 
     __slots__ = ("value",)
 
@@ -35,7 +35,7 @@ class Literal(Node):
 
 
 class Ident(Node):
-    """A name: of a variable, or of a type (then the checker sets `names_type`)."""
+    """The name of a variable, or of a type (then the checker sets `names_type`)."""
 
     __slots__ = ("name", "names_type")
 
@@ -46,7 +46,7 @@ class Ident(Node):
 
 
 class Select(Node):
-    """``operand.field``, or with `test` the question of ``has(operand.field)``."""
+    """``operand.field``; with `test`, ``has(operand.field)``."""
 
     __slots__ = ("field", "names_type", "operand", "test")
 
@@ -104,9 +104,9 @@ class Struct(Node):
 
 
 class Fold(Node):
-    """What all comprehensions become: a result that is gathered over a range.
+    """What all comprehensions become: a result accumulated over a range.
 
-    `macro` says which macro wrote it; ``bind`` is the one that only names a value.
+    `macro` is the macro that it came from; ``bind`` only names a value.
     """
 
     __slots__ = ("accumulator", "condition", "first", "init", "macro", "range", "result", "second", "step")
@@ -169,7 +169,7 @@ def children(node: Node) -> list[Node]:  # noqa: PLR0911 - one answer for each k
 
 
 def copied(node: Node) -> Node:  # noqa: PLR0911 - one answer for each kind
-    """A tree of new nodes that says the same."""
+    """A deep copy of a tree."""
     match node:
         case Literal():
             return Literal(node.at, node.value)

@@ -1,9 +1,10 @@
-"""Text of CEL -> tree of nodes, macros expanded.
+"""The parser of CEL: text -> tree of nodes, with macros expanded.
 
 Guarantees
-- What Google's parser reads, with optional syntax on, is read into the same tree, its nodes at the same places.
-- What cannot be read gives issues with the place and a sentence; the sentence is the server's for what writers of rules
-  commonly get wrong (an end too early, a sign too many, a reserved name), and has its form otherwise.
+- Everything that Google's parser accepts, with optional syntax on, becomes the same tree, with nodes at the same
+  positions.
+- A syntax error gives issues with a position and a message. The message is the server's for common mistakes (an end too
+  early, an extra token, a reserved name), and has its form otherwise.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _INT_MIN: Final = -(2**63)
 _INT_MAX: Final = 2**63 - 1
 _DIGITS_MAX: Final = 4000
 _UINT_MAX: Final = 2**64 - 1
-#: What may begin an expression, as the server lists it.
+#: The tokens that may begin an expression, as the server lists them.
 _BEGINNINGS: Final = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
 
 
 def parse(text: str) -> tuple[Node | None, list[Issue]]:
-    """Read an expression; no node if there are issues."""
+    """Parse an expression. The node is None if there are issues."""
     tokens, issues = Source(text).tokens()
     parser = _Parser(tokens)
     try:
@@ -50,11 +51,11 @@ class _Parser:
         self._depth = 0
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Report an issue if anything follows."""
         token = self._tokens[self._next]
         if token.kind == "end":
             return
-        # One sign too many is told from an expression that ended too early.
+        # The server distinguishes one extra token from an expression that ended too early.
         wrong = "extraneous" if self._tokens[self._next + 1].kind == "end" else "mismatched"
         raise Refused(token.at, f"Syntax error: {wrong} input '{token.text}' expecting <EOF>")
 
@@ -210,7 +211,7 @@ class _Parser:
         return Ident(token.at, leading + token.text)
 
     def _struct(self, first: Token, leading: str) -> Node | None:
-        """``a.b.C{...}``; None, and nothing taken, if it is something else."""
+        """``a.b.C{...}``; None, with nothing consumed, for anything else."""
         names, ahead = [first.text], self._next
         while self._tokens[ahead][:2] == ("sign", ".") and self._tokens[ahead + 1].kind == "name":
             names.append(self._tokens[ahead + 1].text)
@@ -284,7 +285,7 @@ def _shown(token: Token) -> str:
 
 
 def _whole(text: str) -> int:
-    """A number; of too many digits, which Python refuses to read, one that is too great as well."""
+    """An integer. With more digits than Python can convert, one that is too large as well."""
     if text.startswith("0x"):
         return int(text, 16)
     return int(text) if len(text) <= _DIGITS_MAX else 10**_DIGITS_MAX

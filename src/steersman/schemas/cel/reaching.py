@@ -1,4 +1,4 @@
-"""Reaching into values: fields, indexes, membership."""
+"""Access to parts of values: fields, indexes, membership."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steersman.schemas.cel.values import (
 
 
 def field_of(value: Any, field: str) -> Maybe:
-    """What a value has under a field."""
+    """The field of a value."""
     if isinstance(value, Mapped | dict):
         return map_find(value, field)
     if isinstance(value, list | Listing):
@@ -27,12 +27,12 @@ def field_of(value: Any, field: str) -> Maybe:
 
 
 def optional_field_of(value: Maybe, field: str) -> Maybe:
-    """What an optional value has under a field."""
+    """The field of an optional value."""
     return field_of(value.held[0], field) if value.held else NOTHING
 
 
 def element_of(value: Any, key: Any) -> Maybe:
-    """What a value has under a key or at an index."""
+    """The element of a value at a key or index."""
     if isinstance(value, Mapped | dict):
         return map_find(value, key)
     if not isinstance(value, list | Listing):
@@ -49,7 +49,7 @@ def element_of(value: Any, key: Any) -> Maybe:
 
 
 def holds(holder: Any, value: Any) -> bool:
-    """Whether a list has an item, or a map a key."""
+    """Whether a list contains an item, or a map a key."""
     if isinstance(holder, Mapped | dict):
         return bool(map_find(holder, value).held)
     if not isinstance(holder, list | Listing):
@@ -69,7 +69,7 @@ def holds(holder: Any, value: Any) -> bool:
 
 
 def shown_key(value: Any) -> str:
-    """A key or a value in a message."""
+    """A key or a value as printed in a message."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "null" if value is None else str(value)

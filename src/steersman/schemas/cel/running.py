@@ -1,4 +1,4 @@
-"""One run of an expression: its variables, what it costs, how it ends."""
+"""One evaluation of an expression: its variables, its cost and its result."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from steersman.schemas.cel.values import Aborted, CelError, CostExceeded
 
-#: What one expression may cost.
+#: The cost limit of one expression.
 EXPRESSION_MAX: Final = 1_000_000
 
 
 class Frame:
-    """One run of an expression: the variables, and what it has cost so far."""
+    """One evaluation: the variables, and the cost so far."""
 
     __slots__ = ("cost", "old", "slots", "this")
 
@@ -27,7 +27,7 @@ Step = Callable[[Frame], Any]
 
 
 class Program:
-    """An expression that can be run."""
+    """A compiled expression."""
 
     __slots__ = ("_slots", "_step")
 
@@ -36,7 +36,7 @@ class Program:
         self._slots = slots
 
     def run(self, this: Any, old: Any = None) -> tuple[Any, int]:
-        """The value, or the error as a value, and the cost; raises `CostExceeded`."""
+        """The value, or the error as a value, and the cost. Raises `CostExceeded`."""
         frame = Frame(this, old, self._slots)
         try:
             value = self._step(frame)

@@ -1,7 +1,7 @@
-"""What calls cost at run time: by the sizes of the values that they get and give.
+"""The cost of calls at run time, by the sizes of their arguments and results.
 
 Guarantees
-- `charge_of` reckons each function as kube-apiserver 1.36 does, so that the limits on a rule and on an object stop the same
+- `charge_of` charges each function as kube-apiserver 1.36 does, so the limits on a rule and on an object stop the same
   rules here.
 """
 
@@ -29,7 +29,7 @@ def _matching(text: int, pattern: int) -> int:
 
 
 def traversal(value: Any) -> int:
-    """What going through a value costs."""
+    """The cost of traversing a value."""
     if isinstance(value, str):
         return int(len(value.encode()) * _TEXT)
     if isinstance(value, bytes):
@@ -129,7 +129,7 @@ _BY_OVERLOAD: Final[dict[str, Charge]] = {
 
 
 def charge_of(node: Call) -> Charge | int:
-    """What a call costs beside its arguments: a number, or how to reckon it."""
+    """The cost of a call without its arguments: a number, or a function that computes it."""
     known = _BY_FUNCTION.get(node.function)
     if known is None and len(node.overloads) == 1:
         known = _BY_OVERLOAD.get(node.overloads[0])
@@ -141,7 +141,7 @@ def charge_of(node: Call) -> Charge | int:
         try:
             return reckon(args, result)
         except (CelError, TypeError, AttributeError):
-            # Of arguments that the function refuses: it has no answer, and costs what any call costs.
+            # The function rejects these arguments: it fails, and costs what any call costs.
             return 1
 
     return charge

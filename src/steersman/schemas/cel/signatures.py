@@ -1,9 +1,9 @@
-"""CEL's static types: how they are written, which of them stand for which, and how variables of types are bound.
+"""CEL's static types: their notation, their assignability, and the binding of type variables.
 
 Guarantees
 - A `Type` is a value: equal types are equal tuples.
-- `Bindings` decides what Google's checker decides: whether a value of one type may stand where another is wanted, with
-  ``dyn`` and the types of errors standing everywhere, and type parameters bound on the way.
+- `Bindings` decides as Google's checker does whether a value of one type is assignable to another. ``dyn`` and error
+  types fit everywhere, and type parameters are bound on the way.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Type(NamedTuple):
-    """One CEL type: its kind, its name, and what it is made of."""
+    """One CEL type: its kind, its name, and its type arguments."""
 
     kind: str
     name: str
@@ -72,7 +72,7 @@ _NAMED = {
     "Semver": SEMVER,
     "IP": IP,
     "CIDR": CIDR,
-    # Nothing in a CRD has these types; their functions are known so that a mistake is told as the server tells it.
+    # Nothing in a CRD has these types; their functions are declared so that mistakes give the server's message.
     **{
         name: Type("struct", f"kubernetes.authorization.{name}")
         for name in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
@@ -104,12 +104,12 @@ def type_of(inner: Type) -> Type:
 
 
 def param(name: str) -> Type:
-    """A variable that stands for a type."""
+    """A type parameter."""
     return Type("param", name)
 
 
 def unwrapped(kind: Type) -> tuple[Type, bool]:
-    """What an optional type holds, and whether it was one."""
+    """The content of an optional type, and whether it was optional."""
     if kind.kind == "opaque" and kind.name == "optional_type":
         return kind.of[0], True
     return kind, False
@@ -124,7 +124,7 @@ def is_scalar(kind: Type) -> bool:
 
 
 def read_type(text: str) -> Type:
-    """Read a type as the tables of functions write it: ``map(K, list(string))``; capital letters are parameters."""
+    """Parse a type in the notation of the function tables: ``map(K, list(string))``; capital letters are parameters."""
     text = text.strip()
     head, bracket, rest = text.partition("(")
     if not bracket:
@@ -138,7 +138,7 @@ def read_type(text: str) -> Type:
 
 
 def split_types(text: str) -> list[str]:
-    """Split at the commas that stand in no brackets."""
+    """Split at the commas outside brackets."""
     parts: list[str] = []
     depth, start = 0, 0
     for at, sign in enumerate(text):
@@ -150,7 +150,7 @@ def split_types(text: str) -> list[str]:
 
 
 def params_of(kinds: Sequence[Type]) -> set[Type]:
-    """All type parameters in some types."""
+    """All type parameters in these types."""
     found: set[Type] = set()
     for kind in kinds:
         if kind.kind == "param":
@@ -160,19 +160,19 @@ def params_of(kinds: Sequence[Type]) -> set[Type]:
 
 
 class Bindings:
-    """What the type variables of one expression stand for, as far as is known."""
+    """The bindings of one expression's type variables so far."""
 
     def __init__(self) -> None:
         self._bound: dict[Type, Type] = {}
         self._variables = 0
 
     def fresh(self) -> Type:
-        """A type variable that nothing is known of."""
+        """A new, unbound type variable."""
         self._variables += 1
         return param(f"_var{self._variables - 1}")
 
     def assignable(self, wanted: Sequence[Type], found: Sequence[Type]) -> bool:
-        """Whether types fit one by one; what it takes is bound only if all do."""
+        """Whether types fit one by one; variables are bound only if all fit."""
         before = dict(self._bound)
         if len(wanted) == len(found) and all(self._fits(w, f) for w, f in zip(wanted, found, strict=True)):
             return True
@@ -184,7 +184,7 @@ class Bindings:
         return self.assignable((wanted,), (found,))
 
     def resolved(self, kind: Type, *, to_dyn: bool = False) -> Type:
-        """A type with all that is known of its variables; ``to_dyn`` makes ``dyn`` of the others."""
+        """A type with its bound variables replaced; ``to_dyn`` replaces the others by ``dyn``."""
         known = self._bound.get(kind)
         if known is not None:
             return self.resolved(known, to_dyn=to_dyn)
@@ -248,7 +248,7 @@ class Bindings:
 
 
 def most_general(one: Type, two: Type) -> Type:
-    """The type of the two that says less."""
+    """The more general of two types."""
     return one if _says_no_more(one, two) else two
 
 

@@ -1,4 +1,4 @@
-"""Arithmetic of estimates: sizes from least to most, costs at most, all of them unsigned and never over the end."""
+"""Saturating unsigned arithmetic of estimates: sizes from least to most, and maximum costs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ MOST: Final = 2**64 - 1
 
 
 def plus(one: int, two: int) -> int:
-    """The sum, at the end at most."""
+    """The saturated sum."""
     return min(one + two, MOST)
 
 
 def times(one: int, two: int) -> int:
-    """The product, at the end at most."""
+    """The saturated product."""
     return min(one * two, MOST)
 
 
 def scaled(size: int, factor: float) -> int:
-    """A size by a factor, rounded up."""
+    """A size times a factor, rounded up."""
     number = float(size)
     if number > 0 and factor > 0 and number > MOST / factor:
         return MOST
@@ -28,21 +28,21 @@ def scaled(size: int, factor: float) -> int:
 
 
 class Size(NamedTuple):
-    """How many elements or characters something has, from least to most."""
+    """The number of elements or characters, from least to most."""
 
     least: int
     most: int
 
     def plus(self, other: Size) -> Size:
-        """Both together."""
+        """The sum of both sizes."""
         return Size(plus(self.least, other.least), plus(self.most, other.most))
 
     def times(self, other: Size) -> Size:
-        """One for each of the other."""
+        """The product of both sizes."""
         return Size(times(self.least, other.least), times(self.most, other.most))
 
     def union(self, other: Size) -> Size:
-        """Either."""
+        """A size that covers both."""
         return Size(min(self.least, other.least), max(self.most, other.most))
 
 
@@ -50,5 +50,5 @@ UNKNOWN: Final = Size(0, MOST)
 
 
 def fixed(size: int) -> Size:
-    """A size that is known."""
+    """A known size."""
     return Size(size, size)

@@ -1,8 +1,8 @@
-"""The text of an expression, the signs it is made of, and what is wrong with it.
+"""The text of an expression, its tokens and its issues.
 
 Guarantees
-- An `Issue` prints as kube-apiserver prints it: line, column, the line itself and a mark below the place.
-- Issues print in the order of their places, those of one place in the order of their finding.
+- An `Issue` prints as in kube-apiserver: line, column, the line itself and a mark below the position.
+- Issues print in the order of their positions; those at one position in the order of discovery.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _KEYWORDS: Final = frozenset({"in", "true", "false", "null"})
 
 
 class Issue(NamedTuple):
-    """Something wrong at one place of an expression; ``-1`` is no place."""
+    """A problem at one position of an expression; ``-1`` for no position."""
 
     at: int
     said: str
 
 
 class Refused(Exception):
-    """An expression that cannot be read any further."""
+    """Raised when an expression cannot be parsed any further."""
 
     def __init__(self, at: int, said: str) -> None:
         super().__init__(said)
@@ -60,7 +60,7 @@ class Refused(Exception):
 
 
 class Token(NamedTuple):
-    """One sign of the language: what it is, how it is written, where it stands."""
+    """One token: its kind, its text, and its position."""
 
     kind: str
     text: str
@@ -75,7 +75,7 @@ class Source:
         self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
 
     def tokens(self) -> tuple[list[Token], list[Issue]]:
-        """The signs of the text, with an end; and the issues where no sign begins, of which nothing is read."""
+        """The tokens of the text with an end token, and the issues about unreadable parts."""
         found: list[Token] = []
         issues: list[Issue] = []
         at, text = 0, self.text
@@ -120,7 +120,7 @@ class Source:
 
 
 def _unreadable(rest: str) -> str:
-    """What the reader of signs gives up on: up to the first character that fits nothing."""
+    """The unreadable part: up to the first character that fits nothing."""
     if rest[0] in "\"'":
         began = re.match(rf"{rest[0]}(?:{_ESCAPE}|[^\\\n\r])*", rest)
         taken = began[0] if began else rest[0]
@@ -129,7 +129,7 @@ def _unreadable(rest: str) -> str:
 
 
 def unescaped(text: str, *, as_bytes: bool) -> str | bytes:
-    """The value of a string or bytes literal; ValueError if it is none."""
+    """The value of a string or bytes literal. Raises ValueError if it is invalid."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     raw = text[0] in "rR"
     if raw:

@@ -1,4 +1,4 @@
-"""Durations and timestamps: how they are read, printed and taken apart, as Go does it."""
+"""Durations and timestamps: parsed, printed and taken apart as in Go."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _WORD_UNITS: Final = {
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})[Tt](\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:([Zz])|([+-])(\d{2}):(\d{2}))"
 )
-#: More digits than any length of time has; Python refuses to read thousands.
+#: More digits than any duration has; Python cannot convert thousands.
 _DIGITS_MAX: Final = 30
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read_duration(text: str) -> Duration | None:
-    """Go's ``time.ParseDuration``; None if it is none."""
+    """Go's ``time.ParseDuration``; None if the text is invalid."""
     sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text[1:] if text[:1] == "+" else text)
     if rest == "0":
         return Duration(0)
@@ -77,7 +77,7 @@ def read_schema_duration(text: str) -> Duration | None:
 
 
 def read_timestamp(text: str) -> Timestamp | None:
-    """A moment in RFC 3339; None if it is none."""
+    """An RFC 3339 timestamp; None if the text is invalid."""
     found = _MOMENT.fullmatch(text)
     if found is None:
         return None
@@ -97,7 +97,7 @@ def read_timestamp(text: str) -> Timestamp | None:
 
 
 def read_date(text: str) -> Timestamp | None:
-    """A day, as the moment of its beginning in UTC."""
+    """A date, as its first moment in UTC."""
     return read_timestamp(f"{text}T00:00:00Z")
 
 
@@ -111,7 +111,7 @@ def _moment(stamp: Timestamp, zone: timezone | ZoneInfo) -> datetime:
 
 
 def printed_timestamp(stamp: Timestamp, *, utc: bool = False) -> str:
-    """A moment in RFC 3339, with as many digits of a second as it has."""
+    """A timestamp in RFC 3339, with as many fractional digits as it has."""
     offset = 0 if utc else stamp.offset
     moment = _moment(stamp, timezone(timedelta(seconds=offset)))
     fraction = f".{stamp.nanoseconds % 10**9:09d}".rstrip("0").rstrip(".")
@@ -120,7 +120,7 @@ def printed_timestamp(stamp: Timestamp, *, utc: bool = False) -> str:
 
 
 def printed_duration(duration: Duration) -> str:
-    """A length of time in seconds."""
+    """A duration in seconds."""
     seconds = duration.nanoseconds / 10**9
     text = (
         f"{seconds:.9f}".rstrip("0").rstrip(".") if duration.nanoseconds % 10**9 else f"{duration.nanoseconds // 10**9}"
@@ -138,7 +138,7 @@ def _zone(name: str) -> timezone | ZoneInfo:
         try:
             return timezone(timedelta(minutes=offset))
         except (ValueError, OverflowError) as error:
-            # Go counts on; Python knows no place that is a day away.
+            # Go accepts such offsets; Python rejects offsets of a day or more.
             raise CelError(f"unknown time zone {name}") from error
     if name in {"", "UTC"}:
         return UTC
@@ -149,7 +149,7 @@ def _zone(name: str) -> timezone | ZoneInfo:
 
 
 def part_of_timestamp(function: str, stamp: Timestamp, zone: str = "UTC") -> int:  # noqa: PLR0911 - one answer for each kind
-    """What a ``get`` function says of a moment."""
+    """The result of a ``get`` function of a timestamp."""
     moment = _moment(stamp, _zone(zone))
     match function:
         case "getFullYear":
@@ -183,6 +183,6 @@ _DURATION_PARTS: Final = {
 
 
 def part_of_duration(function: str, duration: Duration) -> int:
-    """A length of time in whole units, towards zero."""
+    """A duration in whole units, truncated toward zero."""
     whole = abs(duration.nanoseconds) // _DURATION_PARTS[function]
     return whole if duration.nanoseconds >= 0 else -whole

@@ -1,10 +1,11 @@
-"""Values that an expression works with: equality, order and arithmetic as CEL has them.
+"""The values of expressions: equality, order and arithmetic as in CEL.
 
-bool, int, float, str, bytes and None stand for themselves, lists and maps of an expression are Python's; here is the rest.
+bool, int, float, str, bytes and None represent themselves; lists and maps of an expression are Python's. This module
+has the rest.
 
 Guarantees
-- Integers have 64 bits: what leaves them raises `CelError`, as does every other operation that has no answer.
-- Numbers of different kinds compare by their value.
+- Integers have 64 bits. An overflow raises `CelError`, as does every other operation without a result.
+- Numbers of different types compare by value.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ _LATEST: Final = 253402300799 * 10**9 + 999_999_999
 
 
 class CelError(Exception):
-    """An operation without an answer; ``&&``, ``||``, ``all`` and ``exists`` may do without it."""
+    """An operation failed; ``&&``, ``||``, ``all`` and ``exists`` may ignore it."""
 
 
 class Aborted(Exception):
-    """An expression on which the server itself stumbles: nothing in it is evaluated any further."""
+    """An expression on which the server itself fails: its evaluation stops."""
 
 
 class CostExceeded(Exception):
-    """An expression that has cost more than it may."""
+    """An expression exceeded its cost limit."""
 
 
 class Uint(int):
@@ -40,7 +41,7 @@ class Uint(int):
 
 
 class Duration:
-    """A length of time, in nanoseconds."""
+    """A duration in nanoseconds."""
 
     __slots__ = ("nanoseconds",)
 
@@ -51,7 +52,7 @@ class Duration:
 
 
 class Timestamp:
-    """A moment: nanoseconds since 1970, and the seconds east of UTC that it was written with."""
+    """A moment: nanoseconds since 1970, and its UTC offset in seconds."""
 
     __slots__ = ("nanoseconds", "offset")
 
@@ -71,7 +72,7 @@ class Maybe:
         self.held = held
 
     def get(self) -> Any:
-        """The value; an error if there is none."""
+        """The value. Raises `CelError` if there is none."""
         if not self.held:
             raise CelError("optional.none() dereference")
         return self.held[0]
@@ -90,7 +91,7 @@ class TypeName:
 
 
 class Listing:
-    """A list of the object that is validated."""
+    """A list in the validated object."""
 
     __slots__ = ()
 
@@ -109,21 +110,21 @@ class Listing:
         raise NotImplementedError
 
     def plus(self, other: Any) -> Any:
-        """Both lists in one."""
+        """The concatenation of both lists."""
         raise NotImplementedError
 
 
 class Mapped:
-    """A map or an object of the object that is validated."""
+    """A map or an object in the validated object."""
 
     __slots__ = ()
 
     def find(self, key: Any) -> Maybe:
-        """What it has under a key."""
+        """The value of a key."""
         raise NotImplementedError
 
     def size(self) -> int:
-        """How many entries it has."""
+        """The number of entries."""
         raise NotImplementedError
 
     def keys(self) -> list[Any]:
@@ -136,11 +137,11 @@ class Mapped:
 
 
 class Opaque:
-    """A value of a library: it knows its type, and how it is equal to another."""
+    """A value of a library, with its own type and equality."""
 
     __slots__ = ()
     type_name = ""
-    #: Whether it is of the kinds whose size is known.
+    #: Its size in cost computations.
     length = 1
 
     def equals(self, other: Any) -> bool:
@@ -149,7 +150,7 @@ class Opaque:
 
 
 def no_overload(function: str = "", args: tuple[Any, ...] | None = None) -> CelError:
-    """The error of an operation that these values do not have."""
+    """The error for an operation that does not exist for these values."""
     if not function:
         return CelError("no such overload")
     if args is None:
@@ -158,7 +159,7 @@ def no_overload(function: str = "", args: tuple[Any, ...] | None = None) -> CelE
 
 
 def unfit(function: str, value: Any) -> CelError:
-    """The error of an operator or function whose first value is of no kind that has it."""
+    """The error for an operator or function that does not exist for its first value."""
     return no_overload() if isinstance(value, str | Duration | Timestamp) else no_overload(function)
 
 
@@ -197,7 +198,7 @@ def is_number(value: Any) -> bool:
 
 
 def equal(one: Any, two: Any) -> bool:  # noqa: PLR0911 - one answer for each kind
-    """Whether two values are equal; an error where the kinds have no equality."""
+    """Whether two values are equal. Raises if their types have no equality."""
     if one is None or two is None:
         return one is two
     kind = one.__class__
@@ -221,7 +222,7 @@ def equal(one: Any, two: Any) -> bool:  # noqa: PLR0911 - one answer for each ki
 
 
 def elements(value: Any) -> list[Any] | Listing | None:
-    """A list of either sort; None if it is none."""
+    """A list of either sort; None for any other value."""
     return cast("list[Any]", value) if isinstance(value, list | Listing) else None
 
 
@@ -249,7 +250,7 @@ def _maps_equal(one: dict[Any, Any], two: Any) -> bool:
 
 
 def map_find(value: Any, key: Any) -> Maybe:
-    """What a map of either sort has under a key."""
+    """The value of a key in a map of either sort."""
     if isinstance(value, dict):
         entries = cast("dict[Any, Any]", value)
         return Maybe(entries[key]) if isinstance(key, str | int | float) and key in entries else NOTHING
@@ -257,7 +258,7 @@ def map_find(value: Any, key: Any) -> Maybe:
 
 
 def map_size(value: Any) -> int:
-    """How many entries a map of either sort has."""
+    """The number of entries of a map of either sort."""
     return len(cast("dict[Any, Any]", value)) if isinstance(value, dict) else cast("Mapped", value).size()
 
 
@@ -267,7 +268,7 @@ def map_keys(value: Any) -> list[Any]:
 
 
 def compare(one: Any, two: Any) -> int:
-    """-1, 0 or 1; an error where the kinds have no order."""
+    """-1, 0 or 1. Raises if the types have no order."""
     kind = one.__class__
     other = two.__class__
     if is_number(one) and is_number(two):
@@ -287,12 +288,12 @@ _ORDERED: Final = (bool, int, Uint, float, str, bytes, Duration, Timestamp)
 
 
 def is_ordered(value: Any) -> bool:
-    """Whether a value is of a kind that has an order."""
+    """Whether a value's type has an order."""
     return type(value) in _ORDERED
 
 
 def size(value: Any) -> int:
-    """The length of a text, of bytes, of a list or of a map."""
+    """The length of a string, bytes, a list or a map."""
     if isinstance(value, str | bytes | list | dict):
         return len(cast("str", value))
     if isinstance(value, Mapped):
@@ -303,7 +304,7 @@ def size(value: Any) -> int:
 
 
 def cost_size(value: Any) -> int:
-    """The size of a value in the reckoning of costs."""
+    """The size of a value in cost computations."""
     if isinstance(value, str | bytes | list | dict):
         return len(cast("str", value))
     if isinstance(value, Mapped):
@@ -328,7 +329,7 @@ def _checked_uint(value: int) -> Uint:
 
 
 class Growing(list[Any]):
-    """The list in which a comprehension gathers: adding to it changes it, for nobody else sees it before the end."""
+    """The accumulator list of a comprehension: adding changes it in place, because nothing else sees it before the end."""
 
 
 def add(one: Any, two: Any) -> Any:  # noqa: C901, PLR0911 - one answer for each kind
@@ -396,7 +397,7 @@ def multiply(one: Any, two: Any) -> Any:
 
 
 def divide(one: Any, two: Any) -> Any:
-    """``one / two``, integers towards zero."""
+    """``one / two``, integers toward zero."""
     kind = one.__class__
     if kind is type(two):
         if kind is float:
