@@ -1,12 +1,12 @@
-"""Client: reading and writing objects of any kind, typed or not, on any Kubernetes API server.
+"""Client: reads and writes objects of any kind, typed or untyped, on any Kubernetes API server.
 
 Guarantees
-- **No lost fields.** A write keeps what our types do not know; an object read in part is never written whole.
-- **No silent repetition.** Only what the server certainly did not process is sent again. What may have happened
-  raises `OutcomeUnknown`.
-- **Every failure is an `ApiError`**, in bounded time, and says what was tried, on which object, and what to do next.
-- **No secret is shown** in a log, a repr or a message.
-- Tested on Kubernetes 1.36. Nothing it needs is younger than 1.27, except that watches with initial events need 1.32.
+- **No lost fields.** A write keeps fields that our types do not declare. `update` rejects a partially read object.
+- **No silent repetition.** The client retries a write only if the server certainly did not process it. A write that may
+  have happened raises `OutcomeUnknown`.
+- **Every failure is an `ApiError`**, in bounded time. Its message names the operation, the object and the next step.
+- **Secrets are hidden** in logs, reprs and messages.
+- Tested on Kubernetes 1.36. Works from 1.27 on, except watches with initial events, which need 1.32.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from steersman.client.in_cluster import in_cluster_config
     from steersman.client.kubeconfig import Kubeconfig, load_kubeconfig, parse_kubeconfig, read_kubeconfig
 
-#: Imported when first used: a client in a Pod, or one given its configuration, reads no kubeconfig.
+#: Imported on first use: a client in a Pod, or one with an explicit Config, reads no kubeconfig.
 _LATER = {
     "EventRecorder": "events",
     "EventStatistics": "events",
@@ -127,7 +127,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what few programs need when it is first used."""
+    """Import rarely used names on first access."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

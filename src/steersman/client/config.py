@@ -1,7 +1,7 @@
-"""How to reach one API server, and as whom: what every way of configuring a client comes down to.
+"""The configuration of a client: one API server and one identity.
 
-A `Config` is complete and frozen: file names in it are absolute, addresses are checked, and defaults are filled in.
-Secrets in it are `Hidden`, so that printing, logging or formatting a configuration shows none.
+A `Config` is complete and frozen: file names are absolute, addresses are checked, defaults are filled in.
+Its secrets are `Hidden`: printing, logging or formatting a configuration never shows them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f]")
 
 @dataclass(frozen=True, slots=True, init=False)
 class BearerToken:
-    """A token sent as ``Authorization: Bearer``, the same for ever."""
+    """A fixed token, sent as ``Authorization: Bearer``."""
 
     token: Hidden[str]
 
@@ -34,10 +34,10 @@ class BearerToken:
 
 @dataclass(frozen=True, slots=True)
 class TokenFile:
-    """A bearer token in a file that somebody replaces before the token expires, as the kubelet does.
+    """A bearer token in a file that another program rotates, as the kubelet does.
 
-    The file is read again when `reread_after` seconds have passed, and at once when the server has refused the token.
-    `fallback` is used while the file cannot be read.
+    The file is re-read after `reread_after` seconds, and immediately after the server rejects the token.
+    `fallback` is used while the file is unreadable.
     """
 
     path: str
@@ -47,7 +47,7 @@ class TokenFile:
 
 @dataclass(frozen=True, slots=True, init=False)
 class BasicAuth:
-    """A user name and a password. Kubernetes itself has not accepted these since 1.19; proxies in front of it do."""
+    """A user name and a password. Kubernetes has rejected them since 1.19; proxies in front of it may accept them."""
 
     username: str
     password: Hidden[str]
@@ -61,9 +61,9 @@ class BasicAuth:
 class ExecPlugin:
     """A program that prints credentials: ``exec`` of a kubeconfig user.
 
-    Arguments and environment are hidden, since client secrets are often passed in them. `cluster_info` is the JSON that
-    the plugin is told about the cluster (``spec.cluster``), None if it is told nothing. A run is ended after `timeout`
-    seconds; None means two minutes, or ten when somebody may have to type.
+    Arguments and environment are hidden because they often carry client secrets. `cluster_info` is the JSON passed to
+    the plugin as ``spec.cluster``; None passes nothing. A run ends after `timeout` seconds: by default two minutes, or
+    ten if the plugin may prompt.
     """
 
     command: str
@@ -106,7 +106,7 @@ Auth: TypeAlias = BearerToken | TokenFile | BasicAuth | ExecPlugin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impersonation:
-    """Whom to act as: the server checks that the real user may, then treats every request as this user's."""
+    """The user to act as: the server checks that the real user may impersonate it."""
 
     user: str
     uid: str = ""
@@ -115,12 +115,12 @@ class Impersonation:
 
     def __post_init__(self) -> None:
         if not self.user:
-            raise ConfigError("impersonation needs a user: a uid, groups or extra values alone impersonate nobody")
+            raise ConfigError("impersonation needs a user: a uid, groups or extra values alone are not enough")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a configuration came from, for messages: the names in a kubeconfig and the files that hold them."""
+    """The source of a configuration, for messages: names in a kubeconfig and the files they come from."""
 
     context: str = ""
     cluster: str = ""
@@ -138,7 +138,7 @@ class Origin:
 class Config:
     """One API server and one identity: ``Config("https://10.0.0.1:6443", auth=BearerToken(token))``.
 
-    A client certificate is part of `tls`, not of `auth`. Raises ConfigError when a value cannot be right.
+    A client certificate is part of `tls`, not of `auth`. Raises ConfigError for an invalid value.
     """
 
     server: str
@@ -186,7 +186,7 @@ class Config:
 
 
 def hidden(value: str | Hidden[str]) -> Hidden[str]:
-    """Return `value` hidden, if it is not yet."""
+    """Return `value` wrapped in Hidden."""
     return value if isinstance(value, Hidden) else Hidden(value)
 
 
@@ -198,9 +198,9 @@ def _checked_server(server: str) -> str:
     parts = urlsplit(server)
     if "@" in parts.netloc:
         raise ConfigError(
-            f'server "{shown}": a user name and password do not belong into the address; set them as credentials'
+            f'server "{shown}": remove the user name and password from the address; set them as credentials'
         )
-    # kubectl ignores a query and a fragment, too; a path is the prefix that some gateways need.
+    # kubectl also ignores a query and a fragment; a path is a prefix that some gateways need.
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
@@ -209,27 +209,27 @@ def _checked_proxy(proxy_url: Hidden[str]) -> Hidden[str]:
     shown = printable(hide_password(url), limit=300)
     problem = _url_problem(url, schemes=("http",))
     if problem:
-        raise ConfigError(f'proxy-url "{shown}": {problem}; the connection to the server inside it is TLS all the same')
+        raise ConfigError(f'proxy-url "{shown}": {problem}; the connection to the server through it still uses TLS')
     return proxy_url
 
 
 def _url_problem(url: str, *, schemes: tuple[str, ...]) -> str:
-    wanted = f"it must begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and name a host"
+    wanted = f"it must start with {' or '.join(f'{scheme}://' for scheme in schemes)} and name a host"
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        return f"it is not a URL: {wanted}; a port is a number up to 65535, an IPv6 address stands in brackets"
+        return f"not a URL: {wanted}; a port is a number up to 65535, an IPv6 address needs brackets"
     if parts.scheme not in schemes or not parts.hostname or port == 0:
         return wanted
-    # urlsplit drops tabs and line ends silently.
-    return "it holds blanks or control characters" if _NOT_IN_A_URL.search(url) else ""
+    # urlsplit silently drops tabs and line ends.
+    return "it contains blanks or control characters" if _NOT_IN_A_URL.search(url) else ""
 
 
 def _checked_namespace(namespace: str) -> str:
     if not _DNS_LABEL.fullmatch(namespace):
         raise ConfigError(
-            f'namespace "{printable(namespace, limit=100)}" cannot exist: lower case letters, digits and "-" only, '
-            "at most 63, beginning and ending with a letter or a digit"
+            f'namespace "{printable(namespace, limit=100)}" is invalid: use at most 63 lower case letters, digits and '
+            '"-", starting and ending with a letter or a digit'
         )
     return namespace

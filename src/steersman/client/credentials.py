@@ -1,9 +1,9 @@
-"""Who a request is from: the headers that prove it, kept fresh.
+"""The identity of requests: the headers that prove it, kept fresh.
 
-- `Credentials.headers()` is asked before every request and answers from memory unless something has expired.
-- `Credentials.invalidate(rejected)` is told when the server answered 401. Only the credentials that were refused are
-  dropped: a hundred requests refused together cause one renewal.
-- A credential that cannot be had raises `CredentialsError`, whose message says why and holds no secret.
+- `Credentials.headers()` is called before every request and answers from memory unless something has expired.
+- `Credentials.invalidate(rejected)` is called after a 401. It drops only the rejected credentials: a hundred requests
+  rejected together cause one renewal.
+- Unavailable credentials raise `CredentialsError`, whose message gives the reason and contains no secret.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from steersman.objects.errors import ConfigError
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
-# Visible ASCII: what a header may carry, without anything that could end it.
+# Visible ASCII: the characters a header may carry, none of which can end it.
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# RFC 9110's token characters but "%", which begins an escape.
+# RFC 9110's token characters except "%", which starts an escape.
 _HEADER_NAME = frozenset("!#$&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 
 
 class CredentialsError(ConfigError):
-    """Credentials could not be had: a token file is unreadable, an exec plugin failed. It may work later."""
+    """Credentials are unavailable: an unreadable token file, a failed exec plugin. A retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,16 @@ class Credentials(Protocol):
         ...
 
     def invalidate(self, rejected: Headers = ()) -> None:
-        """Drop what the server refused: the headers that `headers` gave, or whatever is held if () is given."""
+        """Drop the rejected headers, as returned by `headers`; () drops whatever is held."""
         ...
 
     async def client_certificate(self) -> ClientCertificate | None:
-        """Return a client certificate that belongs to these credentials, for new connections; mostly there is none."""
+        """Return the client certificate of these credentials, for new connections; usually None."""
         ...
 
 
 class StaticCredentials:
-    """The same headers for ever: a token, a password, or nothing at all."""
+    """Constant headers: a token, a password, or none at all."""
 
     def __init__(self, headers: Headers = ()) -> None:
         self._headers = headers
@@ -68,7 +68,7 @@ class StaticCredentials:
         return self._headers
 
     def invalidate(self, rejected: Headers = ()) -> None:
-        """Do nothing: there is nothing newer to be had."""
+        """Do nothing: static credentials cannot be renewed."""
 
     async def client_certificate(self) -> ClientCertificate | None:
         """Return None."""
@@ -76,7 +76,7 @@ class StaticCredentials:
 
 
 class ImpersonatingCredentials:
-    """Other credentials, plus the headers that ask to act as somebody else."""
+    """Other credentials, plus the headers that ask to act as another user."""
 
     def __init__(self, inner: Credentials, impersonation: Impersonation) -> None:
         self._inner = inner
@@ -100,11 +100,11 @@ class ImpersonatingCredentials:
 
 
 def bearer_headers(token: Hidden[str]) -> Headers:
-    """Return the header for a bearer token; CredentialsError if a header cannot carry it."""
+    """Return the header for a bearer token; CredentialsError if the token is not a valid header value."""
     text = token.reveal().strip()
     if not _TOKEN.fullmatch(text):
         raise CredentialsError(
-            "the token is empty or has blanks, control or non-ASCII characters inside: no header can carry it"
+            "the token is empty or contains blanks, control or non-ASCII characters: not a valid header value"
         )
     return (("Authorization", f"Bearer {text}"),)
 
@@ -112,7 +112,7 @@ def bearer_headers(token: Hidden[str]) -> Headers:
 def basic_headers(auth: BasicAuth) -> Headers:
     """Return the header for a user name and a password."""
     if ":" in auth.username:
-        raise CredentialsError('the user name for basic authentication holds a ":", which ends a user name')
+        raise CredentialsError('the user name for basic authentication must not contain ":"')
     pair = f"{auth.username}:{auth.password.reveal()}".encode("utf-8", "surrogatepass")
     return (("Authorization", f"Basic {base64.b64encode(pair).decode('ascii')}"),)
 
@@ -129,7 +129,7 @@ def impersonation_headers(impersonation: Impersonation) -> Headers:
     for name, value in pairs:
         if _CONTROL.search(value):
             raise CredentialsError(
-                f"{printable(name, limit=200)}: the value has control characters inside: no header can carry it"
+                f"{printable(name, limit=200)}: the value contains control characters: not a valid header value"
             )
     return tuple(pairs)
 

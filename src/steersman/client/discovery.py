@@ -1,8 +1,8 @@
-"""What a server serves: groups, resources, versions, and the schemas behind them.
+"""What a server serves: groups, resources, versions, and their schemas.
 
 Guarantees
-- Answers are kept until `invalidate`; a kind that is not among them is looked for once more before it is reported missing.
-- One broken API group does not hide the others: what could not be read is in `failures`.
+- Answers are cached until `invalidate`; a missing kind is looked up once more before it is reported missing.
+- One broken API group does not hide the others: `failures` lists the groups that could not be read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from steersman.wire.content import AGGREGATED_DISCOVERY, JSON
 
 
 class Discovery:
-    """What the server serves, read when first asked for."""
+    """What the server serves, read on first use."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -44,12 +44,12 @@ class Discovery:
         self._everything: DiscoveryResult | None = None
 
     def invalidate(self) -> None:
-        """Forget everything: the next question asks the server."""
+        """Drop everything cached: the next lookup asks the server."""
         self._by_version.clear()
         self._everything = None
 
     async def resources(self) -> list[ApiResource]:
-        """Everything that is served, in all versions."""
+        """All served resources, in all versions."""
         return (await self._all()).resources
 
     async def preferred(self) -> dict[str, str]:
@@ -61,7 +61,7 @@ class Discovery:
         return (await self._all()).failures
 
     async def resource_of(self, kind: GroupVersionKind) -> ApiResource:
-        """The resource that serves a kind; `KindNotServed` says what to do if none does."""
+        """The resource that serves a kind; `KindNotServed` explains what to do if none does."""
         version = kind.group_version
         for fresh in (False, True):
             for resource in await self._of_version(version, fresh=fresh):
@@ -81,12 +81,12 @@ class Discovery:
         )
 
     async def bind(self, kind: Kind) -> Binding[Unstructured]:
-        """How to speak of a kind without a type."""
+        """The binding of an untyped kind."""
         served = await self.resource_of(kind.gvk())
         try:
             resource = quote_segment(served.resource)
         except ValueError as error:
-            raise ProtocolError(f"find {kind.kind} on {self._server}: the name of its resource: {error}") from None
+            raise ProtocolError(f"find {kind.kind} on {self._server}: invalid resource name: {error}") from None
         return bind_kind(kind, resource, namespaced=served.namespaced)
 
     async def server_version(self) -> ServerVersion:
@@ -94,7 +94,7 @@ class Discovery:
         return parse_version(await self._get("/version", "read the server's version"))
 
     async def openapi_paths(self) -> dict[str, str]:
-        """Where the OpenAPI v3 document of each group-version is."""
+        """The path of each group-version's OpenAPI v3 document."""
         index = await self._get_json("/openapi/v3", "read the OpenAPI index")
         entries: Any = index.get("paths")
         if not isinstance(entries, dict):
@@ -103,7 +103,7 @@ class Discovery:
         for name, entry in cast("dict[str, Any]", entries).items():
             target: Any = cast("dict[str, Any]", entry).get("serverRelativeURL") if isinstance(entry, dict) else None
             if not isinstance(target, str) or not target.startswith("/"):
-                raise ProtocolError(f"read the OpenAPI index of {self._server}: {name[:60]!r} leads nowhere")
+                raise ProtocolError(f"read the OpenAPI index of {self._server}: {name[:60]!r} has no usable URL")
             paths[name] = quote(target, safe="/?&=%")
         return paths
 
@@ -123,7 +123,7 @@ class Discovery:
             return msgspec.json.decode(body, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise ProtocolError(
-                f"{tried} of {self._server}: the answer of {len(body)} bytes is no JSON object"
+                f"{tried} of {self._server}: the response of {len(body)} bytes is not a JSON object"
             ) from None
 
     async def _get(self, target: str, tried: str, accept: str = JSON) -> bytes:
@@ -155,7 +155,7 @@ class Discovery:
         return parse_aggregated_discovery(*bodies)
 
     async def _one_by_one(self) -> DiscoveryResult:
-        """A request for each group-version; one that fails is noted, not raised."""
+        """One request per group-version; a failed one is recorded, not raised."""
         groups = parse_group_list(
             await self._get("/api", "discover the core group"), await self._get("/apis", "discover the API groups")
         )
@@ -164,6 +164,6 @@ class Discovery:
             try:
                 path = group_version_path(version.group, version.version)
                 result.resources.extend(parse_resource_list(await self._get(path, f"discover {version}")))
-            except (ApiError, ValueError) as error:  # the server's own names may lead nowhere
+            except (ApiError, ValueError) as error:  # the server may announce names that are not valid paths
                 result.failures[version] = str(error)
         return result

@@ -1,4 +1,4 @@
-"""Where a client finds its configuration when nobody says: one order, and an error that tells all of it."""
+"""The default configuration of a client: one search order, and an error that lists every place tried."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def discover_config(
 ) -> Config:
     """Return the first of: `config`, `kubeconfig`, ``KUBECONFIG``, ``~/.kube/config``, the pod's service account.
 
-    As with kubectl, ``~/.kube/config`` is not read when ``KUBECONFIG`` is set: another cluster must not be reached by
-    mistake. Files that do not exist and files without contexts are passed over; a file that is broken is an error, and
-    so is a `context` that no file has.
+    As with kubectl, ``~/.kube/config`` is not read if ``KUBECONFIG`` is set: this prevents reaching another cluster by
+    mistake. Missing files and files without contexts are skipped; a broken file is an error, and so is a `context` that
+    no file contains.
     """
     if config is not None:
         return config
@@ -36,7 +36,7 @@ def discover_config(
     tried += [f"{named}: {printable(file, limit=400)} has no contexts" for file in merged.files]
     if context:
         tried.append(
-            f'the service account was not tried: context "{printable(context, limit=200)}" can only be in a kubeconfig'
+            f'skipped the service account: context "{printable(context, limit=200)}" can only be in a kubeconfig'
         )
     else:
         try:
@@ -45,6 +45,6 @@ def discover_config(
             tried.append(f"the service account: {error}")
     listed = "".join(f"\n  - {attempt}" for attempt in tried)
     raise ConfigError(
-        f"no configuration for a Kubernetes API server was found; tried:{listed}\n"
+        f"found no configuration for a Kubernetes API server; tried:{listed}\n"
         "Pass a Config or kubeconfig=PATH, set KUBECONFIG, or run in a pod"
     )

@@ -1,10 +1,10 @@
-"""What is written of many alike events: the first, the second as the beginning of a series, then a count now and then.
+"""Series of similar events: creates the first, writes the second as a series, then updates its count now and then.
 
 Guarantees
-- No IO and no clock: time is given, in seconds of any clock that does not jump.
+- Pure: no IO and no clock. The caller passes the time, in seconds of any monotonic clock.
 - Memory is bounded, however many objects and reasons there are.
-- An object gets at most `BURST` new events at once and one more every `REFILL_SECONDS`; what is above that is dropped,
-  or only counted if it belongs to a series.
+- An object gets at most `BURST` new events at once and one more every `REFILL_SECONDS`. Events above that are dropped,
+  or only counted if they belong to a series.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-#: How many events about one object may be written at once, and how long it takes until one more may be.
+#: How many events about one object may be written at once, and how many seconds allow one more.
 BURST = 25
 REFILL_SECONDS = 300.0
 
-#: A series in which nothing happened for so long is over; an occurrence after that begins a new one.
+#: A series without an event for this long is over; the next occurrence starts a new one.
 SERIES_QUIET_SECONDS = 360.0
 
-#: A series that goes on is written again after so long.
+#: An ongoing series is written again after this long.
 SERIES_REFRESH_SECONDS = 1800.0
 
-#: How many series, and how many objects' allowances, are remembered.
+#: The maximum number of series, and of objects with an allowance, in memory.
 CAPACITY = 4096
 
 T = TypeVar("T")
 
-#: What to do about an occurrence: create an event, write its series, only count it, or forget it.
+#: What to do with an occurrence: create an event, write its series, only count it, or drop it.
 Verdict: TypeAlias = Literal["create", "write", "count", "drop"]
 
 
 class Series(Generic[T]):
-    """Alike events; `content` is whatever the caller needs to write them."""
+    """Similar events; `content` is what the caller needs to write them."""
 
     __slots__ = ("content", "count", "last_at", "written", "written_at")
 
@@ -42,24 +42,24 @@ class Series(Generic[T]):
         self.content = content
         self.count = 1
         self.last_at = now
-        #: The count that was last written, and when.
+        #: The count last written, and when.
         self.written = 1
         self.written_at = now
 
     def mark_written(self, now: float) -> None:
-        """Remember that the present count is being written."""
+        """Record that the current count is being written."""
         self.written = self.count
         self.written_at = now
 
 
 class Allowance:
-    """A bucket of tokens for each object."""
+    """A token bucket per object."""
 
     def __init__(self) -> None:
         self._full_at: OrderedDict[Hashable, float] = OrderedDict()
 
     def take(self, subject: Hashable, now: float) -> bool:
-        """Take a token, if there is one."""
+        """Take a token; returns whether one was available."""
         full_at = max(self._full_at.pop(subject, -math.inf), now) + REFILL_SECONDS
         allowed = full_at - now <= BURST * REFILL_SECONDS
         self._full_at[subject] = full_at if allowed else full_at - REFILL_SECONDS
@@ -69,7 +69,7 @@ class Allowance:
 
 
 class SeriesLog(Generic[T]):
-    """All series that are under way."""
+    """All ongoing series."""
 
     def __init__(self) -> None:
         self._series: OrderedDict[Hashable, Series[T]] = OrderedDict()
@@ -79,7 +79,7 @@ class SeriesLog(Generic[T]):
         return len(self._series)
 
     def observe(self, subject: Hashable, key: Hashable, content: T, now: float) -> tuple[Verdict, Series[T]]:
-        """Take in an occurrence about `subject`; those with the same `key` are alike."""
+        """Record an occurrence about `subject`; occurrences with the same `key` form a series."""
         series = self._series.get(key)
         if series is None:
             series = Series(content, now)
@@ -87,7 +87,7 @@ class SeriesLog(Generic[T]):
                 return "drop", series
             self._series[key] = series
             if len(self._series) > CAPACITY:
-                # the one that was quiet for longest; what was only counted of it is lost
+                # evict the least recently active series; its unwritten count is lost
                 self._series.popitem(last=False)
             return "create", series
         self._series.move_to_end(key)
@@ -99,7 +99,7 @@ class SeriesLog(Generic[T]):
         return "count", series
 
     def take_due(self, now: float, *, all_of_them: bool = False) -> Iterator[Series[T]]:
-        """The series whose count must be written now; those that are over are forgotten."""
+        """Yield the series whose count must be written now, and drop those that are over."""
         for key, series in list(self._series.items()):
             over = now - series.last_at >= SERIES_QUIET_SECONDS
             if over:

@@ -1,10 +1,10 @@
-"""Events (events.k8s.io/v1): what a controller did or could not do, told where people look for it.
+"""Events (events.k8s.io/v1): what a controller did or could not do, shown by ``kubectl describe``.
 
 Guarantees
-- `record` returns at once and never raises: events wait in a bounded buffer, and what does not fit is counted and
-  dropped. An API server that is down costs events, never a reconcile.
-- Alike events become one with a count (see `steersman.client.event_series`), and no object is flooded with them.
-- Leaving the block writes what is left, for a moment and no longer.
+- `record` returns immediately and never raises. Events wait in a bounded buffer; overflow is counted and dropped.
+  An unavailable API server costs events, never a reconcile.
+- Similar events become one with a count (see `steersman.client.event_series`), so no object is flooded.
+- Leaving the block writes the remaining events, for a few seconds at most.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ EventType = Literal["Normal", "Warning"]
 #: How many events may wait to be written.
 CAPACITY = 1000
 
-#: How often series are looked at that must be written again or are over.
+#: How often to check for series that are due or over.
 _LOOK_SECONDS = 30.0
 
-#: How often a write is tried that fails for reasons that may pass.
+#: How many times to try a write that fails for a transient reason.
 _ATTEMPTS = 5
 
-#: How long leaving the block waits for what is left.
+#: How long leaving the block waits for the remaining events.
 _LEAVE_SECONDS = 3.0
 
 # limits of the API
@@ -74,20 +74,20 @@ _MAY_PASS = (
 
 
 class EventStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the events that were recorded."""
+    """What happened to the recorded events."""
 
     #: Events created, and series written.
     written: int
-    #: Occurrences that were only counted, as part of a series.
+    #: Occurrences only counted, as part of a series.
     counted: int
-    #: Too many for one object, too many at once, or refused by the server.
+    #: Dropped: too many for one object, too many at once, or rejected by the server.
     dropped: int
     #: Waiting to be written.
     waiting: int
 
 
 class _Told:
-    """An event as it was first written, and when it was last seen."""
+    """An event as first written, and when it was last seen."""
 
     __slots__ = ("event", "last")
 
@@ -99,17 +99,17 @@ class _Told:
 class EventRecorder:
     """Writes events: ``async with EventRecorder(client, controller="site-operator", instance=name) as events: ...``.
 
-    `controller` is the name of the program, as in ``example.com/site-operator``; `instance` tells its replicas apart.
+    `controller` names the program, as in ``example.com/site-operator``; `instance` distinguishes its replicas.
     """
 
     def __init__(self, client: Client, *, controller: str, instance: str) -> None:
         if not _CONTROLLER.fullmatch(controller):
             raise ValueError(
-                f"{controller!r} cannot be the controller of events: write a name such as site-operator or"
+                f"invalid controller name for events: {controller!r}; use a name such as site-operator or"
                 " example.com/site-operator, its last part at most 63 characters"
             )
         if not instance:
-            raise ValueError("events need the name of the instance that reports them: a Pod's name, for example")
+            raise ValueError("events need the name of the reporting instance, for example the Pod's name")
         self._client = client
         self._controller = controller
         self._instance = instance[:_WORD_MAX]
@@ -126,7 +126,7 @@ class EventRecorder:
 
     @property
     def idle(self) -> bool:
-        """Whether everything that was recorded has been written, counted or dropped."""
+        """Whether every recorded event has been written, counted or dropped."""
         return self._taken == self._settled
 
     def record(
@@ -138,10 +138,9 @@ class EventRecorder:
         note: str,
         related: Object | Unstructured | ObjectReference | None = None,
     ) -> None:
-        """Tell that `action` was taken or failed, and why: ``record(site, "Warning", "NoImage", "Deploying", "...")``.
+        """Record that `action` happened or failed, and why: ``record(site, "Warning", "NoImage", "Deploying", "...")``.
 
-        `reason` and `action` are words for machines in upper camel case; `note` is for people. May be called from any
-        thread.
+        `reason` and `action` are upper camel case words for machines; `note` is for people. Thread-safe.
         """
         try:
             event = self._event(regarding, type, reason, action, note, related)
@@ -150,12 +149,12 @@ class EventRecorder:
                 self._enqueue(event)
             else:
                 loop.call_soon_threadsafe(self._enqueue, event)
-        except Exception:  # noqa: BLE001 - telling about work must not break it
+        except Exception:  # noqa: BLE001 - recording an event must not break the work it is about
             self._dropped += 1
-            _log.warning("an event was dropped: %s %s", type, reason, exc_info=True)
+            _log.warning("dropped an event: %s %s", type, reason, exc_info=True)
 
     def statistics(self) -> EventStatistics:
-        """Return what became of the events so far."""
+        """Return what happened to the events so far."""
         return EventStatistics(
             written=self._written,
             counted=self._counted,
@@ -177,7 +176,7 @@ class EventRecorder:
             await asyncio.wait([self._worker], timeout=_LEAVE_SECONDS)
         finally:
             self._worker.cancel()
-            # the block's own failure is not the worker's
+            # a failure of the block is not one of the worker
             await self._owner.aclose()
 
     def _event(
@@ -190,12 +189,12 @@ class EventRecorder:
         related: Object | Unstructured | ObjectReference | None,
     ) -> Event:
         if kind not in {"Normal", "Warning"}:
-            raise ValueError(f"the type of an event is Normal or Warning, not {kind!r}")
+            raise ValueError(f"an event's type must be Normal or Warning (got {kind!r})")
         if not reason or not action:
             raise ValueError("an event needs a reason and an action, one word each")
         subject = reference_to(regarding)
         return Event(
-            # who is of no namespace is spoken of in the default one
+            # events about cluster-scoped objects go to the default namespace
             metadata=ObjectMeta(namespace=subject.namespace or "default", name=_name_for(subject.name or "")),
             event_time=MicroTime.of(aio.now()),
             reporting_controller=self._controller,
@@ -265,7 +264,7 @@ class EventRecorder:
                     self._give_up(series, error)
                     return
                 await asyncio.sleep(backoff.next_delay(aio.randomness()))
-            except Exception as error:  # noqa: BLE001 - an event that cannot be written must not end all others
+            except Exception as error:  # noqa: BLE001 - one failed event must not end the worker
                 self._give_up(series, error)
                 return
             else:
@@ -279,7 +278,7 @@ class EventRecorder:
         try:
             await self._client.create(event)
         except AlreadyExists:
-            # an attempt whose answer got lost
+            # an earlier attempt succeeded, but its response was lost
             return
 
     async def _patch(self, series: Series[_Told]) -> None:
@@ -288,20 +287,20 @@ class EventRecorder:
         try:
             await self._client.patch(Event, event.key, MergePatch({"series": told}))
         except NotFound:
-            # events do not live long; and the first attempt to write it may have failed
+            # the event has expired, or its creation failed
             await self._create(series)
 
     def _give_up(self, series: Series[_Told], error: Exception) -> None:
         self._dropped += 1
         kind = type(error).__name__
-        # said once for each kind of failure: an event that cannot be written is no news the tenth time
+        # warn once per kind of failure, then log at debug
         level = logging.DEBUG if kind in self._refusals else logging.WARNING
         self._refusals.add(kind)
-        _log.log(level, "the event %s of %s was dropped: %s", series.content.event.reason, self._controller, error)
+        _log.log(level, "dropped event %s of %s: %s", series.content.event.reason, self._controller, error)
 
 
 def reference_to(obj: Object | Unstructured | ObjectReference) -> ObjectReference:
-    """A reference to an object as events hold it."""
+    """A reference to an object, as events store it."""
     if isinstance(obj, ObjectReference):
         return obj
     key: Key = obj.key
@@ -317,7 +316,7 @@ def reference_to(obj: Object | Unstructured | ObjectReference) -> ObjectReferenc
 
 
 def _identity(reference: ObjectReference | None) -> tuple[str | None, ...]:
-    """What makes two references alike: the object and the part of it, not the version."""
+    """The identity of a reference: the object and its field path, without the version."""
     if reference is None:
         return ()
     ref = reference
@@ -325,7 +324,7 @@ def _identity(reference: ObjectReference | None) -> tuple[str | None, ...]:
 
 
 def _name_for(subject: str) -> str:
-    """A name for an event, beginning with that of its object where the rules for names allow it."""
+    """A unique name for an event, starting with its object's name if the rules for names allow it."""
     suffix = aio.name_suffix(12)
     start = subject[: 253 - len(suffix) - 1].rstrip("-.")
     return f"{start}.{suffix}" if _OBJECT_NAME.fullmatch(start) else f"event.{suffix}"

@@ -1,13 +1,13 @@
-"""One run of a program whose output is wanted, ended for certain.
+"""One run of a program whose output is wanted, with a guaranteed end.
 
-The run is driven by the loop's callbacks and needs no task: any number of waiters may await `finished`, and cancelling
-one of them does not touch the program. Too much output, the timeout and `end` stop the program and everything it
-started in its process group: first politely, then for good. A background process that outlives the program and keeps
-its output open does not hold the run up.
+Loop callbacks drive the run; it needs no task. Any number of waiters may await `finished`, and cancelling one of them
+does not affect the program. Too much output, the timeout and `end` stop the program and its process group: first with
+SIGTERM, then with SIGKILL. A background process that outlives the program and keeps its output open does not delay the
+result.
 
-asyncio's own subprocesses are not used: starting one is an await, and whoever is cancelled there takes the program
-along. Here starting is one step, and since the program is waited for here and nowhere else, its number cannot have
-become another's when a signal is sent.
+asyncio's own subprocesses are not used: starting one is an await, and a cancellation there ends the program. Here
+starting is synchronous. Only this module waits for the program, so its pid cannot have been reused when a signal is
+sent.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from steersman.client.secrecy import printable
 _STDOUT_LIMIT = 1 << 20
 _STDERR_KEPT = 1 << 14
 _PIECE = 1 << 16
-# How long a program may take to obey SIGTERM, and how long its output may stay open after its end.
+# How long a program may take to obey SIGTERM, and how long its output may stay open after it exits.
 _GRACE = 0.5
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Outcome:
-    """How a run ended: `problem` is empty and `stdout` is the answer, or `problem` says what went wrong.
+    """How a run ended: `problem` is empty and `stdout` holds the output, or `problem` says what went wrong.
 
-    `abandoned` means that nobody wanted the answer any more. The outcome does not print: stdout may hold secrets.
+    `abandoned` means that all waiters gave up. The repr omits stdout, which may contain secrets.
     """
 
     stdout: bytes = b""
@@ -43,7 +43,7 @@ class Outcome:
 
 
 class ExecProcess:
-    """A program being run. `finished` is done when it has ended; it never fails and is never cancelled."""
+    """A running program. `finished` is done when it has ended; it never fails and is never cancelled."""
 
     def __init__(self, *, timeout: float, interactive: bool) -> None:
         self._loop = asyncio.get_running_loop()
@@ -59,7 +59,7 @@ class ExecProcess:
         self._timers: list[asyncio.TimerHandle] = []
 
     def start(self, command: str, args: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start the program; one that cannot be started has finished with a problem."""
+        """Start the program; if it cannot start, the run finishes with a problem."""
         problem = ""
         try:
             process = self._process = subprocess.Popen(  # noqa: S603 (running this program is what the user configured)
@@ -69,27 +69,27 @@ class ExecProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=dict(environment),
-                # A session of its own makes the program and its children one group that can be ended, and keeps it from
-                # waiting for input at our terminal. Somebody who must type needs just that terminal.
+                # A new session makes the program and its children one group that can be killed, and keeps it from
+                # reading our terminal. An interactive program needs that terminal.
                 start_new_session=not self._interactive,
             )
         except OSError as error:
             problem = error.strerror or type(error).__name__
         except ValueError:
-            problem = "an argument or a variable holds a null character"
+            problem = "an argument or a variable contains a null character"
         else:
-            self._later(self._timeout, lambda: self._stop(f"it did not end within {self._timeout:g} seconds"))
+            self._later(self._timeout, lambda: self._stop(f"it did not finish within {self._timeout:g} seconds"))
             self._follow(process)
         if problem:
-            self.fail(f"it cannot be run: {problem}")
+            self.fail(f"it cannot be started: {problem}")
 
     async def end(self) -> None:
-        """End the program because nobody waits for it; return when it is gone, or when it has had its time to go."""
+        """End the program because all waiters gave up; return when it has exited or its grace period is over."""
         self._stop("")
         await asyncio.shield(self.finished)
 
     def fail(self, problem: str) -> None:
-        """Finish without having run anything."""
+        """Finish with a problem, without running anything."""
         self._finish(Outcome(problem=problem))
 
     def _follow(self, process: subprocess.Popen[bytes]) -> None:
@@ -101,7 +101,7 @@ class ExecProcess:
         try:
             handle = os.pidfd_open(process.pid)
         except (AttributeError, OSError):
-            # Not Linux, or an old one: a thread of the loop waits.
+            # Not Linux, or an old kernel: a thread waits instead.
             self._loop.run_in_executor(None, process.wait).add_done_callback(lambda _: self._exited())
         else:
             self._loop.add_reader(handle, self._handle_readable, handle, process)
@@ -110,7 +110,7 @@ class ExecProcess:
         self._loop.remove_reader(handle)
         os.close(handle)
         if self._stopped_for is not None:
-            # The program went politely; a child of it may not have. Before the wait the group still is this program's.
+            # The program obeyed SIGTERM; a child of it may not have. Until the wait, the group id is still ours.
             self._signal(signal.SIGKILL)
         process.wait()
         self._exited()
@@ -118,7 +118,7 @@ class ExecProcess:
     def _exited(self) -> None:
         self._has_exited = True
         if self._pipes:
-            # Output that is under way gets a moment to arrive.
+            # Give output in flight a moment to arrive.
             self._later(_GRACE, self._ended)
         else:
             self._ended()
@@ -150,18 +150,18 @@ class ExecProcess:
         self._stderr += piece
         del self._stderr[:-_STDERR_KEPT]
         if self._interactive:
-            # Whoever sits at the terminal must see what they are asked.
+            # The user at the terminal must see the prompts.
             with contextlib.suppress(OSError):
                 os.write(2, piece)
 
     def _stop(self, why: str) -> None:
-        """Stop the program; `why` becomes the problem, "" if nobody wants to know."""
+        """Stop the program; `why` becomes the problem, "" if all waiters gave up."""
         if self._stopped_for is not None or self.finished.done():
             return
         self._stopped_for = why
         self._signal(signal.SIGTERM)
         self._later(_GRACE, lambda: self._signal(signal.SIGKILL))
-        # Should even SIGKILL have to wait for a file system that does not answer, nobody here waits with it.
+        # If even SIGKILL is delayed, for example by a hung file system, do not wait with it.
         self._later(3 * _GRACE, self._ended)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -181,15 +181,15 @@ class ExecProcess:
     def _ended(self) -> None:
         returncode = None if self._process is None else self._process.returncode
         said = printable(self._stderr.decode("utf-8", "replace"))
-        stderr = f"; it said:\n{said}" if said else " and said nothing on stderr"
+        stderr = f"; stderr:\n{said}" if said else "; stderr is empty"
         if self._stopped_for == "":
             outcome = Outcome(abandoned=True)
         elif self._stopped_for is not None:
             outcome = Outcome(problem=self._stopped_for + stderr)
         elif returncode is None or returncode < 0:
-            outcome = Outcome(problem=f"it was ended by signal {-(returncode or 0)}{stderr}")
+            outcome = Outcome(problem=f"it was killed by signal {-(returncode or 0)}{stderr}")
         elif returncode > 0:
-            outcome = Outcome(problem=f"it ended with exit code {returncode}{stderr}")
+            outcome = Outcome(problem=f"it exited with code {returncode}{stderr}")
         else:
             outcome = Outcome(stdout=bytes(self._stdout))
         self._finish(outcome)

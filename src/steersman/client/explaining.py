@@ -1,7 +1,6 @@
-"""Whether an answer holds news: the difference between what was known and what the server answered, less what was sent.
+"""Whether a response contains changes by others: compares it with the known state plus what was sent.
 
-Pure. Errs to the side of news: an answer that is not plainly explained costs a look too many, one that is explained
-wrongly would lose a change.
+Pure. When in doubt, it reports a change: a needless reconcile is cheap, a lost change is not.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from typing import Any, cast
 from steersman.objects.difference import same_json
 
 _NOTHING: Any = object()
-#: What every write changes, and tells nobody anything.
+#: Fields that every write changes without informing anyone.
 _BOOKKEEPING = frozenset({"resourceVersion", "managedFields", "generation"})
-#: What a deletion with that propagation adds.
+#: The finalizers that a deletion with that propagation policy adds.
 _DELETION_FINALIZERS = frozenset({"foregroundDeletion", "orphan"})
 
 
@@ -36,7 +35,7 @@ def explains_deletion(before: dict[str, Any], after: dict[str, Any]) -> bool:
 
 def _without_bookkeeping(tree: dict[str, Any]) -> dict[str, Any]:
     metadata: dict[str, Any] = tree.get("metadata") or {}
-    # Items of lists do not say what they are; answers do.
+    # Items of lists carry neither apiVersion nor kind; single objects do.
     rest = {name: value for name, value in tree.items() if name not in {"metadata", "apiVersion", "kind"}}
     return rest | {"metadata": {name: value for name, value in metadata.items() if name not in _BOOKKEEPING}}
 
@@ -45,7 +44,7 @@ def _explained(before: Any, sent: Any, after: Any) -> bool:
     if before is not _NOTHING and after is not _NOTHING and same_json(before, after):
         return True
     if after is _NOTHING:
-        # Gone: because a merge patch said null, or never there.
+        # Absent: removed by a null in a merge patch, or never present.
         return before is _NOTHING or sent is None
     if sent is _NOTHING or sent is None:
         return False

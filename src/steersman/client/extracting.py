@@ -1,8 +1,8 @@
-"""Extracting: what a manager applied to an object, as an object of the same type that can be changed and applied again.
+"""Extracts what a manager applied to an object, as an intent of the same type to change and apply again.
 
 Guarantees
-- Applying what was extracted, as it is, changes nothing on the server.
-- What a type cannot hold is never left out in silence: applying the rest would remove it from the server.
+- Applying an unchanged extracted intent changes nothing on the server.
+- Fields that a type cannot hold are never silently dropped: applying the rest would remove them from the server.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ __all__ = ["extract_applied", "intent_of", "merge_schema_of"]
 
 
 def extract_applied(obj: AnyObject, *, manager: str, subresource: str = "") -> AnyObject:
-    """Reduce an object that was read to what ``manager`` applied to it: an intent to change and apply again.
+    """Reduce a read object to the fields that ``manager`` applied: an intent to change and apply again.
 
-    So a program that does not build its whole intent anew each time can still use server-side apply::
+    It lets a program use server-side apply without building its whole intent each time::
 
         site = await client.get(Site, key)
         intent = extract_applied(site, manager=client.field_manager)
         intent.spec.image = "nginx:1.29"
         await client.apply(intent)
 
-    What the manager never applied, or lost to others, is not in it; one that applied nothing gets the name alone. What was applied
-    through a subresource is extracted with its name, ``subresource="status"``. The object must hold its managed fields:
-    one from a cache holds those of the cache's own manager.
+    - Fields that the manager never applied, or lost to others, are absent. If none remain, the intent is the name alone.
+    - ``subresource="status"`` extracts what was applied through that subresource.
+    - The object must hold its managed fields. One from a cache holds those of the cache's own manager.
 
-    Raises `DecodeError` if the manager applied a field that the type does not have, and ``TypeError`` for an `Unstructured` of a kind
-    without a known schema.
+    Raises `DecodeError` if the manager applied a field that the type does not have, and ``TypeError`` for an
+    `Unstructured` of a kind without a known schema.
     """
     untyped = isinstance(obj, Unstructured)
     schema = merge_schema_of(GroupVersionKind.of(obj.api_version, obj.kind), None if untyped else type(obj))
@@ -51,7 +51,7 @@ def extract_applied(obj: AnyObject, *, manager: str, subresource: str = "") -> A
 
 
 def intent_of(cls: type[Object], tree: dict[str, Any]) -> Object:
-    """An object with the fields of a tree alone, without defaults; fields that the type does not have are left out.
+    """An object with only the fields of a tree, without defaults; fields unknown to the type are dropped.
 
     Raises ``msgspec.ValidationError`` if the type cannot hold a value.
     """
@@ -69,13 +69,13 @@ def _typed(cls: type[Object], reduced: dict[str, Any], manager: str) -> Object:
     except msgspec.ValidationError as error:
         problem = f": {error}"
     raise DecodeError(
-        f"{cls.__name__} {reduced['metadata'].get('name', '')} cannot hold all that {manager} applied to it{problem}; "
-        "applying the rest would remove what is missing: extract it from the object as Unstructured"
+        f"{cls.__name__} {reduced['metadata'].get('name', '')}: the type cannot hold all fields that {manager} applied"
+        f"{problem}; applying the rest would remove them: extract from the object read as Unstructured"
     )
 
 
 def _leave_out(value: Any, tree: Any) -> None:
-    """Take the defaults out of what was decoded: nobody applied them."""
+    """Remove the defaults that decoding filled in: the manager did not apply them."""
     if isinstance(value, Struct) and isinstance(tree, dict):
         held = cast("dict[str, Any]", tree)
         for name, wire in wire_names(type(value)).items():
@@ -93,13 +93,13 @@ def _leave_out(value: Any, tree: Any) -> None:
 
 @cache
 def merge_schema_of(kind: GroupVersionKind, declared: type[Object] | None) -> MergeSchema:
-    """How values of a kind merge; ``TypeError`` if nothing tells."""
+    """How values of a kind merge; ``TypeError`` if its schema is unknown."""
     try:
         return MergeSchema(schema_of(kind), resolve=lambda name: definition(name.rpartition("/")[2]))
     except LookupError:
         if declared is None or not issubclass(declared, Resource):
             raise TypeError(
-                f"{kind.api_version} {kind.kind} has no known schema, which tells how its lists merge: read it as a class declared "
-                "with group= and version="
+                f"{kind.api_version} {kind.kind} has no known schema, so its lists cannot be merged: read it as a class"
+                " declared with group= and version="
             ) from None
     return MergeSchema(readable_schema(cast("type[Object]", declared)))

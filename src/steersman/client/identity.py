@@ -1,4 +1,4 @@
-"""Makes the credentials that a `Config` asks for."""
+"""Makes the credentials for a `Config`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steersman.client.token_file import TokenFileCredentials
 
 
 def credentials_for(config: Config) -> Credentials:
-    """Return credentials for `config`; nothing is read or run before they are first asked."""
+    """Return credentials for `config`; reads and runs nothing until first use."""
     inner = _inner(config)
     return inner if config.impersonation is None else ImpersonatingCredentials(inner, config.impersonation)
 

@@ -1,4 +1,4 @@
-"""The configuration that every pod has: the service account that Kubernetes mounts into it."""
+"""The configuration of a pod: the service account that Kubernetes mounts into it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _FILE_LIMIT = 4 << 20
 def in_cluster_config(folder: str | os.PathLike[str] = SERVICE_ACCOUNT_FOLDER) -> Config:
     """Return the configuration of the pod this process runs in.
 
-    The server comes from ``KUBERNETES_SERVICE_HOST`` and ``KUBERNETES_SERVICE_PORT``; token, certificate authority and
-    namespace from the files of the service account in `folder`. Raises ConfigError outside a pod, and in a pod that
-    mounts no service account.
+    The server comes from ``KUBERNETES_SERVICE_HOST`` and ``KUBERNETES_SERVICE_PORT``. Token, certificate authority and
+    namespace come from the service account's files in `folder`. Raises ConfigError outside a pod, or if the pod mounts
+    no service account.
     """
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
@@ -29,13 +29,13 @@ def in_cluster_config(folder: str | os.PathLike[str] = SERVICE_ACCOUNT_FOLDER) -
     token_file = f"{place}/token"
     if not (_content(token_file) or b"").strip():
         raise ConfigError(
-            f"in a pod, but {token_file} is empty or missing: does it set automountServiceAccountToken: false?"
+            f"in a pod, but {token_file} is empty or missing: does the pod set automountServiceAccountToken: false?"
         )
     ca_file = f"{place}/ca.crt"
     namespace = (_content(f"{place}/namespace") or b"").decode("utf-8", "replace").strip()
     return Config(
         f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
-        # Without a certificate authority the system's own are the safe choice.
+        # Without a certificate authority, the system's own are the safe choice.
         tls=TlsMaterial(ca_file=ca_file) if _content(ca_file) else TlsMaterial(),
         auth=TokenFile(token_file),
         namespace=namespace or "default",
@@ -51,4 +51,4 @@ def _content(file: str) -> bytes | None:
         return None
     except OSError as error:
         problem = reason(error)
-    raise ConfigError(f"{printable(file, limit=400)} cannot be read: {problem}")
+    raise ConfigError(f"cannot read {printable(file, limit=400)}: {problem}")

@@ -1,10 +1,10 @@
 """Kubeconfig files, merged as kubectl merges them.
 
-- The first file to name a cluster, a user or a context decides about the whole of it; nothing of a later entry with the
-  same name is mixed in. The first non-empty ``current-context`` wins. Missing files in a list are skipped.
-- A relative file name counts from the folder of the kubeconfig that holds it.
-- Every fault of a file, be it broken YAML, a wrong type, an alias bomb, eight megabytes of noise, a pipe without a
-  writer, is a ConfigError in bounded time. It says which file, which entry and what is missing, and repeats no secret.
+- The first file that names a cluster, a user or a context provides all of it; later entries with the same name are
+  ignored. The first non-empty ``current-context`` wins. Missing files in a list are skipped.
+- A relative file name is relative to the directory of its kubeconfig.
+- Every faulty file (broken YAML, a wrong type, an alias bomb, eight megabytes of noise, a pipe without a writer) is a
+  ConfigError in bounded time. The error names the file, the entry and the fault, and contains no secret.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SECTIONS = (("clusters", "cluster"), ("users", "user"), ("contexts", "context")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Kubeconfig:
-    """One or more kubeconfig files, merged. `files` are those that exist; `missing` those that do not."""
+    """One or more kubeconfig files, merged. `files` exist; `missing` do not."""
 
     current_context: str
     clusters: dict[str, Entry]
@@ -47,11 +47,11 @@ class Kubeconfig:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to choose from: what remains when the last cluster has been removed."""
+        """Whether it has no contexts, as after removing the last cluster."""
         return not self.contexts and not self.current_context
 
     def config(self, context: str | None = None) -> Config:
-        """Return the configuration that `context`, or else the current context, describes."""
+        """Return the configuration of `context`, by default the current context."""
         name = context or self.current_context
         if not name:
             raise ConfigError(
@@ -63,7 +63,7 @@ class Kubeconfig:
             raise ConfigError(f"{self._place()}: {asked} {quoted(name)} does not exist. {self._known_contexts()}")
         cluster_name, user_name = chosen.text("cluster"), chosen.text("user")
         if not cluster_name:
-            raise chosen.error("it names no cluster; set one with `kubectl config set-context NAME --cluster=CLUSTER`")
+            raise chosen.error("no cluster is set; set one with `kubectl config set-context NAME --cluster=CLUSTER`")
         cluster = self.clusters.get(cluster_name)
         if cluster is None:
             raise chosen.error(
@@ -84,12 +84,12 @@ class Kubeconfig:
 def load_kubeconfig(paths: Paths | None = None, *, context: str | None = None) -> Config:
     """Return the configuration of a context, or of the current one.
 
-    `paths` is one file, which must exist, or several, which are merged and of which at least one must exist. Without it
-    the files in ``KUBECONFIG`` are read, or ``~/.kube/config`` if that is not set.
+    `paths` is one file, which must exist, or several to merge, of which at least one must exist. By default it reads
+    the files in ``KUBECONFIG``, or ``~/.kube/config`` if that is not set.
     """
     kubeconfig = read_kubeconfig(paths)
     if not kubeconfig.files:
-        raise ConfigError(f"no kubeconfig: {', '.join(kubeconfig.missing) or 'no file was named'}: no such file")
+        raise ConfigError(f"no kubeconfig: {', '.join(kubeconfig.missing) or 'no file was given'}: no such file")
     if kubeconfig.is_empty and not context:
         raise ConfigError(f"{', '.join(kubeconfig.files)}: no contexts; add one with `kubectl config set-context`")
     return kubeconfig.config(context)
@@ -98,25 +98,25 @@ def load_kubeconfig(paths: Paths | None = None, *, context: str | None = None) -
 def parse_kubeconfig(text: str | bytes, *, context: str | None = None) -> Config:
     """Return the configuration in the text of a kubeconfig, such as one kept in a Secret.
 
-    The text may come from somebody who must not read our files nor run programs here: a field that names a file, and an
-    exec plugin, are errors.
+    The text may come from an untrusted source, which must not read our files or run programs: fields that name a file,
+    and exec plugins, are errors.
     """
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if len(data) > _FILE_LIMIT:
-        raise ConfigError(f"the kubeconfig holds more than {_FILE_LIMIT} bytes")
+        raise ConfigError(f"the kubeconfig is longer than {_FILE_LIMIT} bytes")
     return _merge([_parse(data, None)], missing=()).config(context)
 
 
 def read_kubeconfig(paths: Paths | None = None) -> Kubeconfig:
     """Read and merge kubeconfig files as `load_kubeconfig` does, without choosing a context."""
     if isinstance(paths, str | os.PathLike):
-        # A Path would lose a leading "./", which messages should repeat.
+        # A Path would lose a leading "./", which messages should show.
         named: str = os.fspath(paths)
         return _read_one(os.path.expanduser(named))  # noqa: PTH111
     files = default_files() if paths is None else [os.fspath(path) for path in paths]
     documents: list[_Document] = []
     missing: list[str] = []
-    # A file named twice is read once: reading a pipe twice would find it empty.
+    # A file listed twice is read once: a pipe is empty the second time.
     for file in dict.fromkeys(file for file in files if file):
         try:
             data = _read(file)
@@ -160,7 +160,7 @@ def _read(file: str) -> bytes:
         raise
     except OSError as error:
         problem = reason(error)
-    raise ConfigError(f"kubeconfig {printable(file, limit=400)} cannot be read: {problem}")
+    raise ConfigError(f"cannot read kubeconfig {printable(file, limit=400)}: {problem}")
 
 
 def _parse(data: bytes, source: str | None) -> _Document:
@@ -179,7 +179,7 @@ def _parse(data: bytes, source: str | None) -> _Document:
         raise top.error(f"it must be a mapping with clusters, users and contexts, not {type_name(content)}")
     kind, version = top.text("kind") or "Config", top.text("apiVersion") or "v1"
     if (kind, version) != ("Config", "v1"):
-        raise top.error(f"it holds kind {quoted(kind)} of {quoted(version)}, not kind Config of v1: is it a manifest?")
+        raise top.error(f"it is {quoted(kind)} of {quoted(version)}, not kind Config of v1: is it a manifest?")
     sections = {section: _section(top, section, element) for section, element in _SECTIONS}
     return _Document(source, top.text("current-context"), sections)
 
@@ -194,7 +194,7 @@ def _section(top: Entry, section: str, element: str) -> dict[str, Entry]:
             raise place.error(f"it must be a mapping with name and {element}, not {type_name(item)}")
         named = Entry(place.what, top.source, cast("dict[str, Any]", item))
         name = named.text("name")
-        # Nothing can refer to an entry without a name; kubectl lets it be, too.
+        # Nothing can refer to an entry without a name; kubectl ignores it, too.
         if not name:
             continue
         if name in entries:

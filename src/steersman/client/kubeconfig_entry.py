@@ -1,7 +1,7 @@
 """One cluster, user or context of a kubeconfig, read field by field.
 
-Every method returns a value of the type it names, or raises a ConfigError that says which file, which entry, which
-field and what to do. No message repeats a value: the field may be a secret.
+Each method returns a value of the declared type, or raises a ConfigError that names the file, the entry, the field and
+the fix. No message contains a value: it may be a secret.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _NAMES: dict[type, str] = {
 
 
 def quoted(name: str) -> str:
-    """Return a name from a file in quotes, safe to print."""
+    """Return a name from a file, quoted and safe to print."""
     return f'"{printable(name, limit=200)}"'
 
 
 def type_name(value: object) -> str:
-    """Return what YAML calls the type of `value`."""
+    """Return YAML's name for the type of `value`."""
     return _NAMES.get(type(value), "nothing")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Entry:
-    """A mapping of fields, and where it stands. `source` is the file that holds it; None for text without a file."""
+    """A mapping of fields and its place. `source` is its file; None for text without a file."""
 
     what: str
     source: str | None
@@ -57,7 +57,7 @@ class Entry:
         return ConfigError(f"{where}{self.what}: {problem}")
 
     def text(self, key: str) -> str:
-        """Return a string; "" if it is absent, null or empty, which mean the same in a kubeconfig."""
+        """Return a string; "" if it is absent, null or empty, which are the same in a kubeconfig."""
         value = self.fields.get(key)
         if value is None:
             return ""
@@ -115,10 +115,10 @@ class Entry:
             return base64.b64decode(encoded.replace("\n", "").replace("\r", "").encode("ascii"), validate=True) or None
         except (UnicodeEncodeError, binascii.Error):
             pass
-        raise self.error(f"{key} is not base64; it holds a file encoded with `base64 --wrap=0 FILE`")
+        raise self.error(f"{key} is not base64; encode the file with `base64 --wrap=0 FILE`")
 
     def path(self, key: str) -> str:
-        """Return an absolute file name; a relative one counts from the folder of the kubeconfig. "" if absent."""
+        """Return an absolute file name, relative to the kubeconfig's directory; "" if absent."""
         return self.resolved(key, self.text(key))
 
     def resolved(self, key: str, name: str) -> str:
@@ -127,7 +127,7 @@ class Entry:
             return ""
         if self.source is None:
             raise self.error(
-                f"{key} names a file; a kubeconfig that is not a file itself must hold its data inline ({key}-data)"
+                f"{key} names a file; a kubeconfig given as text must contain its data inline ({key}-data)"
             )
         folder = os.path.dirname(os.path.abspath(self.source))  # noqa: PTH100, PTH120
         return os.path.normpath(os.path.join(folder, name))  # noqa: PTH118
@@ -144,22 +144,22 @@ class Entry:
         return file or None, data
 
     def read(self, key: str, file: str) -> bytes:
-        """Return what the file that `key` names holds."""
+        """Return the contents of the file that `key` names."""
         problem = ""
         try:
             return read_file(file, limit=_MATERIAL_LIMIT)
         except OSError as error:
             problem = reason(error)
-        # A key or a token pasted in the place of a file name must not be shown.
+        # A key or a token pasted instead of a file name must not be shown.
         if len(self.text(key)) > _NAME_SHOWN:
-            raise self.error(f"{key} must name a file, but is too long for one: does it hold the data itself?")
+            raise self.error(f"{key} must name a file, but is too long for one: is it the data itself?")
         raise self.error(f"{key} names {printable(file, limit=400)}, which cannot be read: {problem}")
 
     def _check_pem(self, key: str, data: bytes) -> None:
         if b"-----BEGIN " not in data:
-            raise self.error(f"{key} holds no PEM block (-----BEGIN ...-----)")
+            raise self.error(f"{key} contains no PEM block (-----BEGIN ...-----)")
 
     def _text_item(self, key: str, item: object) -> str:
         if not isinstance(item, str):
-            raise self.error(f"{key} must be a list of strings; it holds {type_name(item)}")
+            raise self.error(f"{key} must be a list of strings; it contains {type_name(item)}")
         return item

@@ -1,10 +1,10 @@
-"""From a context, its cluster and its user to a `Config`, by kubectl's rules.
+"""Makes a `Config` of a context, its cluster and its user, by kubectl's rules.
 
-- A token beats an exec plugin, and so does a client certificate; a token file beats a token, which stands in while the
-  file cannot be read.
+- A token or a client certificate takes precedence over an exec plugin. A token file takes precedence over a token,
+  which is the fallback while the file is unreadable.
 - Credentials are never sent to an ``http://`` server.
-- What cannot work is said when it is read: a certificate without its key, two passwords for one user, a legacy auth
-  provider.
+- Configurations that cannot work are errors when read: a certificate without its key, two passwords for one user, a
+  legacy auth provider.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from steersman.transport.tls import TlsMaterial
 
 EXEC_V1 = "client.authentication.k8s.io/v1"
 EXEC_V1BETA1 = "client.authentication.k8s.io/v1beta1"
-# The reserved name of the extension whose content an exec plugin is told.
+# The reserved name of the extension whose content is passed to an exec plugin.
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 _REPLACEMENTS = {
@@ -46,15 +46,15 @@ _REPLACEMENT = "ask the cluster's owner for an exec plugin (user.exec) or a toke
 
 
 def build_config(name: str, context: Entry, *, cluster: Entry, user: Entry | None, files: tuple[str, ...]) -> Config:
-    """Return the configuration that a context describes."""
+    """Return the configuration of a context."""
     server = cluster.text("server")
     if not server:
-        raise cluster.error("server is missing; it is the address of the API server, such as https://10.0.0.1:6443")
+        raise cluster.error("server is missing; set the address of the API server, such as https://10.0.0.1:6443")
     identity = user if user is not None else Entry("user", context.source, {})
     ca_file, ca_data = cluster.material("certificate-authority")
     insecure = cluster.flag("insecure-skip-tls-verify")
     if insecure and (ca_file or ca_data):
-        raise cluster.error("insecure-skip-tls-verify and a certificate authority exclude each other; remove one")
+        raise cluster.error("insecure-skip-tls-verify and a certificate authority are mutually exclusive; remove one")
     tls = _tls(
         identity, ca_file=ca_file, ca_data=ca_data, server_name=cluster.text("tls-server-name"), insecure=insecure
     )
@@ -100,7 +100,7 @@ def _tls(user: Entry, *, ca_file: str | None, ca_data: bytes | None, server_name
     if certificate_file or certificate_data:
         key_file, key_data = user.material("client-key")
         if not key_file and not key_data:
-            raise user.error("client-key is missing beside client-certificate; add client-key or client-key-data")
+            raise user.error("client-certificate needs a client-key; add client-key or client-key-data")
     return TlsMaterial(
         ca_file=ca_file,
         ca_data=ca_data,
@@ -118,7 +118,7 @@ def _auth(user: Entry, cluster: Entry, tls: TlsMaterial) -> Auth | None:
     if provider is not None:
         kind = provider.text("name")
         raise user.error(
-            f"auth-provider {quoted(kind)} is not supported, exec plugins have replaced these: "
+            f"auth-provider {quoted(kind)} is not supported; use an exec plugin instead: "
             f"{_REPLACEMENTS.get(kind, _REPLACEMENT)}"
         )
     token, token_file = user.text("token"), user.path("tokenFile")
@@ -140,10 +140,10 @@ def _auth(user: Entry, cluster: Entry, tls: TlsMaterial) -> Auth | None:
 
 def _exec_plugin(plugin: Entry, cluster: Entry) -> ExecPlugin:
     if plugin.source is None:
-        raise plugin.error("a kubeconfig that is not a file may not run a program; use a token or a certificate")
+        raise plugin.error("a kubeconfig given as text must not run a program; use a token or a certificate")
     command = plugin.text("command")
     if not command:
-        raise plugin.error("command is missing: the program to run")
+        raise plugin.error("command is missing; set the program to run")
     # A bare name is looked up in PATH.
     if os.sep in command:
         command = plugin.resolved("command", command)
@@ -192,14 +192,14 @@ def _environment(plugin: Entry) -> list[tuple[str, str]]:
         name, value = variable.text("name"), variable.text("value")
         if not name or "=" in name or "\0" in name or "\0" in value:
             raise variable.error(
-                "name must be the name of an environment variable, value a text without null characters"
+                "name must be the name of an environment variable, value a string without null characters"
             )
         pairs.append((name, value))
     return pairs
 
 
 def _cluster_info(cluster: Entry) -> bytes:
-    """Return ``spec.cluster`` of what a plugin is told; it is told certificates, not file names."""
+    """Return ``spec.cluster`` for a plugin, with certificates instead of file names."""
     ca_file, ca_data = cluster.material("certificate-authority")
     if ca_file:
         ca_data = cluster.read("certificate-authority", ca_file)

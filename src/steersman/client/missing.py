@@ -8,14 +8,14 @@ from steersman.objects.status import Status
 
 
 class KindNotServed(StatusError):
-    """The server does not know the kind at all: its CustomResourceDefinition is missing.
+    """The server does not serve the kind: its CustomResourceDefinition is missing.
 
-    Not a `NotFound`: "it is gone already" is no answer where nothing of the kind can ever have been.
+    Not a `NotFound`: code that treats NotFound as "already deleted" must not hide a missing kind.
     """
 
 
 def kind_not_served(kind: GroupVersionKind, server: str, *, verb: str = "find") -> KindNotServed:
-    """Say which kind is missing where, and how to bring it there."""
+    """The error for a missing kind, with how to install it."""
     message = (
         f"kind {kind.kind} ({kind.api_version}) is not served by {server or 'this server'}; apply its CRD with "
         f"client.install(...), or with: steersman generate crds MODULE | kubectl apply --server-side -f -"

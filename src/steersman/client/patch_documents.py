@@ -1,4 +1,4 @@
-"""The patches that a client sends, and how they go into a request."""
+"""Patch documents, and how a request carries them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Tree: TypeAlias = dict[str, Any]
 
 
 class MergePatch(msgspec.Struct, frozen=True):
-    """A JSON merge patch: what to set; ``None`` removes a key."""
+    """A JSON merge patch: the values to set; ``None`` removes a key."""
 
     tree: Tree
 
 
 class StrategicPatch(msgspec.Struct, frozen=True):
-    """A strategic merge patch; built-in kinds only, custom resources refuse it."""
+    """A strategic merge patch; for built-in kinds only, custom resources reject it."""
 
     tree: Tree
 
@@ -39,5 +39,5 @@ def encode_patch(patch: Patch) -> tuple[str, bytes]:
             return JSON_PATCH, given.encode()
         case _:
             raise TypeError(
-                f"{type(given).__name__} is no patch; write MergePatch({{...}}), StrategicPatch or JsonPatch"
+                f"{type(given).__name__} is not a patch; write MergePatch({{...}}), StrategicPatch or JsonPatch"
             )

@@ -1,4 +1,4 @@
-"""An apply before it is sent: encoded once, whatever is decided about it."""
+"""A prepared apply: checked and encoded once, before deciding whether to send it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from steersman.objects.errors import ApiError, Conflict, Invalid
 from steersman.objects.status import Status
 from steersman.wire import PatchOptions
 
-#: A resource version that no object ever has. An apply that names it creates what is absent and is refused, as a conflict,
-#: for whatever is there: servers compare versions only with an object that exists. (The largest that every server can read.)
+#: A resource version that no object ever has. An apply with it creates a missing object and conflicts with an existing
+#: one: servers compare versions only with an existing object. (The largest value that every server can parse.)
 NO_VERSION = "9223372036854775807"
 
 _METADATA = b'"metadata":{'
 
 
 class NotAnIntent(ApiError):
-    """An apply was asked for with an object that was read from the server."""
+    """`apply` was called with an object that was read from the server."""
 
 
 class PreparedApply(Generic[AnyObject]):
-    """What an apply would send; made by ``prepare_apply``."""
+    """The content of an apply; made by ``prepare_apply``."""
 
     __slots__ = ("binding", "intent", "obj", "options")
 
@@ -35,7 +35,7 @@ class PreparedApply(Generic[AnyObject]):
         self.options = options
 
     def body_at(self, resource_version: str, uid: str = "") -> bytes:
-        """The body, naming a version and a uid if they are given. The intent itself never does: it would not be the same twice."""
+        """The body, with a version and a uid if given. The intent omits both, so that it stays comparable."""
         named = {"resourceVersion": resource_version} if resource_version else {}
         if uid:
             named["uid"] = uid
@@ -51,9 +51,9 @@ class PreparedApply(Generic[AnyObject]):
 
 
 def _top_level_metadata(body: bytes) -> int:
-    """Where the fields of the object's own metadata begin; -1 if it is not told by a look.
+    """Where the fields of the object's own metadata begin; -1 if a scan cannot tell.
 
-    Only what comes before any other object can be trusted to be the object's own, and only if it is not empty.
+    Only metadata before any other nested object is certainly the object's own, and only if it is not empty.
     """
     found = body.find(_METADATA)
     start = found + len(_METADATA)
@@ -61,6 +61,6 @@ def _top_level_metadata(body: bytes) -> int:
 
 
 def another_uid(error: Invalid, uid: str) -> Conflict:
-    """The object under the key is not the one that was meant, which the server calls an invalid change of its uid."""
-    message = f"the object is another one than that with uid {uid}"
+    """A Conflict for an object with another uid, which the server reports as an invalid change of metadata.uid."""
+    message = f"another object than the one with uid {uid} exists under this name"
     return Conflict(Status(message=message, reason="Conflict", code=409), tried=error.tried)

@@ -1,4 +1,4 @@
-"""What the verbs give back: lists, watch events, outcomes."""
+"""Results of the verbs: lists, watch events, outcomes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Undecodable(msgspec.Struct, frozen=True):
-    """An object that our type cannot hold. It is an error of its key alone: the rest of a list or watch is fine."""
+    """An object that its type cannot decode. Only its key is affected, not the rest of a list or watch."""
 
     key: Key
     error: DecodeError
@@ -48,7 +48,7 @@ class ListOf(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class Added(msgspec.Struct, Generic[T], frozen=True):
-    """The object appeared, or was there when the watch began."""
+    """The object appeared, or existed when the watch began."""
 
     object: T
 
@@ -60,7 +60,7 @@ class Modified(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Deleted(msgspec.Struct, Generic[T], frozen=True):
-    """The object is gone; its last state."""
+    """The object is gone; contains its last state."""
 
     object: T
 
@@ -77,7 +77,7 @@ WatchEvent: TypeAlias = Added[T] | Modified[T] | Deleted[T] | Bookmark | Undecod
 
 
 class Outcome(msgspec.Struct, Generic[T], frozen=True):
-    """What `create_or_update`, `create_or_patch` and `save` did."""
+    """The result of `create_or_update`, `create_or_patch` and `save`."""
 
     operation: Literal["created", "updated", "unchanged"]
     object: T

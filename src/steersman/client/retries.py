@@ -1,10 +1,10 @@
-"""Trying again: what may be repeated, how often, and after how long.
+"""Retries: which requests may be repeated, how often, and after how long.
 
 Guarantees
 - Retries are bounded in number, jittered and cancellable.
-- A request that the server said it did not process (429, or 503 with Retry-After) may be repeated, whatever its verb.
-- A read may be repeated after a lost connection. A write may not once its bytes may have arrived: it raises
-  `OutcomeUnknown`, and the caller, who knows what it wanted, reads and decides.
+- A request that the server reports as not processed (429, or 503 with Retry-After) may be retried, whatever its verb.
+- A read may be retried after a lost connection. A write whose bytes may have arrived raises `OutcomeUnknown` instead:
+  the caller reads the object and decides.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ T = TypeVar("T")
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a request is repeated. ``attempts=1`` means never."""
+    """How often a request is retried. ``attempts=1`` means never."""
 
     attempts: int = 5
     initial_delay: float = 0.1
     maximum_delay: float = 10.0
-    #: A server that asks for more patience than this is not waited for.
+    #: A longer Retry-After is raised instead of waited for.
     maximum_retry_after: float = 30.0
 
     def __post_init__(self) -> None:
         if self.attempts < 1 or not 0 < self.initial_delay <= self.maximum_delay < math.inf:
             raise ValueError(
-                "a retry policy needs attempts >= 1 and 0 < initial_delay <= maximum_delay;"
-                f" got {self.attempts}, {self.initial_delay} and {self.maximum_delay}"
+                "a retry policy needs attempts >= 1 and 0 < initial_delay <= maximum_delay"
+                f" (got {self.attempts}, {self.initial_delay} and {self.maximum_delay})"
             )
 
     def delay_before_retry(self, error: ApiError, attempt: int, *, read: bool) -> float | None:
-        """Seconds to wait before attempt number ``attempt + 1``; None if the request may not be repeated."""
+        """Seconds to wait before attempt number ``attempt + 1``; None if the request must not be retried."""
         if attempt >= self.attempts:
             return None
         doubled = self.initial_delay * 2.0 ** min(attempt - 1, 60)
@@ -63,10 +63,10 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def retry_on_conflict(attempt: Callable[[], Awaitable[T]], *, attempts: int = 5) -> T:
-    """Run ``attempt`` (read, change, write) again while its write meets a newer object.
+    """Retry ``attempt`` (read, change, write) while it raises `Conflict`.
 
-    The whole cycle is repeated, so ``attempt`` must read afresh each time; repeating only the write would undo
-    somebody's change.
+    The whole cycle is repeated, so ``attempt`` must read the object anew each time. Repeating only the write would undo
+    another writer's change.
     """
     backoff = aio.Backoff(initial=0.01, factor=3.0, maximum=1.0, jitter=0.5)
     for remaining in range(attempts - 1, -1, -1):
@@ -80,17 +80,17 @@ async def retry_on_conflict(attempt: Callable[[], Awaitable[T]], *, attempts: in
 
 
 class RateLimit:
-    """A token bucket on the client's side; off unless given, because priority and fairness are the server's job."""
+    """A client-side token bucket; off by default, because the server does priority and fairness."""
 
     def __init__(self, *, per_second: float, burst: int) -> None:
         if per_second <= 0 or burst < 1:
-            raise ValueError(f"a rate limit needs per_second > 0 and burst >= 1, not {per_second} and {burst}")
+            raise ValueError(f"a rate limit needs per_second > 0 and burst >= 1 (got {per_second} and {burst})")
         self._interval = 1.0 / per_second
         self._burst = burst
         self._full_at = 0.0
 
     async def acquire(self) -> None:
-        """Wait for a token; waiters are served in the order they came."""
+        """Wait for a token; waiters are served in order."""
         now = asyncio.get_running_loop().time()
         self._full_at = max(self._full_at, now) + self._interval
         wait = self._full_at - now - self._burst * self._interval

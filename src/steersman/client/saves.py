@@ -1,4 +1,4 @@
-"""Saving: read, change and write in one call, writing nothing when nothing changed."""
+"""Composed writes: read, change and write in one call, sending nothing if nothing changed."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Saver(Writer):
     """The composed verbs."""
 
     async def create_or_update(self, obj: AnyObject, mutate: Callable[[AnyObject], None]) -> Outcome[AnyObject]:
-        """Create ``obj`` after ``mutate`` has run on it, or run ``mutate`` on the object that exists and update that.
+        """Run ``mutate`` on the existing object and update it, or run it on ``obj`` and create that.
 
-        Nothing is sent if ``mutate`` changes nothing. A conflict, and losing the race to create, start over.
+        Sends nothing if ``mutate`` changes nothing. Starts over after a conflict, or if another writer creates first.
         """
 
         async def write(current: AnyObject) -> AnyObject:
@@ -72,14 +72,15 @@ class Saver(Writer):
         return await retry_on_conflict(attempt)
 
     async def save(self, obj: AnyObject) -> Outcome[AnyObject]:
-        """Write what changed in an object that was read: the object, then its status, each only if it changed.
+        """Write the changes of an object that was read: the object, then its status, each only if it changed.
 
-        The server ignores a status written with the object and everything else written with the status, and the first
-        write makes the second one's version stale; this call keeps both changes. A conflict is raised, not retried.
+        The server ignores a status written with the object, and everything else written with the status; the first
+        write also makes the second one's version stale. This call keeps both changes. It raises a conflict, without
+        retrying.
         """
         before = tree_as_read(obj)
         if before is None:
-            raise ValueError(f"{obj.kind} {obj.key} was not read from the server; create or apply it")
+            raise ValueError(f"{obj.kind} {obj.key} was not read from the server; call create() or apply() instead")
         wanted: dict[str, Any] = msgspec.json.decode(encode_any(obj))
         binding = await self._bind_object(obj)
         split = await self._has_status(binding, obj)
@@ -104,7 +105,7 @@ class Saver(Writer):
         return has_status_subresource(type(obj))
 
     async def _save_status(self, binding: Binding[Any], saved: Any, obj: Object | Unstructured, status: Any) -> Any:
-        """Put the wanted status on top of the object as it is now on the server."""
+        """Put the wanted status on top of the object as just saved."""
         tree: dict[str, Any] = msgspec.json.decode(encode_any(saved))
         if status is None:
             tree.pop("status", None)

@@ -1,6 +1,6 @@
-"""A bearer token in a file that somebody else renews: a projected service account token.
+"""A bearer token in a file that another program rotates: a projected service account token.
 
-The kubelet replaces the whole folder by renaming a symbolic link, so every reading sees a complete token, old or new.
+The kubelet replaces the directory by renaming a symbolic link, so every read sees a complete token, old or new.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _TOKEN_LIMIT = 1 << 20
 
 
 class TokenFileCredentials:
-    """A token from a file, read again as `TokenFile` says.
+    """A token from a file, re-read as `TokenFile` describes.
 
-    A file that cannot be read for a while leaves the last token in use, until the server refuses it.
+    While the file is unreadable, the last token stays in use until the server rejects it.
     """
 
     def __init__(self, source: TokenFile) -> None:
@@ -34,7 +34,7 @@ class TokenFileCredentials:
 
     async def headers(self) -> Headers:
         """Return the header with the token."""
-        # Reading a small local file takes microseconds, less than handing it to a thread.
+        # Reading a small local file takes microseconds, less than a thread handoff.
         now = asyncio.get_running_loop().time()
         held = self._headers
         if held is not None and now - self._read_at < self._source.reread_after:
@@ -46,7 +46,7 @@ class TokenFileCredentials:
         return outcome
 
     def invalidate(self, rejected: Headers = ()) -> None:
-        """Read the file again for the next request."""
+        """Re-read the file for the next request."""
         if not rejected or rejected == self._headers:
             self._headers = None
 
@@ -55,7 +55,7 @@ class TokenFileCredentials:
         return None
 
     def _read(self) -> Headers | str:
-        """Return the header, or why there is none."""
+        """Return the header, or why it is unavailable."""
         try:
             content = read_file(self._source.path, limit=_TOKEN_LIMIT)
         except OSError as error:
@@ -69,7 +69,7 @@ class TokenFileCredentials:
 
     def _instead(self, held: Headers | None, *, problem: str) -> Headers:
         if held is not None:
-            _log.warning("token file %s cannot be used (%s); the last token stays in use", self._source.path, problem)
+            _log.warning("cannot use token file %s (%s); keeping the last token", self._source.path, problem)
             return held
         if self._source.fallback is not None:
             return bearer_headers(self._source.fallback)

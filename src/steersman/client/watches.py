@@ -1,10 +1,10 @@
-"""A watch: the changes of a kind, as they come.
+"""A watch: the changes of a kind, as they happen.
 
 Guarantees
 - Leaving the ``async with`` block closes the connection; so does cancelling the task inside it.
-- An object that cannot be decoded is an `Undecodable` event of its own key; the stream goes on.
-- Silence can be noticed: with ``idle_timeout`` a stream that says nothing raises `DeadlineExceeded`.
-- After an error, and after the end, nothing more comes.
+- An undecodable object is an `Undecodable` event for its key; the stream continues.
+- With ``idle_timeout``, a silent stream raises `DeadlineExceeded`.
+- After an error or the end, nothing more comes.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Watch(Generic[T]):
         await self.close()
 
     async def close(self) -> None:
-        """End the watch; what was read before can still be iterated."""
+        """End the watch; events already read can still be iterated."""
         self._closed = True
         response, self._response = self._response, None
         if response is not None:
@@ -98,7 +98,7 @@ class Watch(Generic[T]):
         return self
 
     async def __anext__(self) -> WatchEvent[T]:
-        """The next event. A loop may be left and another one started: it goes on where the first one stopped."""
+        """The next event. A second loop continues where the first one stopped."""
         binding = await self._open()
         while not self._frames:
             if self._closed or self._chunks is None:
@@ -112,7 +112,7 @@ class Watch(Generic[T]):
             raise
 
     async def _receive(self, chunks: AsyncIterator[bytes]) -> None:
-        """Take in the next bytes; whatever goes wrong closes the connection."""
+        """Read the next bytes; any failure closes the connection."""
         try:
             chunk = await anext(chunks)
         except StopAsyncIteration:
@@ -120,7 +120,7 @@ class Watch(Generic[T]):
             chunk = None
         except ApiError as error:
             if self._closed:
-                return  # by ourselves, while waiting
+                return  # closed by us while waiting
             forget_context(error)
             await self.close()
             raise
@@ -133,7 +133,7 @@ class Watch(Generic[T]):
             problem = str(error)
         else:
             return
-        # raised outside of the handler: what it handled may show a Secret
+        # raised outside of the handler: the handled error may contain a Secret
         await self.close()
         raise ProtocolError(f"{self._tried}: {problem}")
 

@@ -1,7 +1,7 @@
-"""Metrics as text: Prometheus' format, or OpenMetrics for those who ask for it.
+"""Metrics as text: in Prometheus' format, or in OpenMetrics if requested.
 
-Guarantees: every line is well-formed whatever a label value or a help text holds; the order is that of the names and
-label values, so that two readings can be compared.
+Guarantees: every line is well-formed, whatever a label value or a help text contains. Lines are sorted by name and
+label values, so that two outputs can be compared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ OPENMETRICS_TEXT = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 def expose(registry: Registry, *, accept: str = "") -> tuple[str, bytes]:
-    """The content type and the body of an answer to a reader that sent this ``Accept`` header."""
+    """The content type and body of a response to this ``Accept`` header."""
     openmetrics = any(part.split(";")[0].strip() == "application/openmetrics-text" for part in accept.split(","))
     lines: list[str] = []
     for metric in registry.collect():

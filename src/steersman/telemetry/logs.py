@@ -1,12 +1,12 @@
-"""Log lines that a person reads on a terminal and a machine reads elsewhere, with the fields of the work around them.
+"""Log lines for people on a terminal and for machines elsewhere, with the fields of the surrounding work.
 
 Guarantees
-- Code logs with the standard library; nothing else is asked of it. Fields come from `log_fields` blocks around it and
-  from ``extra=``, and are carried by the context: tasks started inside inherit them, tasks outside never see them.
-- A line of JSON is one line, whatever is in it, and begins with what every line has. A value that JSON does not know, or
-  that has a text of its own (``__str__``), is written as its text.
-- On a terminal a value that can say it shorter (``in_short()``) does, unless the level is debug.
-- A value that cannot be written never costs the line, nor fails the caller.
+- Code logs with the standard library only. Fields come from surrounding `log_fields` blocks and from ``extra=``. They
+  are part of the context: tasks started inside inherit them, tasks outside never see them.
+- A JSON line is one line, whatever it contains, and starts with the standard fields. A value unknown to JSON, or with
+  its own ``__str__``, is written as text.
+- On a terminal, a value with a short form (``in_short()``) uses it, unless the level is debug.
+- A value that cannot be written never costs the line, and never fails the caller.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import msgspec
 
 _fields: ContextVar[Mapping[str, Any]] = ContextVar("steersman_log_fields", default=MappingProxyType({}))
 
-#: What every record has; anything else came by ``extra=``.
+#: The attributes of every record; all others came from ``extra=``.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 _COLOURS = {"DEBUG": "2", "INFO": "36", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
@@ -32,7 +32,7 @@ _COLOURS = {"DEBUG": "2", "INFO": "36", "WARNING": "33", "ERROR": "31", "CRITICA
 
 @contextmanager
 def log_fields(**fields: Any) -> Generator[None]:
-    """Add fields to every line that is logged inside of the block.
+    """Add fields to every line logged inside the block.
 
     ``with log_fields(reconcile_id=identifier, key=key, causes=causes): ...``
     """
@@ -44,7 +44,7 @@ def log_fields(**fields: Any) -> Generator[None]:
 
 
 def current_log_fields() -> dict[str, Any]:
-    """The fields of the present context."""
+    """The fields of the current context."""
     return dict(_fields.get())
 
 
@@ -56,7 +56,7 @@ def _fields_of(record: logging.LogRecord) -> dict[str, Any]:
 def _text(value: object) -> str:
     try:
         return str(value)
-    except Exception:  # noqa: BLE001 - a log line is no place to fail
+    except Exception:  # noqa: BLE001 - logging must not fail
         return f"<{type(value).__name__} without a text>"
 
 
@@ -69,15 +69,15 @@ def _short_text(value: object) -> str:
 
 
 def _is_better_as_text(value: object) -> bool:
-    """Whether a record defines how people read it."""
+    """Whether a struct or tuple defines its own text."""
     return isinstance(value, msgspec.Struct | tuple) and type(value).__str__ is not object.__str__  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, the fields, and the traceback as ``error``."""
+    """One JSON object per line: time, level, logger, message, the fields, and the traceback as ``error``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one record."""
+        """Format one record."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -85,7 +85,7 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         for name, value in _fields_of(record).items():
-            # a field may not hide what every line has
+            # a field must not hide a standard one
             if name not in line:
                 line[name] = _text(value) if _is_better_as_text(value) else value
         if record.exc_info:
@@ -98,7 +98,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TerminalFormatter(logging.Formatter):
-    """Time of day, level, message, then the fields, in short unless ``full``; in colours if asked for."""
+    """Time of day, level, message, then the fields, in short form unless ``full``; with colors if requested."""
 
     def __init__(self, *, colours: bool = False, full: bool = False) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class TerminalFormatter(logging.Formatter):
         self._full = full
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one record."""
+        """Format one record."""
         moment = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
         level = self._painted(f"{record.levelname:<7}", _COLOURS.get(record.levelname, "0"))
         fields = " ".join(f"{name}={self._shown(value)}" for name, value in _fields_of(record).items())
@@ -131,9 +131,9 @@ def configure_logging(
     stream: TextIO | None = None,
     form: Literal["auto", "terminal", "json"] = "auto",
 ) -> logging.Handler:
-    """Send all log lines to a stream (standard error), readable on a terminal and as JSON elsewhere.
+    """Send all log lines to a stream (standard error by default), readable on a terminal and as JSON elsewhere.
 
-    Replaces what an earlier call set up and leaves other handlers alone.
+    Replaces the handler of an earlier call and keeps other handlers.
     """
     chosen = stream if stream is not None else sys.stderr
     on_terminal = bool(chosen and chosen.isatty())
@@ -155,4 +155,4 @@ def _number(level: int | str) -> int:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """The handler of `configure_logging`; of a type of its own, so that it can be found again."""
+    """The handler of `configure_logging`; its own type, so that it can be found again."""

@@ -1,10 +1,10 @@
-"""Counters, gauges and histograms, kept in a registry and written out as text that Prometheus reads.
+"""Counters, gauges and histograms, in a registry, printed as text for Prometheus.
 
 Guarantees
 - An increment is an addition: no lock, no allocation, no dependency. A metric belongs to the thread of one loop; reading
-  it from another may miss the newest increment, never more.
-- A metric never holds more than its bound of series; what comes after goes into one series that says so.
-- A name has one meaning: asking for it again gives the same metric, asking for it in another shape is an error.
+  it from another thread may miss the newest increment, but no more.
+- A metric never exceeds its bound of series; further series are merged into one marked as overflow.
+- A name has one meaning: requesting it again returns the same metric, requesting it with another shape is an error.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import msgspec
 
 _log = logging.getLogger("steersman.telemetry")
 
-#: Where the label values of a series stand that had no place of its own.
+#: The label value of the series for overflow.
 OVERFLOW = "_other_"
 
-#: Seconds, for what takes from a millisecond to a minute.
+#: Seconds, for durations from a millisecond to a minute.
 SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0)
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
@@ -37,36 +37,36 @@ class _Declared(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ValueError(f"{self.name!r} cannot be the name of a metric")
+            raise ValueError(f"{self.name!r} is not a valid metric name")
         for label in self.labels:
             if not _LABEL.fullmatch(label) or label == "le":
-                raise ValueError(f"{label!r} cannot be a label of {self.name}")
+                raise ValueError(f"{label!r} is not a valid label of {self.name}")
         if len(set(self.labels)) < len(self.labels):
-            raise ValueError(f"{self.name} has a label twice: {', '.join(self.labels)}")
+            raise ValueError(f"{self.name} has a duplicate label: {', '.join(self.labels)}")
 
 
 class CounterOf(_Declared, frozen=True):
-    """What a counter is called and counts; its name ends in ``_total``."""
+    """The name and help of a counter; its name ends in ``_total``."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.name.endswith("_total"):
-            raise ValueError(f"a counter's name ends in _total, {self.name!r} does not")
+            raise ValueError(f"the name of a counter must end in _total (got {self.name!r})")
 
 
 class GaugeOf(_Declared, frozen=True):
-    """What a gauge is called and shows."""
+    """The name and help of a gauge."""
 
 
 class HistogramOf(_Declared, frozen=True):
-    """What a histogram is called and measures; `buckets` are upper bounds, infinity is added."""
+    """The name and help of a histogram; `buckets` are upper bounds, infinity is added."""
 
     buckets: tuple[float, ...] = SECONDS_BUCKETS
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.buckets or list(self.buckets) != sorted(set(self.buckets)) or not math.isfinite(self.buckets[-1]):
-            raise ValueError(f"the buckets of {self.name} must be finite and rise: {self.buckets}")
+            raise ValueError(f"the buckets of {self.name} must be finite and increasing: {self.buckets}")
 
 
 class Count:
@@ -78,9 +78,9 @@ class Count:
         self.value = 0.0
 
     def inc(self, amount: float = 1.0) -> None:
-        """Add an amount that is not negative."""
+        """Add a non-negative amount."""
         if amount < 0:
-            raise ValueError(f"a counter only grows; {amount} would make it smaller")
+            raise ValueError(f"a counter can only grow (got {amount})")
         self.value += amount
 
 
@@ -95,31 +95,31 @@ class Level:
 
     @property
     def value(self) -> float:
-        """What the gauge shows."""
+        """The current value."""
         if self._function is None:
             return self._value
         try:
             return float(self._function())
-        except Exception:  # noqa: BLE001 - whatever it is, it is not the reader's
-            # one number that cannot be had must not cost all others
-            _log.exception("a metric cannot be computed")
+        except Exception:  # noqa: BLE001 - not the reader's fault
+            # one failing metric must not hide all others
+            _log.exception("cannot compute a metric")
             return math.nan
 
     def set(self, value: float) -> None:
-        """Show a value."""
+        """Set the value."""
         self._function = None
         self._value = value
 
     def inc(self, amount: float = 1.0) -> None:
-        """Show more."""
+        """Increase the value."""
         self._value += amount
 
     def dec(self, amount: float = 1.0) -> None:
-        """Show less."""
+        """Decrease the value."""
         self._value -= amount
 
     def set_function(self, function: Callable[[], float]) -> None:
-        """Show what a function says at the time of reading."""
+        """Compute the value with a function at the time of reading."""
         self._function = function
 
 
@@ -130,7 +130,7 @@ class Distribution:
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
-        #: How many values fell into each bucket, the last one without an upper bound.
+        #: How many values are in each bucket; the last one has no upper bound.
         self.counts = [0] * (len(bounds) + 1)
         self.sum = 0.0
 
@@ -140,12 +140,12 @@ class Distribution:
         return sum(self.counts)
 
     def observe(self, value: float) -> None:
-        """Take in one value."""
+        """Add one value."""
         self.counts[bisect.bisect_left(self._bounds, value)] += 1
         self.sum += value
 
     def cumulative(self) -> Iterator[tuple[float, int]]:
-        """Upper bounds, and how many values were not above them."""
+        """Upper bounds, and how many values are not above them."""
         total = 0
         for bound, count in zip((*self._bounds, math.inf), self.counts, strict=True):
             total += count
@@ -157,7 +157,7 @@ Values = tuple[str, ...]
 
 
 class Metric(Generic[SeriesT]):
-    """All series of one name, told apart by the values of its labels."""
+    """All series of one name, by the values of its labels."""
 
     def __init__(self, declared: _Declared, make: Callable[[], SeriesT], *, max_series: int) -> None:
         self.declared = declared
@@ -173,25 +173,25 @@ class Metric(Generic[SeriesT]):
         return self.declared.name
 
     def labels(self, *values: str) -> SeriesT:
-        """The series with these label values, in the order of their declaration. Keep it, if it is used often."""
+        """The series with these label values, in declaration order. Keep a reference if it is used often."""
         found = self._series.get(values)
         return found if found is not None else self._add(values)
 
     def _add(self, values: Values) -> SeriesT:
         if len(values) != len(self.declared.labels):
             wanted = ", ".join(self.declared.labels) or "none"
-            raise ValueError(f"{self.name} has other labels ({wanted}) than the {len(values)} values given")
+            raise ValueError(f"{self.name} needs values for its labels ({wanted}); got {len(values)} values")
         if len(self._series) >= self._max_series:
             values = (OVERFLOW,) * len(values)
         return self._series.setdefault(values, self._make())
 
     def remove(self, *values: str) -> None:
-        """Forget a series, if there is one: what it was about is gone."""
+        """Remove a series, if it exists, after its subject is gone."""
         if self.declared.labels:
             self._series.pop(values, None)
 
     def remove_matching(self, **labels: str) -> None:
-        """Forget all series with these label values."""
+        """Remove all series with these label values."""
         wanted = [(self.declared.labels.index(label), value) for label, value in labels.items()]
         for values in [values for values in self._series if all(values[at] == value for at, value in wanted)]:
             self.remove(*values)
@@ -218,10 +218,10 @@ class Gauge(Metric[Level]):
 
 
 class Histogram(Metric[Distribution]):
-    """How values are distributed."""
+    """A distribution of values."""
 
     def observe(self, value: float) -> None:
-        """Take a value into the series of a histogram without labels."""
+        """Add a value to the series of a histogram without labels."""
         self.labels().observe(value)
 
 
@@ -231,13 +231,13 @@ AnyMetric = Counter | Gauge | Histogram
 class Registry:
     """The metrics of one program.
 
-    `max_series` bounds each of its metrics. Whoever has numbers that are cheaper to compute than to keep adds a
-    collector: it is called before every reading and sets gauges.
+    `max_series` bounds each of its metrics. For numbers that are cheaper to compute than to maintain, add a collector:
+    it is called before every reading and sets gauges.
     """
 
     def __init__(self, *, max_series: int = 2000) -> None:
         if max_series < 1:
-            raise ValueError(f"a metric needs room for at least one series, not {max_series}")
+            raise ValueError(f"max_series must be at least 1 (got {max_series})")
         self._max_series = max_series
         self._metrics: dict[str, AnyMetric] = {}
         self._collectors: dict[int, Callable[[], None]] = {}
@@ -261,11 +261,11 @@ class Registry:
         if found is None:
             found = self._metrics[declared.name] = cast("AnyMetric", cls(declared, make, max_series=self._max_series))
         elif found.declared != declared:
-            raise ValueError(f"{declared.name} is declared already, in another shape: {found.declared}")
+            raise ValueError(f"{declared.name} is already declared with another shape: {found.declared}")
         return found
 
     def add_collector(self, collect: Callable[[], None]) -> Callable[[], None]:
-        """Call `collect` before every reading; the returned function ends that."""
+        """Call `collect` before every reading; returns a function that stops this."""
         number = self._next_collector
         self._next_collector += 1
         self._collectors[number] = collect
@@ -276,10 +276,10 @@ class Registry:
         return remove
 
     def collect(self) -> list[AnyMetric]:
-        """All metrics, by name, up to date."""
+        """All metrics, sorted by name, up to date."""
         for collect in list(self._collectors.values()):
             try:
                 collect()
             except Exception:  # noqa: BLE001 - as above
-                _log.exception("some metrics cannot be computed, and show what they last were")
+                _log.exception("cannot compute some metrics; they keep their last values")
         return [self._metrics[name] for name in sorted(self._metrics)]

@@ -1,12 +1,12 @@
-"""Spans through OpenTelemetry, where its API is installed and somebody collects them; nothing at all where not.
+"""Spans through OpenTelemetry, if its API is installed and a provider is configured; otherwise nothing.
 
 Guarantees
-- OpenTelemetry is never imported for nobody: it is used where the program has imported it, as whoever sets a provider
-  has, or where the environment names a provider.
-- Without it, or without a configured provider, a span costs next to nothing: `is_tracing` says so beforehand, for those
-  who would have to compute what they tell.
-- An exception that leaves a span is recorded on it and goes on.
-- A reference to a span is a text, W3C's ``traceparent``: it can be logged, stored, sent and compared.
+- OpenTelemetry is never imported needlessly: only if the program has imported it, as any program that sets a provider
+  has, or if the environment names a provider.
+- Without it, or without a configured provider, a span costs next to nothing: check `is_tracing` before computing
+  attributes.
+- An exception that leaves a span is recorded on it and propagates.
+- A reference to a span is text, W3C's ``traceparent``: it can be logged, stored, sent and compared.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{
 
 
 class SpanLink:
-    """A reference to a span of another time or task: what caused the present one."""
+    """A reference to a span of another time or task that caused the current one."""
 
     __slots__ = ("traceparent",)
 
     def __init__(self, traceparent: str) -> None:
         if not _TRACEPARENT.fullmatch(traceparent):
-            raise ValueError(f"{traceparent!r} is no traceparent; it looks like 00-TRACE-SPAN-01 in hexadecimal digits")
+            raise ValueError(f"{traceparent!r} is not a traceparent; write 00-TRACE-SPAN-01 in hexadecimal digits")
         #: The reference as text, in W3C's form.
         self.traceparent = traceparent
 
@@ -43,7 +43,7 @@ class SpanLink:
 
 
 class Span:
-    """A piece of work under way."""
+    """A piece of work in progress."""
 
     __slots__ = ("_span", "_token")
 
@@ -53,31 +53,31 @@ class Span:
 
     @property
     def traceparent(self) -> str:
-        """This span as a text that others can refer to; empty if nobody traces."""
+        """This span as text for references; empty without tracing."""
         return "" if self._span is None else _printed(self._span.get_span_context())
 
     @property
     def is_recording(self) -> bool:
-        """Whether somebody gets to see this very span."""
+        """Whether this span is recorded."""
         return self._span is not None and self._span.is_recording()
 
     def set_attribute(self, name: str, value: AttributeValue) -> None:
-        """Say something about the work."""
+        """Add an attribute."""
         if self._span is not None:
             self._span.set_attribute(name, value)
 
     def add_event(self, name: str, attributes: Attributes | None = None) -> None:
-        """Say that something happened during the work."""
+        """Add an event during the work."""
         if self._span is not None:
             self._span.add_event(name, attributes)
 
     def add_link(self, link: SpanLink) -> None:
-        """Say that another span caused the work; better said when it begins, where that is known by then."""
+        """Add a span that caused the work; prefer passing `links` at the start, if they are known."""
         if self._span is not None:
             self._span.add_link(_read(link.traceparent))
 
     def fail(self, error: BaseException | str) -> None:
-        """Say that the work failed, and how."""
+        """Mark the work as failed, with the reason."""
         if self._span is None:
             return
         api = _api()
@@ -85,12 +85,12 @@ class Span:
             try:
                 self._span.record_exception(error)
                 error = f"{type(error).__name__}: {error}"
-            except Exception as failure:  # noqa: BLE001 - whatever the text of an error of the user's raises
-                error = f"{type(error).__name__}: (its text cannot be had: {type(failure).__name__})"
+            except Exception as failure:  # noqa: BLE001 - the text of a user's error may raise anything
+                error = f"{type(error).__name__}: (cannot read its text: {type(failure).__name__})"
         self._span.set_status(api.Status(api.StatusCode.ERROR, error))
 
     def make_current(self) -> None:
-        """Let spans begun from now on in this task be children of this one, until `end`, which the same task calls."""
+        """Make spans begun from now on in this task children of this one, until the same task calls `end`."""
         if self._span is not None and self._token is None:
             self._token = _context().attach(_api().set_span_in_context(self._span))
 
@@ -124,21 +124,21 @@ def _context() -> Any:
 
 
 class _Found:
-    """The tracer, once there is one: OpenTelemetry lets a provider be set once a process."""
+    """The tracer, once it exists: OpenTelemetry allows setting a provider once per process."""
 
     tracer: Any = None
 
 
 @cache
 def _is_named() -> bool:
-    """Whether the environment names a provider, which the API loads when it is first asked."""
+    """Whether the environment names a provider, which the API loads on first use."""
     return "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
 
 
 def _tracer() -> Any:
-    """The tracer of a provider that somebody configured; None while nobody did."""
+    """The tracer of a configured provider; None without one."""
     if _Found.tracer is None and "opentelemetry.trace" not in sys.modules and not _is_named():
-        # Who sets a provider has imported the API. Importing it for nobody would take longer than much of a start.
+        # A program that sets a provider has imported the API. Importing it needlessly would slow down the start.
         return None
     if _Found.tracer is None and (api := _api()) is not None:
         provider = api.get_tracer_provider()
@@ -148,7 +148,7 @@ def _tracer() -> Any:
 
 
 def is_tracing() -> bool:
-    """Whether a span would reach anybody; otherwise nothing needs to be computed for one."""
+    """Whether spans are collected; otherwise nothing needs to be computed for one."""
     return _tracer() is not None
 
 
@@ -159,9 +159,9 @@ def begin_span(
     kind: Literal["internal", "client", "server"] = "internal",
     links: Sequence[SpanLink | None] = (),
 ) -> Span:
-    """Begin a piece of work that does not end with a block: whoever begins it calls `Span.end`.
+    """Begin a piece of work without a block: the caller must call `Span.end`.
 
-    It is a child of the span around it, but not the parent of those begun meanwhile, unless `Span.make_current` is
+    It is a child of the surrounding span, but not the parent of spans begun meanwhile, unless `Span.make_current` is
     called.
     """
     tracer = _tracer()
@@ -174,11 +174,11 @@ def begin_span(
 
 @contextmanager
 def span(name: str, attributes: Attributes | None = None, *, links: Sequence[SpanLink | None] = ()) -> Generator[Span]:
-    """Do the work of a block in a span.
+    """Run a block in a span.
 
     ``with span("reconcile", {"controller": name}, links=causes) as current: ...``
 
-    It is a child of the span around it, and the parent of those begun inside. `links` come from `link_to_current`.
+    It is a child of the surrounding span, and the parent of spans begun inside. `links` come from `link_to_current`.
     """
     current = begin_span(name, attributes, links=links)
     current.make_current()
@@ -192,7 +192,7 @@ def span(name: str, attributes: Attributes | None = None, *, links: Sequence[Spa
 
 
 def current_traceparent() -> str:
-    """The span that is under way, as text; empty if there is none."""
+    """The current span as text; empty if there is none."""
     if _tracer() is None:
         return ""
     context = _api().get_current_span().get_span_context()
@@ -200,7 +200,7 @@ def current_traceparent() -> str:
 
 
 def link_to_current() -> SpanLink | None:
-    """A link to the span that is under way, to be given to a later one; None if there is none."""
+    """A link to the current span, for a later one; None if there is none."""
     traceparent = current_traceparent()
     return SpanLink(traceparent) if traceparent else None
 

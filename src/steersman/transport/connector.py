@@ -1,15 +1,15 @@
 """The connections under the HTTP transport.
 
-aiohttp sends idempotent requests again after a lost connection, PUT and DELETE among them. For a write that is one too
-many: the first may have happened. `keep_first_failure` ends the request with the first failure, and should aiohttp come
-for a second connection all the same, it gets none.
+aiohttp resends idempotent requests, including PUT and DELETE, after a lost connection. For a write that is wrong: the
+first may have happened. `keep_first_failure` ends the request with the first failure. If aiohttp still asks for a
+second connection, it gets none.
 
 Guarantees
 - A request gets a connection once.
 - `Exchange.sent` is false exactly as long as nothing of the request can have been written.
-- Whoever wants to be asked before a request is sent is asked with its first byte in hand: aiohttp writes a body in a task
-  of its own, and others may run, for as long as they like, between getting a connection and that.
-- A peer that vanished without a word is noticed within about a minute, also on a connection where nobody writes.
+- `before_send` is called with the first byte ready to be written: aiohttp writes a body in its own task, and other
+  tasks may run for any time between getting a connection and writing.
+- A silently lost peer is noticed within about a minute, even on an idle connection.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
-#: Seconds until the first probe of a silent connection, between probes, and how many may stay unanswered.
+#: Seconds until the first probe of a silent connection, between probes, and how many may fail.
 _PROBES = (30, 10, 3)
 
 
 class Exchange:
-    """What a request's connection and its caller have to tell each other."""
+    """State shared by a request's connection and its caller."""
 
     __slots__ = ("_holders", "before_send", "held", "refusal", "response", "sent", "transport")
 
@@ -41,14 +41,14 @@ class Exchange:
         self.sent = False
         #: Whether it has, or had, a connection.
         self.held = False
-        #: What `before_send` raised.
+        #: The exception of `before_send`.
         self.refusal: BaseException | None = None
         self._holders: set[Exchange] | None = None
         self.transport: asyncio.Transport | None = None
         self.response: aiohttp.ClientResponse | None = None
 
     def hold(self, connection: Connection, holders: set[Exchange]) -> None:
-        """Take a connection: from here on the server may see the request, unless somebody is to be asked first."""
+        """Take a connection: from here on the server may see the request, unless `before_send` must allow it first."""
         self.held = True
         self.transport = connection.transport
         if self.before_send is None:
@@ -61,7 +61,7 @@ class Exchange:
         connection.add_callback(self._released)
 
     def ask(self) -> None:
-        """Ask whether the first byte may be written."""
+        """Call `before_send` before the first byte."""
         assert self.before_send is not None
         try:
             self.before_send()
@@ -75,16 +75,16 @@ class Exchange:
             self._holders.discard(self)
 
     def abort(self) -> None:
-        """Close the connection now: a polite close would first wait for a peer that may never read again."""
+        """Close the connection immediately: an orderly close would wait for a peer that may never read again."""
         if self.transport is not None:
             self.transport.abort()
         if self.response is not None:
-            # wakes whoever reads the body
+            # wakes the reader of the body
             self.response.close()
 
 
 class _Gate:
-    """Stands before a connection until the first byte of a request comes by, and asks then whether it may pass."""
+    """Stands in for a connection's transport until the first byte of a request, and then calls `before_send`."""
 
     __slots__ = ("_exchange", "_protocol", "_transport")
 
@@ -94,12 +94,12 @@ class _Gate:
         self._exchange = exchange
 
     def write(self, data: bytes) -> None:
-        """Write if it may be."""
+        """Write, if `before_send` allows it."""
         self._open()
         self._transport.write(data)
 
     def writelines(self, pieces: Iterable[bytes]) -> None:
-        """Write if it may be."""
+        """Write, if `before_send` allows it."""
         self._open()
         self._transport.writelines(pieces)
 
@@ -111,12 +111,12 @@ class _Gate:
         return getattr(self._transport, name)
 
 
-#: The exchange of the request that the current task sends.
+#: The exchange of the current task's request.
 current_exchange: ContextVar[Exchange] = ContextVar("current_exchange")
 
 
 class BrokenExchangeError(aiohttp.ClientConnectionError):
-    """A failure after the request may have been sent, of a type that aiohttp does not answer with a second attempt."""
+    """A failure after the request may have been sent, of a type for which aiohttp does not retry."""
 
     def __init__(self, failure: BaseException | None) -> None:
         super().__init__(failure)
@@ -124,18 +124,18 @@ class BrokenExchangeError(aiohttp.ClientConnectionError):
 
 
 async def keep_first_failure(request: ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Middleware of a session: a request that fails on a connection is not sent again."""
+    """Session middleware: a request that fails on a connection is not sent again."""
     try:
         return await handler(request)
     except (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError):
-        # no connection: nothing was sent, and aiohttp does not try again either
+        # no connection: nothing was sent, and aiohttp does not retry either
         raise
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as failure:
         raise BrokenExchangeError(failure) from None
 
 
 class OnceMixin(aiohttp.BaseConnector):
-    """Gives each request one connection, and knows who holds one."""
+    """Gives each request one connection, and tracks the exchanges that hold one."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -165,7 +165,7 @@ class UnixConnector(OnceMixin, aiohttp.UnixConnector):
 
 
 def make_connector(*, limit: int, keepalive: float, unix_socket: str | None) -> OnceMixin:
-    """Make a pool of at most `limit` connections, 0 for any number; idle ones are kept `keepalive` seconds."""
+    """Make a pool of at most `limit` connections (0: unlimited); idle ones are kept for `keepalive` seconds."""
     if unix_socket is not None:
         return UnixConnector(unix_socket, limit=limit, keepalive_timeout=keepalive)
     return TcpConnector(limit=limit, keepalive_timeout=keepalive, socket_factory=_make_socket)
@@ -178,7 +178,7 @@ def _make_socket(address: tuple[int, int, int, str, tuple[object, ...]]) -> sock
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     names = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT")
     for name, value in zip(names, _PROBES, strict=True):
-        # not every system has all of them
+        # not every system has all of these
         if (option := getattr(socket, name, None)) is not None:
             made.setsockopt(socket.IPPROTO_TCP, option, value)
     return made

@@ -1,8 +1,8 @@
-"""What aiohttp raises, as errors of the API.
+"""Converts aiohttp's exceptions to API errors.
 
 Guarantees
-- Each error says what was tried, with which server, what failed and what to do next.
-- The original exception is not kept: some hold the headers of the request, and with them its credentials.
+- Each error names the operation, the server, the failure and the next step.
+- The original exception is dropped: some contain the headers of the request, including credentials.
 """
 
 from __future__ import annotations
@@ -16,36 +16,37 @@ import aiohttp
 from steersman.objects.errors import ApiError, ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport.connector import BrokenExchangeError
 
-# aiohttp quotes what it could not read, which may be the body of an answer
-_QUOTED = re.compile(r"[:\s]*(?<!\w)b?['\"].*", re.DOTALL)
+# aiohttp quotes what it could not parse, which may be the body of a response. Matching starts only where spaces start.
+_QUOTED = re.compile(r"(?<![:\s])[:\s]*+(?<!\w)b?['\"].*", re.DOTALL)
 
 
 def explain(error: BaseException, *, tried: str, server: str, sent: bool) -> ApiError:  # noqa: PLR0911 - one for each kind
-    """Turn a failure of an exchange into an error of the API."""
+    """Convert a failure of an exchange to an API error."""
     if isinstance(error, BrokenExchangeError):
         error = error.failure or aiohttp.ServerDisconnectedError()
     match error:
         case aiohttp.ConnectionTimeoutError():
             return ConnectionFailed(
-                f"{tried}: {server} did not accept a connection in time; is it up, and is it reachable?"
+                f"{tried}: {server} did not accept a connection in time; is it running and reachable?"
             )
         case asyncio.TimeoutError():
-            state = "did not answer in time" if sent else "could not be reached in time"
+            state = "did not respond in time" if sent else "could not be reached in time"
             return DeadlineExceeded(f"{tried}: {server} {state}", sent=sent)
         case aiohttp.ClientHttpProxyError():
             return ConnectionFailed(
-                f"{tried}: the proxy refuses to connect to {server} ({error.status}); check proxy-url, HTTPS_PROXY and NO_PROXY"
+                f"{tried}: the proxy refused to connect to {server} ({error.status}); check proxy-url, HTTPS_PROXY and"
+                " NO_PROXY"
             )
         case aiohttp.ClientConnectorError():
             return ConnectionFailed(f"{tried}: {_explain_connecting(error, server)}")
         case aiohttp.ClientPayloadError():
-            return ConnectionFailed(f"{tried}: the connection to {server} broke in the middle of the answer", sent=True)
+            return ConnectionFailed(f"{tried}: the connection to {server} broke during the response", sent=True)
         case aiohttp.ClientResponseError() | aiohttp.http.HttpProcessingError():
             return ProtocolError(
-                f"{tried}: {server} did not answer in HTTP: {_one_line(_QUOTED.sub('', error.message))}"
+                f"{tried}: {server} did not respond with HTTP: {_one_line(_QUOTED.sub('', error.message))}"
             )
         case aiohttp.ServerDisconnectedError():
-            return ConnectionFailed(f"{tried}: {server} closed the connection without an answer", sent=sent)
+            return ConnectionFailed(f"{tried}: {server} closed the connection without a response", sent=sent)
         case OSError():
             return ConnectionFailed(f"{tried}: the connection to {server} broke: {_reason(error)}", sent=sent)
         case _:
@@ -53,21 +54,21 @@ def explain(error: BaseException, *, tried: str, server: str, sent: bool) -> Api
 
 
 def _explain_connecting(error: aiohttp.ClientConnectorError, server: str) -> str:
-    """Say why there is no connection. Not one byte of the request was sent."""
+    """Explain why there is no connection. No byte of the request was sent."""
     match error:
         case aiohttp.ClientConnectorDNSError():
-            return f"the host of {server} is not known: {_reason(error)}; check the address of the server"
+            return f"the host of {server} is unknown: {_reason(error)}; check the address of the server"
         case aiohttp.ClientProxyConnectionError():
-            return f"the proxy before {server} cannot be reached: {_reason(error)}; check proxy-url and HTTPS_PROXY"
+            return f"cannot reach the proxy for {server}: {_reason(error)}; check proxy-url and HTTPS_PROXY"
         case aiohttp.ClientConnectorCertificateError():
             return _explain_certificate(error.certificate_error, server)
         case aiohttp.ClientConnectorSSLError():
             return (
                 f"TLS with {server} failed: {_reason(error)};"
-                " does it speak TLS on this port, and does it want a client certificate?"
+                " does it serve TLS on this port, and does it require a client certificate?"
             )
         case _:
-            return f"{server} cannot be reached: {_reason(error)}; is it up?"
+            return f"cannot reach {server}: {_reason(error)}; is it running?"
 
 
 def _explain_certificate(error: Exception, server: str) -> str:
@@ -78,12 +79,12 @@ def _explain_certificate(error: Exception, server: str) -> str:
     elif "expired" in lowered or "not yet valid" in lowered:
         advice = "renew it, or set the clock of this machine"
     else:
-        advice = "check certificate-authority in the kubeconfig: it must hold the CA that signed it"
+        advice = "check certificate-authority in the kubeconfig: it must contain the CA that signed it"
     return f"the certificate of {server} is not trusted: {message}; {advice}"
 
 
 def _reason(error: BaseException) -> str:
-    """Say why in the words of the system or of OpenSSL, without addresses and objects."""
+    """The reason in the words of the system or OpenSSL, without addresses and objects."""
     inner = getattr(error, "os_error", None) or error
     reason = getattr(inner, "reason", None)
     if isinstance(reason, str) and reason:

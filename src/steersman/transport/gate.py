@@ -1,7 +1,7 @@
-"""A check before everything that leaves this process over HTTP, whoever sends it.
+"""A check before every HTTP request that leaves this process.
 
-For programs that must be unable to do something, however they are written: ``with gate(check):``. What the check raises
-stops the request before a connection is opened for it.
+For programs that must be unable to do something, whatever their code does: ``with gate(check):``. An exception of the
+check stops the request before a connection is opened for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from steersman.wire import Request
 
-#: Raises if a request must not be sent. It is called by whichever thread sends.
+#: Raises if a request must not be sent. Called in the sending thread.
 Check: TypeAlias = Callable[[Request], None]
 
 _checks: list[Check] = []
@@ -20,7 +20,7 @@ _checks: list[Check] = []
 
 @contextmanager
 def gate(check: Check) -> Generator[None]:
-    """Have every request of every `HttpTransport` checked, for a block."""
+    """Check every request of every `HttpTransport`, for a block."""
     _checks.append(check)
     try:
         yield
@@ -29,6 +29,6 @@ def gate(check: Check) -> Generator[None]:
 
 
 def pass_gates(request: Request) -> None:
-    """Ask all checks."""
+    """Call all checks."""
     for check in _checks:
         check(request)

@@ -1,8 +1,8 @@
-"""Proxies: which one stands before a server, as the environment says it.
+"""Proxies: the proxy for a server, from the environment.
 
 Guarantees
-- The environment is read as kubectl reads it: HTTPS_PROXY or HTTP_PROXY by the server's scheme, upper case first,
-  NO_PROXY with names, suffixes, addresses, networks and ports; the own machine is never reached through a proxy.
+- The environment is read as kubectl does: HTTPS_PROXY or HTTP_PROXY by the server's scheme, upper case first; NO_PROXY
+  with names, suffixes, addresses, networks and ports. This machine is never reached through a proxy.
 - The password of a proxy is sent to the proxy alone and never shown.
 """
 
@@ -17,7 +17,7 @@ from steersman.objects.errors import ConfigError
 
 
 def proxy_from_environment(server: str, environment: Mapping[str, str]) -> str | None:
-    """Return the address of the proxy for a server; None if it is to be reached directly."""
+    """Return the address of the proxy for a server; None for a direct connection."""
     address = urlsplit(server)
     host = (address.hostname or "").rstrip(".")
     port = address.port or (443 if address.scheme == "https" else 80)
@@ -46,7 +46,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _matches(entry: str, host: str, port: int) -> bool:
-    """Whether an entry of NO_PROXY names the server."""
+    """Whether an entry of NO_PROXY matches the server."""
     if entry in {"", "*"}:
         return entry == "*"
     address = _address(host)
@@ -58,7 +58,7 @@ def _matches(entry: str, host: str, port: int) -> bool:
             return False
     if (plain := _address(entry)) is not None:
         return address == plain
-    # "example.com" and ".example.com" both mean what lies below; only the first means the name itself
+    # "example.com" and ".example.com" both match subdomains; only the first matches the name itself
     suffix = entry.removeprefix("*")
     return host.endswith(suffix if suffix.startswith(".") else f".{suffix}") or host == suffix
 
@@ -78,10 +78,9 @@ def split_proxy(proxy: str) -> tuple[str, dict[str, str]]:
     except ValueError:
         host, port, parts = None, None, urlsplit("")
     if parts.scheme != "http" or not host:
-        # not shown: a proxy's address may hold a password
+        # not shown: a proxy's address may contain a password
         raise ConfigError(
-            "the address of the proxy cannot be used: write http://HOST:PORT;"
-            " the connection to the server inside it is TLS all the same"
+            "invalid proxy address: write http://HOST:PORT; the connection to the server through it still uses TLS"
         )
     shown = f"[{host}]" if ":" in host else host
     address = urlunsplit(("http", f"{shown}:{port or 80}", "", "", ""))

@@ -1,4 +1,4 @@
-"""An answer that is here already: for transports that stand between a client and a server, or answer themselves."""
+"""A response already in memory: for transports between a client and a server, or that respond themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steersman.transport.protocol import MAX_BODY
 
 
 class ReadResponse:
-    """An answer that was read already."""
+    """A response already in memory."""
 
     def __init__(self, status: int, headers: CIMultiDictProxy[str], body: bytes) -> None:
         self.status = status
@@ -20,18 +20,18 @@ class ReadResponse:
         self._body = body
 
     async def read(self, limit: int = MAX_BODY) -> bytes:
-        """All of it, however long."""
+        """The whole body, of any length."""
         del limit
         return self._body
 
     async def chunks(self, *, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
-        """All of it at once."""
+        """The whole body at once."""
         del idle_timeout
         if self._body:
             yield self._body
 
     async def close(self) -> None:
-        """There is nothing left to close."""
+        """Do nothing: there is nothing to close."""
 
     async def __aenter__(self) -> Self:
         return self

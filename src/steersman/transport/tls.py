@@ -1,11 +1,11 @@
-"""TLS material: what the other end is checked against, and what we show it.
+"""TLS material: what to verify the other end with, and our own certificate.
 
 Guarantees
-- Files are looked at again (time, size, inode) whenever a context is asked for: a renewed certificate or CA is used by
-  the next request, on a new connection, without a restart.
-- A half-written renewal does not break a working client: the last material that could be loaded stays in use.
-- Private keys given as data never touch a disk where the system allows it, and are never shown; an encrypted key is a
-  ConfigError, never a prompt on the terminal.
+- Files are checked (time, size, inode) whenever a context is requested: a renewed certificate or CA is used by the next
+  request, on a new connection, without a restart.
+- A half-written renewal does not break a working client: the last usable material stays in use.
+- Private keys given as data are kept off the disk where the system allows it, and are never shown. An encrypted key is
+  a ConfigError, never a prompt on the terminal.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import NoReturn
 
 from steersman.objects.errors import ConfigError
 
-#: What makes a file another file: modification time, size and inode.
+#: The version of a file: modification time, size and inode.
 _Version = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsMaterial:
-    """Certificates of one server and one client, each as a file or as data; data wins where both are given.
+    """Certificates of one server and one client, each as a file or as data; data wins if both are given.
 
-    `server_name` is checked instead of the host in the address. Without a CA the system's own are trusted.
+    `server_name` is verified instead of the host in the address. Without a CA, the system's are trusted.
     """
 
     ca_file: str | None = None
@@ -42,7 +42,7 @@ class TlsMaterial:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that are in use; those beside data are not."""
+        """The files in use, without those overridden by data."""
         pairs = (
             (self.ca_file, self.ca_data),
             (self.certificate_file, self.certificate_data),
@@ -53,9 +53,9 @@ class TlsMaterial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTls:
-    """What a server shows, and whom it asks for a certificate; each as a file or as data, data wins.
+    """A server's certificate, and the CA for client certificates; each as a file or as data, data wins.
 
-    With a client CA clients may show a certificate of it; with ``require_client`` they must.
+    With a client CA, clients may present a certificate; with ``require_client`` they must.
     """
 
     certificate_file: str | None = None
@@ -70,11 +70,11 @@ class ServerTls:
         if not self.certificate_file and self.certificate_data is None:
             raise ValueError("a server needs a certificate: ServerTls(certificate_file=..., key_file=...)")
         if self.require_client and not self.client_ca_file and self.client_ca_data is None:
-            raise ValueError("require_client needs to know whose certificates count: give client_ca_file")
+            raise ValueError("require_client needs a CA to verify client certificates: pass client_ca_file")
 
     @property
     def material(self) -> TlsMaterial:
-        """The same, as a client's would be written."""
+        """The same material in the form of a client's."""
         return TlsMaterial(
             ca_file=self.client_ca_file,
             ca_data=self.client_ca_data,
@@ -88,7 +88,7 @@ class ServerTls:
 class TlsContexts:
     """Makes one `ssl.SSLContext` for each version of the material.
 
-    ``on_read`` is told whenever changed files are read again, and whether they could be used.
+    ``on_read`` is called whenever changed files have been read, with whether they are usable.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class TlsContexts:
         self._context: ssl.SSLContext | None = None
 
     def current(self) -> ssl.SSLContext:
-        """Return the context of the material as it is now; the same object as long as nothing changed."""
+        """Return the context of the current material; the same object as long as nothing changed."""
         if self._context is not None and not self._files:
             return self._context
         versions = tuple([_version(file) for file in self._files])
@@ -126,17 +126,17 @@ class TlsContexts:
 
 
 class ServerContexts:
-    """The contexts of a server: every handshake gets that of the material as it is then."""
+    """The contexts of a server: every handshake gets the one of the current material."""
 
     def __init__(self, tls: ServerTls, *, on_read: Callable[[bool], None] | None = None) -> None:
         self._tls = tls
         self._contexts = TlsContexts(tls.material, make=self._make_context, on_read=on_read)
 
     def listening(self) -> ssl.SSLContext:
-        """The context to listen with; raise ConfigError if the material cannot be used."""
+        """The context to listen with; raises ConfigError if the material is unusable."""
         self._contexts.current()
         context = self._make_context(self._tls.material)
-        # asked in every handshake, whether or not the client names a server
+        # called in every handshake, whether or not the client names a server
         context.sni_callback = self._choose
         return context
 
@@ -155,15 +155,15 @@ class ServerContexts:
 
 def _version(file: str) -> _Version:
     try:
-        status = os.stat(file)  # noqa: PTH116 - asked for every request, and a Path would double the cost
+        status = os.stat(file)  # noqa: PTH116 - called for every request, and a Path would double the cost
     except OSError:
         return None
     return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 def make_context(material: TlsMaterial) -> ssl.SSLContext:
-    """Load the material into a new context for a client; raise ConfigError where it cannot be used."""
-    # not ssl.create_default_context: since Python 3.13 it refuses CAs without key identifiers, which clusters have
+    """Load the material into a new context for a client; raises ConfigError if it is unusable."""
+    # not ssl.create_default_context: since Python 3.13 it rejects CAs without key identifiers, which clusters have
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["http/1.1"])
     if material.insecure_skip_verify:
@@ -187,14 +187,14 @@ def _load_ca(context: ssl.SSLContext, material: TlsMaterial) -> None:
     except (OSError, ValueError) as error:
         place = "given as data" if material.ca_data is not None else material.ca_file
         raise ConfigError(
-            f"the certificate authority {place} cannot be loaded: {_reason(error)}; it must be PEM certificates"
+            f"cannot load the certificate authority {place}: {_reason(error)}; it must be PEM certificates"
         ) from None
 
 
 def _load_certificate(context: ssl.SSLContext, material: TlsMaterial, *, whose: str = "client") -> None:
     certificate = material.certificate_file if material.certificate_data is None else "given as data"
     if material.key_data is None and not material.key_file:
-        raise ConfigError(f"the {whose} certificate {certificate} has no key beside it")
+        raise ConfigError(f"the {whose} certificate {certificate} has no key")
     try:
         with (
             _as_file(material.certificate_data, material.certificate_file) as certificate_file,
@@ -204,17 +204,17 @@ def _load_certificate(context: ssl.SSLContext, material: TlsMaterial, *, whose: 
     except (OSError, ValueError) as error:
         key = material.key_file if material.key_data is None else "given as data"
         raise ConfigError(
-            f"the {whose} certificate {certificate} with the key {key} cannot be loaded: {_reason(error)};"
+            f"cannot load the {whose} certificate {certificate} with the key {key}: {_reason(error)};"
             " both must be PEM and belong together"
         ) from None
 
 
 def _refuse_password() -> NoReturn:
-    raise ConfigError("the key of the certificate is encrypted: give an unencrypted one, or an exec plugin")
+    raise ConfigError("the key of the certificate is encrypted: use an unencrypted one, or an exec plugin")
 
 
 def _reason(error: Exception) -> str:
-    """Say why, without the bytes: an OpenSSL reason is a word, a decoding error would quote what it read."""
+    """The reason, without content: an OpenSSL reason is a word, a decoding error would quote the data."""
     if isinstance(error, ssl.SSLError):
         return (error.reason or "not PEM").lower().replace("_", " ")
     if isinstance(error, OSError) and error.strerror:
@@ -224,7 +224,7 @@ def _reason(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _as_file(data: bytes | None, file: str | None) -> Generator[str]:
-    """Give a path for what OpenSSL only reads from files; data stays in memory where the system can do that."""
+    """A path for data that OpenSSL reads only from files; data stays in memory where the system supports it."""
     if data is None:
         assert file is not None
         yield file
