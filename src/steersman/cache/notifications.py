@@ -1,7 +1,7 @@
-"""What an informer tells its handlers: a closed union, to be matched exhaustively.
+"""The notifications that an informer sends to its handlers: a closed union, to be matched exhaustively.
 
-``passed`` are states that the object went through and that the handler was not told of, the oldest first: a reader may have
-seen it so. They are bounded; of more than that, the last are kept.
+``passed`` lists intermediate states without a notification of their own, oldest first: a reader may have seen them.
+Their number is bounded; the most recent are kept.
 """
 
 from __future__ import annotations
@@ -15,67 +15,67 @@ from steersman.objects import GroupVersionKind, Key
 
 
 class Appeared(msgspec.Struct, frozen=True):
-    """An object that the handler had not seen is there."""
+    """An object that is new to the handler exists."""
 
     new: View
-    #: It was there already when the handler was added, or when the cache was first filled.
+    #: The object existed when the handler was added, or was in the first list.
     initial: bool = False
-    #: It stands for exactly one frame of a watch that was not interrupted.
+    #: The notification stands for exactly one event of an uninterrupted watch.
     unbroken: bool = False
     passed: tuple[View, ...] = ()
 
     @property
     def key(self) -> Key:
-        """Which object."""
+        """The object's key."""
         return self.new.key
 
     @property
     def kind(self) -> GroupVersionKind:
-        """Of which kind."""
+        """The object's kind."""
         return self.new.kind
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """An object that the handler had seen is in another state now, or is shown again (``resync``)."""
+    """An object known to the handler has changed, or is delivered again (``resync``)."""
 
     old: View
     new: View
     resync: bool = False
-    #: It stands for several changes: the handler was slower than they came.
+    #: The notification stands for several changes, because the handler was slower than the watch.
     coalesced: bool = False
-    #: It stands for exactly one frame of a watch that was not interrupted.
+    #: The notification stands for exactly one event of an uninterrupted watch.
     unbroken: bool = False
     passed: tuple[View, ...] = ()
 
     @property
     def key(self) -> Key:
-        """Which object."""
+        """The object's key."""
         return self.new.key
 
     @property
     def kind(self) -> GroupVersionKind:
-        """Of which kind."""
+        """The object's kind."""
         return self.new.kind
 
 
 class Vanished(msgspec.Struct, frozen=True):
-    """An object that the handler had seen is gone, or outside of the cache's selection."""
+    """An object known to the handler is gone, or the cache no longer selects it."""
 
     last: View
-    #: The watch said so, and ``last`` is its final state; otherwise it was missing from a list.
+    #: The watch reported the deletion, and ``last`` is the final state. If false, the object was missing from a list.
     certain: bool = True
-    #: It stands for exactly one frame of a watch that was not interrupted.
+    #: The notification stands for exactly one event of an uninterrupted watch.
     unbroken: bool = False
     passed: tuple[View, ...] = ()
 
     @property
     def key(self) -> Key:
-        """Which object."""
+        """The object's key."""
         return self.last.key
 
     @property
     def kind(self) -> GroupVersionKind:
-        """Of which kind."""
+        """The object's kind."""
         return self.last.kind
 
 

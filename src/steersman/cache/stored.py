@@ -1,8 +1,8 @@
-"""What the cache keeps of an object, and how a reader looks at it.
+"""The stored form of an object, and read-only views of it.
 
 Guarantees
-- `Stored` holds the object's bytes and, beside them, only what finding it needs; it is immutable.
-- A `View` decodes on demand, once. It is shared by everyone who was handed the same view: read it, do not change it.
+- `Stored` is immutable. It holds the object's bytes and only those decoded fields that lookups need.
+- A `View` decodes on demand, once. Several callers may share a view: read its object, do not modify it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
-    """One object in the cache: its bytes, and its key, version, labels and owners read out of them."""
+    """One object in the cache: its bytes, plus its decoded key, version, labels and owners."""
 
     key: Key
     resource_version: str
@@ -28,23 +28,23 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     own_labels: dict[str, str] | None = None
     #: The uids of its owners; the first is the controller's, if it has one.
     owners: tuple[str, ...] = ()
-    #: One of its owners controls it.
+    #: Whether one of the owners is its controller.
     controlled: bool = False
-    #: It is marked for deletion and waits for its finalizers or its grace period.
+    #: Whether it is marked for deletion and waits for finalizers or its grace period.
     deleting: bool = False
-    #: The bytes hold less than the server does: a transform dropped fields, or only metadata was asked for.
+    #: Whether the bytes are incomplete: a transform dropped fields, or only metadata was requested.
     partial: bool = False
-    #: The ``managedFields`` entries of our own manager, a JSON list without times; the object's bytes hold none.
+    #: Our own field manager's ``managedFields`` entries, as a JSON list without times; ``raw`` has none.
     managed_fields: bytes = b""
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels; empty if it has none."""
+        """The labels; empty if the object has none."""
         return self.own_labels or _NO_LABELS
 
 
 class View:
-    """A stored object to look at: identity and labels at once, everything else decoded when it is asked for."""
+    """A read-only view of a stored object. Identity and labels are decoded already, everything else on access."""
 
     __slots__ = ("_decode", "_metadata", "_object", "kind", "stored")
 
@@ -65,38 +65,38 @@ class View:
 
     @property
     def uid(self) -> str:
-        """The uid: another object under the same name has another one."""
+        """The uid, which tells apart successive objects of the same name."""
         return self.stored.uid
 
     @property
     def resource_version(self) -> str:
-        """The version of this state."""
+        """The resource version of this state."""
         return self.stored.resource_version
 
     @property
     def generation(self) -> int:
-        """The generation; 0 for kinds that count none."""
+        """The generation; 0 for kinds without generations."""
         return self.stored.generation
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels; empty if it has none."""
+        """The labels; empty if the object has none."""
         return self.stored.labels
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """The uids of its owners."""
+        """The uids of the owners."""
         return self.stored.owners
 
     @property
     def controller_uid(self) -> str:
-        """The uid of the owner that controls it; empty if none does."""
+        """The uid of the controlling owner; empty without one."""
         stored = self.stored
         return stored.owners[0] if stored.controlled else ""
 
     @property
     def deleting(self) -> bool:
-        """Whether it is marked for deletion."""
+        """Whether the object is marked for deletion."""
         return self.stored.deleting
 
     @property
@@ -108,7 +108,7 @@ class View:
 
     @property
     def object(self) -> Any:
-        """The whole object, decoded once; `DecodeError` if our type cannot hold it."""
+        """The whole object, decoded once; raises `DecodeError` if it does not fit the type."""
         if self._object is None:
             self._object = self._decode(self.stored)
         return self._object

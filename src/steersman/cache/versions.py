@@ -1,14 +1,14 @@
-"""Resource versions as numbers: comparable within one group-resource of one server, and only there."""
+"""Resource versions as numbers. They are comparable only within one group-resource of one server."""
 
 from __future__ import annotations
 
 
 def version_number(resource_version: str) -> int | None:
-    """The version as an integer; None if it is not decimal, and then nothing may be concluded from its order."""
+    """Return the version as an integer; None if it is not decimal, and thus not comparable."""
     return int(resource_version) if resource_version.isascii() and resource_version.isdigit() else None
 
 
 def is_older(one: str, other: str) -> bool:
-    """Whether ``one`` certainly lies before ``other``; false if they cannot be compared."""
+    """Whether ``one`` is certainly older than ``other``; false if they are not comparable."""
     first, second = version_number(one), version_number(other)
     return first is not None and second is not None and first < second

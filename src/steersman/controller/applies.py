@@ -1,14 +1,14 @@
-"""Which applies need no request, because the object already is what they would make it.
+"""Skip applies that would change nothing.
 
 Guarantees
-- An apply is left out only if the cache, which is never older than our own writes, shows that it would change nothing: neither a value
-  nor who owns it. An object that is not cached whole, a key in doubt, or a kind without a schema is sent.
-- What the server makes of an intent is remembered: an intent that it writes down otherwise (a default inside of a list, a
-  value that it drops) is not sent again while the object still is that result in all that was applied. Drift is corrected.
-- An intent that says in an annotation what it is (`INTENT_ANNOTATION`) is known again by the next process too, however the server
-  wrote it down: whoever changes a field takes it out of our entry, so an entry that is whole says that nobody did.
-- Bounded: the objects that were applied last and are still there are remembered. Forgetting costs a comparison, and for an intent that is written
-  down otherwise a request.
+- An apply is skipped only if the cache, which is never older than our own writes, proves that neither a value nor an
+  owner would change. Objects that are not fully cached, keys in doubt, and kinds without a schema are always sent.
+- Server-side normalization is remembered: if the server rewrote an intent (defaults inside lists, dropped values), the
+  same intent is not sent again until the object drifts from that result. Drift is corrected.
+- An intent marked with `INTENT_ANNOTATION` is recognized across restarts, however the server normalized it: changing a
+  field removes it from our managed-fields entry, so an intact entry proves that nothing changed.
+- Memory is bounded to the most recently applied live objects. Eviction costs a comparison, and a request for normalized
+  intents.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from steersman.patches import FieldSet, MergeSchema, PatchError, applied_set, ch
 MEMORY_LIMIT = 100_000
 _SWEEP_FROM = 1024
 
-#: In short, what an intent was without it.
+#: Holds the digest of an intent, computed without this annotation.
 INTENT_ANNOTATION = "steersman.dev/intent"
 
-#: Its applies also carry over what `kubectl apply` wrote down in an annotation.
+#: Its applies also carry over what `kubectl apply` recorded in an annotation.
 _KUBECTL = "kubectl"
 
 _Place: TypeAlias = tuple[GroupVersionKind, Key, str, str]
@@ -44,43 +44,43 @@ Tree: TypeAlias = dict[str, Any]
 
 
 class _Known(msgspec.Struct, frozen=True, gc=False):
-    """An object that is what an intent makes it."""
+    """An object that matches an intent."""
 
     uid: str
     resource_version: str
-    #: Versions of a server that was restored from a backup say nothing about those before.
+    #: Resource versions from before a restore from backup are not comparable.
     epoch: int
     intent: bytes
-    #: What the server made of the intent, in all fields that were applied; empty if it holds the values as they are.
+    #: The server's result for all applied fields; empty if it holds the values unchanged.
     result: bytes = b""
-    #: Applying the intent once more would give the same.
+    #: Whether applying the intent once more would give the same result.
     settled: bool = True
-    #: What somebody built the intent from, in short; he need not build it again to know that it is the same.
+    #: A digest of the inputs of the intent: with the same inputs, it need not be built again.
     token: bytes = b""
 
 
 class _Schema(NamedTuple):
     merging: MergeSchema
-    #: The server reads the kind into types of its own.
+    #: Whether the server decodes the kind into its own types.
     typed: bool
 
 
 class Applies:
-    """The memory of one controller; ``informer_of`` gives the informers of the kinds that it watches."""
+    """The applies that one controller remembers. ``informer_of`` returns the informer of a watched kind."""
 
     def __init__(self, informer_of: Callable[[GroupVersionKind], Informer[Any] | None]) -> None:
         self._informer_of = informer_of
         self._known: OrderedDict[_Place, _Known] = OrderedDict()
-        #: So many are remembered before those of objects that are gone are looked for.
+        #: Size at which entries of deleted objects are swept.
         self._sweep_at = _SWEEP_FROM
-        #: How many applies needed no request.
+        #: Number of applies that needed no request.
         self.unsent = 0
 
     def __len__(self) -> int:
         return len(self._known)
 
     def unchanged(self, intent: Intent) -> bytes | None:
-        """The bytes of the object, if applying the intent would change nothing; None to send it."""
+        """The bytes of the object if applying the intent would change nothing; None to send it."""
         informer = self._informer_of(intent.kind)
         seen = None if informer is None or intent.manager == _KUBECTL else _seen(informer, intent.key)
         if informer is None or seen is None:
@@ -108,7 +108,7 @@ class Applies:
         return seen.raw
 
     def look(self, kind: GroupVersionKind, key: Key) -> View | EllipsisType | None:
-        """What a reader would see now, without waiting; ``...`` if he would have to ask the server."""
+        """What a read would return now, without waiting; ``...`` if the read would need the server."""
         informer = self._informer_of(kind)
         if informer is None or not informer.synced or informer.options.namespaces:
             return ...
@@ -119,7 +119,7 @@ class Applies:
         return None if seen is None else informer.view(seen)
 
     def recall(self, kind: GroupVersionKind, key: Key, manager: str, token: bytes) -> View | None:
-        """The object, if nothing changed since an intent that was noted with this token changed nothing."""
+        """The object, if nothing changed since an intent noted with this token changed nothing."""
         informer, place = self._informer_of(kind), (kind, key, manager, "")
         known = self._known.get(place)
         if informer is None or known is None or known.token != token or not known.settled:
@@ -137,14 +137,14 @@ class Applies:
         return informer.view(seen)
 
     def note(self, intent: Intent, token: bytes) -> None:
-        """Remember what an intent was built from, if it is remembered itself."""
+        """Remember the inputs of an intent, if the intent itself is remembered."""
         place = _place(intent)
         known = self._known.get(place)
         if known is not None and known.intent == _digest(intent.body):
             self._known[place] = structs.replace(known, token=token)
 
     def applied(self, intent: Intent, obj: Object | Unstructured) -> None:
-        """The server made ``obj`` of it."""
+        """Remember ``obj``, the server's answer to an apply."""
         informer, raw = self._informer_of(intent.kind), raw_bytes(obj)
         if informer is None or raw is None or intent.manager == _KUBECTL or obj.kind != intent.kind.kind:
             return
@@ -167,7 +167,7 @@ class Applies:
         self._remember(place, known)
 
     def is_written_otherwise(self, intent: Intent, obj: Object | Unstructured) -> bool:
-        """Whether the server made something of an intent that a later process would not take for it."""
+        """Whether the server normalized an intent so that a later process would not recognize it."""
         informer, raw = self._informer_of(intent.kind), raw_bytes(obj)
         stored = None if informer is None or raw is None else informer.intake.admit_answer(raw)
         if stored is None or stored.partial or _schema_of(intent.kind, intent.declared) is None:
@@ -183,7 +183,7 @@ class Applies:
             self._known.popitem(last=False)
 
     def _sweep(self) -> None:
-        """Forget objects that are gone; seldom, so that it costs little for each that is remembered."""
+        """Forget deleted objects; rarely, so that the cost per entry stays small."""
         for place in [each for each in self._known if not self._is_there(each)]:
             del self._known[place]
         self._sweep_at = max(_SWEEP_FROM, 2 * len(self._known))
@@ -195,7 +195,7 @@ class Applies:
 
 
 def _seen(informer: Informer[Any], key: Key) -> Stored | None:
-    """What a reader would see now; None if it would have to ask the server, or sees only a part."""
+    """What a read would return now; None if it would need the server, or the cache holds only a part."""
     base = informer.store.get(key)
     if not informer.synced or informer.overlay.needs_live(key, base):
         return None
@@ -226,12 +226,12 @@ _entries_decoder = msgspec.json.Decoder(list[_Entry])
 
 @lru_cache(maxsize=1024)
 def _entries(managed: bytes) -> list[_Entry]:
-    """Read entries; objects of one shape share their bytes."""
+    """Decode entries; objects of the same shape share the decoded result."""
     return _entries_decoder.decode(managed)
 
 
 def _owned(intent: Intent, stored: Stored) -> Tree | None:
-    """The fields of our own entry for this endpoint; None if the cache keeps none."""
+    """The fields of our own entry for this endpoint; None if the cache has none."""
     if not stored.managed_fields:
         return None
     for entry in _entries(stored.managed_fields):
@@ -246,15 +246,15 @@ def _owned(intent: Intent, stored: Stored) -> Tree | None:
 
 
 def _result(intent: Intent, stored: Stored) -> bytes:
-    """What an object holds in all that we applied, who owns it included; empty if that cannot be told."""
+    """The applied fields of an object with their ownership, encoded; empty if they cannot be determined."""
     owned = _owned(intent, stored)
     if owned is None:
         return b""
     live: Tree = msgspec.json.decode(stored.raw)
     result = [owned, projection(live, owned)]
-    # Asked in this order: a schema takes long to load, and hardly any intent holds an empty list.
+    # In this order: loading a schema is slow, and hardly any intent holds an empty list.
     if b"[]" in intent.body and ((schema := _schema_of(intent.kind, intent.declared)) is None or not schema.typed):
-        # Nobody owns an empty list, and a custom resource holds it or not.
+        # An empty list has no owner, and a custom resource may or may not hold it.
         left_out = {"metadata"} if intent.subresource else {"metadata", "status"}
         result.append({name: value for name, value in live.items() if name not in left_out})
     return _digest(msgspec.json.encode(result))
@@ -263,7 +263,7 @@ def _result(intent: Intent, stored: Stored) -> bytes:
 def _has_empty(body: bytes) -> bool:
     """Whether an intent holds an empty list or object.
 
-    Where it stands for one whose items are taken away, the server removes it with them, and makes it on the next apply.
+    If it replaces one whose items are removed, the server removes it with them, and creates it on the next apply.
     """
     return b"[]" in body or b"{}" in body
 
@@ -279,7 +279,7 @@ def _holds(intent: Intent, stored: Stored) -> bool:
 
 
 def _says_the_same(intent: Intent, stored: Stored) -> bool:
-    """Whether an object says of itself that it was made from this very intent, and nobody has changed it in that since."""
+    """Whether the object's annotation names this very intent, and no other manager has changed its fields since."""
     name = INTENT_ANNOTATION.encode()
     if intent.subresource or name not in intent.body or name not in stored.raw:
         return False
@@ -301,7 +301,7 @@ def _mark(tree: Tree) -> str | None:
 
 
 def _taken(intent: Intent, tree: Tree, *, typed: bool) -> Tree | None:
-    """The part of an intent that its endpoint takes; None if that is not known."""
+    """The part of an intent that its endpoint accepts; None if that is unknown."""
     match intent.subresource:
         case "":
             if "status" not in tree or (intent.declared is not None and not has_status_subresource(intent.declared)):
@@ -309,7 +309,8 @@ def _taken(intent: Intent, tree: Tree, *, typed: bool) -> Tree | None:
             return None if typed else {name: value for name, value in tree.items() if name != "status"}
         case "status":
             metadata: Tree = tree.get("metadata") or {}
-            # Of its own kinds the server ignores now this, now that beside the status; of ours, metadata and spec.
+            # Beside the status of built-in kinds, the server ignores varying fields; of custom resources, metadata and
+            # spec.
             if typed and ("spec" in tree or metadata.keys() - {"name", "namespace"}):
                 return None
             known = tree.keys() <= {"apiVersion", "kind", "metadata", "spec", "status"}
@@ -319,15 +320,15 @@ def _taken(intent: Intent, tree: Tree, *, typed: bool) -> Tree | None:
 
 
 def merge_schema(kind: GroupVersionKind, declared: type[Object] | None) -> MergeSchema | None:
-    """How values of a kind merge and compare; None if that is not known."""
+    """How values of a kind merge and compare; None if unknown."""
     found = _schema_of(kind, declared)
     return None if found is None else found.merging
 
 
 @cache
 def _schema_of(kind: GroupVersionKind, declared: type[Object] | None) -> _Schema | None:
-    """How values of a kind merge; None for a custom resource without a type, or with one that makes no schema."""
-    from steersman.kinds import definition, schema_of  # noqa: PLC0415 - only who applies needs them
+    """How values of a kind merge; None for a custom resource without a type, or whose type has no schema."""
+    from steersman.kinds import definition, schema_of  # noqa: PLC0415 - only applies need them
     from steersman.schemas.structural import Misuse, readable_schema  # noqa: PLC0415 - as above
 
     try:

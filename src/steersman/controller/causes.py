@@ -1,10 +1,10 @@
 """What is reconciled, and why.
 
 Guarantees
-- A `Request` is hashable and names its cluster, so that many clusters need no other type.
-- A `Cause` is plain data that can be logged, counted, compared and linked to.
-- `Causes` has a bound: the first ones are kept, every one is counted, and what is not kept is said.
-- A run that is tried again keeps the causes that it began with, however often that happens.
+- A `Request` is hashable and names its cluster, so several clusters need no other type.
+- A `Cause` is plain data: it can be logged, counted, compared and linked.
+- `Causes` is bounded: the first causes are kept, all are counted, and the number of omitted ones is reported.
+- A retry keeps the causes of the first attempt, however often it happens.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from steersman.objects import GroupVersionKind, Key
 What: TypeAlias = Literal["object", "initial", "resync", "requeue", "retry", "external"]
 Event: TypeAlias = Literal["appeared", "changed", "vanished"]
 
-#: How many different causes one run carries; all are counted.
+#: How many different causes one reconcile carries. All are counted.
 CAUSE_LIMIT = 16
-#: How many of them go on to the next try: there must be room for what comes meanwhile.
+#: How many of them carry over to a retry: there must be room for new ones.
 CARRIED_LIMIT = 8
-#: Characters of one cause, where a line has to do.
+#: Length of one cause on a single line.
 _SHORT = 60
 
 
 class Request(NamedTuple):
-    """One object to reconcile; ``cluster`` is empty where there is only one."""
+    """One object to reconcile; ``cluster`` is empty if there is only one cluster."""
 
     key: Key
     cluster: str = ""
@@ -38,16 +38,19 @@ class Request(NamedTuple):
 
     @property
     def tenant(self) -> tuple[str, str]:
-        """Cluster and namespace: those that share a queue fairly."""
+        """Cluster and namespace: the unit of fairness in a queue."""
         return (self.cluster, self.key.namespace)
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """One reason to reconcile.
 
-    ``object`` is a change that was watched, ``initial`` an object that was there at the start, ``resync`` a look that
-    is due though nothing changed, ``requeue`` what the reconciler asked for, ``retry`` what follows a failure,
-    ``external`` an event of the world outside.
+    - ``object``: a watched change
+    - ``initial``: an object that was present at the start
+    - ``resync``: a periodic reconcile without a change
+    - ``requeue``: the reconciler asked for it
+    - ``retry``: follows a failure
+    - ``external``: an event from outside the cluster
     """
 
     what: What
@@ -57,11 +60,11 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     key: Key | None = None
     generation: int | None = None
     resource_version: str = ""
-    #: Words for people: what the outside said, or what failed.
+    #: Text for people: what the external event said, or what failed.
     note: str = ""
-    #: Delivered as a frame of its own on a watch without a gap, so its resource version proves which write it shows.
+    #: Delivered as its own frame on a watch without a gap, so its resource version proves which write it shows.
     unbroken: bool = False
-    #: The span in which it came about, in W3C's form (traceparent); empty if that is not known.
+    #: The span that produced it, as a W3C traceparent; empty if unknown.
     trace: str = ""
 
     def __str__(self) -> str:
@@ -74,12 +77,12 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Causes(msgspec.Struct, frozen=True):
-    """Why one run happens: the different causes in the order in which they came, and how many there were in all."""
+    """Why one reconcile happens: the different causes in order of arrival, and their total number."""
 
     kept: tuple[Cause, ...] = ()
-    #: All causes, also those equal to a kept one and those beyond the limit.
+    #: All causes, including repetitions and those beyond the limit.
     total: int = 0
-    #: Causes that differ from the kept ones and were not kept.
+    #: Different causes that were not kept.
     omitted: int = 0
 
     def __iter__(self) -> Iterator[Cause]:
@@ -96,7 +99,7 @@ class Causes(msgspec.Struct, frozen=True):
         return f"{text}; and {self.omitted} more" if self.omitted else text
 
     def plus(self, cause: Cause, *, limit: int = CAUSE_LIMIT) -> Causes:
-        """These and one more."""
+        """These causes and one more."""
         if cause in self.kept:
             return Causes(self.kept, self.total + 1, self.omitted)
         if len(self.kept) >= limit:
@@ -104,14 +107,14 @@ class Causes(msgspec.Struct, frozen=True):
         return Causes((*self.kept, cause), self.total + 1, self.omitted)
 
     def carried(self) -> Causes:
-        """What goes on to the next try: the first of these, without the notes of earlier tries."""
+        """The causes that a retry keeps: the first of these, without the notes of earlier attempts."""
         began = [cause for cause in self.kept if cause.what not in _NOTES]
         kept = tuple(began[:CARRIED_LIMIT])
         total = self.total - (len(self.kept) - len(began))
         return Causes(kept, total, self.omitted + len(began) - len(kept))
 
     def joined(self, later: Causes, *, limit: int = CAUSE_LIMIT) -> Causes:
-        """These and those that came later."""
+        """These causes and later ones."""
         joined = self
         for cause in later.kept:
             joined = joined.plus(cause, limit=limit)
@@ -119,7 +122,7 @@ class Causes(msgspec.Struct, frozen=True):
         return Causes(joined.kept, joined.total + unseen, joined.omitted + later.omitted)
 
     def in_short(self) -> str:
-        """The first cause and the number of others, for a line on a terminal."""
+        """The first cause and the number of others, for one line on a terminal."""
         if not self.kept:
             return ""
         first, others = str(self.kept[0]), len(self.kept) - 1 + self.omitted
@@ -127,7 +130,7 @@ class Causes(msgspec.Struct, frozen=True):
         return f"{first} +{others}" if others else first
 
 
-#: Causes that say no more than that there was a run before.
+#: Causes that only say that there was an earlier attempt.
 _NOTES = frozenset({"retry", "requeue"})
 
 NO_CAUSES = Causes()

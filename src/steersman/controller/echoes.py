@@ -1,17 +1,17 @@
-"""Telling the echo of one's own write from news. Pure: time is passed in.
+"""Tell the echo of a reconcile's own write from news. Pure: time is passed in.
 
 Guarantees
-- A cause is taken for an echo only if it is a frame of its own on an unbroken watch and shows exactly the resource
-  version that a reconcile of the *same request* wrote. Everything else is news: initial lists, relists, coalesced and
-  resync deliveries, deletions, writes of others, and writes whose outcome is unknown.
-- A write counts only if it is certain (see `Write`), that is if its answer holds nothing but what the reconcile could read
-  before plus what it sent: the answer to a write that changed nothing shows the work of somebody else.
-- A write to the reconciled object itself, other than to its status, is news too: people return after adding a
-  finalizer and expect to be called again.
-- The event of a write often comes before its answer. So a cause that comes while its request runs is *held* and judged
-  when the run ends, by the writes the run made.
-- Nothing held is lost: the end of a run gives back everything that was no echo. Held causes and remembered writes have
-  bounds; beyond them a cause counts as news.
+- A cause is an echo only if it is its own frame on an unbroken watch and shows exactly the resource version that a
+  reconcile of the *same request* wrote. Everything else is news: initial lists, relists, coalesced and resync
+  deliveries, deletions, writes by others, and writes whose outcome is unknown.
+- A write counts only if it is certain (see `Write`): its answer holds nothing but what the reconcile could read before
+  plus what it sent. The answer to a write that changed nothing shows another writer's work.
+- A write to the reconciled object itself, other than to its status, is news: reconcilers return after adding a
+  finalizer and expect to run again.
+- The event of a write often arrives before its answer. So a cause that arrives while its request runs is *held* until
+  the run ends, and judged by the run's writes.
+- No held cause is lost: the end of a run returns every cause that was not an echo. Held causes and remembered writes
+  are bounded; beyond that, a cause counts as news.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Verdict: TypeAlias = Literal["news", "echo", "held"]
 
 #: Causes held for one running request.
 HELD_LIMIT = 64
-#: Writes remembered after their runs, for the echoes that are still on their way ...
+#: Writes remembered after their reconciles, for echoes that have not arrived yet ...
 MEMORY_LIMIT = 50_000
 #: ... and for how many seconds.
 MEMORY_SECONDS = 120.0
 
 
 class Held(NamedTuple):
-    """A cause that waits for its judgement."""
+    """A cause that waits for the end of its reconcile."""
 
     cause: Cause
     priority: int
@@ -52,22 +52,22 @@ _Remembered: TypeAlias = tuple[Request, Write]
 
 
 class Echoes:
-    """The judge of one controller, for the kind that it reconciles."""
+    """Detects echoes for one controller."""
 
     def __init__(self, primary: GroupVersionKind | None, watched: frozenset[GroupVersionKind] | None = None) -> None:
         self._primary = primary
-        #: Echoes of other kinds never come, so writes to them need not be remembered. None: not known.
+        #: Other kinds cannot echo, so writes to them are not remembered. None: unknown.
         self._watched = watched
         self._runs: dict[Request, _Run] = {}
         self._memory: OrderedDict[_Remembered, float] = OrderedDict()
         self.suppressed = 0
 
     def begin(self, request: Request, log: WriteLog) -> None:
-        """A run of the request begins and will write to ``log``."""
+        """Start a reconcile of the request, which writes to ``log``."""
         self._runs[request] = _Run(log)
 
     def judge(self, request: Request, cause: Cause, priority: int, now: float) -> Verdict:
-        """Say what a cause is; one that is held comes back from `end` if it was news."""
+        """Classify a cause. A held cause comes back from `end` if it was news."""
         if not self._can_be_echo(cause):
             return "news"
         if self._memory and self._recall(request, cause, now):
@@ -85,7 +85,7 @@ class Echoes:
         return "held"
 
     def end(self, request: Request, now: float) -> list[Held]:
-        """The run has ended: judge what was held, remember the writes whose echo has not come, give back the news."""
+        """End the reconcile: judge the held causes, remember writes without an echo yet, and return the news."""
         run = self._runs.pop(request)
         news: list[Held] = []
         seen: set[tuple[GroupVersionKind | None, object, str]] = set()
@@ -132,11 +132,11 @@ class Echoes:
         )
 
     def _prune(self, now: float) -> None:
-        """Forget what is too old or too much; the memory is in the order of time."""
+        """Forget old and excess entries; they are ordered by time."""
         while self._memory and (len(self._memory) > MEMORY_LIMIT or next(iter(self._memory.values())) < now):
             self._memory.popitem(last=False)
 
 
 def _plain(write: Write) -> Write:
-    """The write as a cause can name it: causes do not know subresources."""
+    """The write without its subresource, which causes do not name."""
     return Write(write.kind, write.key, write.resource_version)

@@ -1,4 +1,4 @@
-"""What happened to a watched object, as predicates and mappers see it."""
+"""Events of watched objects, as predicates and mappers see them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from steersman.controller.causes import Cause, Event
 from steersman.objects import GroupVersionKind, Key, Kind, Object, ObjectMeta
 
 T_co = TypeVar("T_co", covariant=True)
-#: How a kind is named: by its class, or by `Kind` where there is none.
+#: A kind: its class, or a `Kind` if it has no class.
 KindLike: TypeAlias = type[Object] | Kind
 
 
 class View(Protocol[T_co]):
-    """One state of an object: what is cheap at once, the rest decoded when asked for. Read it, do not change it."""
+    """One state of an object. Cheap parts are ready, the rest is decoded on access. Read-only."""
 
     @property
     def kind(self) -> GroupVersionKind: ...  # noqa: D102
@@ -39,7 +39,7 @@ class View(Protocol[T_co]):
 class ObjectEvent:
     """An object appeared, changed or vanished.
 
-    ``old`` and ``new`` are its states; one that appeared has no old state, one that vanished no new one.
+    ``old`` and ``new`` are its states. An object that appeared has no old state; one that vanished has no new state.
     """
 
     __slots__ = ("event", "initial", "new", "old", "resync", "unbroken")
@@ -55,15 +55,15 @@ class ObjectEvent:
         unbroken: bool = False,
     ) -> None:
         if (event != "appeared") != (old is not None) or (event != "vanished") != (new is not None):
-            raise ValueError(f"an object that {event} has another set of states: old={old!r}, new={new!r}")
+            raise ValueError(f"event {event!r} does not fit its states: old={old!r}, new={new!r}")
         self.event: Event = event
         self.old = old
         self.new = new
-        #: It was there when the watch began.
+        #: The object was present when the watch began.
         self.initial = initial
-        #: Nothing changed; it is time to look again.
+        #: Nothing changed; the periodic resync is due.
         self.resync = resync
-        #: Its own frame on a watch without a gap; nothing was merged into it.
+        #: Its own frame on a watch without a gap; no other event was merged into it.
         self.unbroken = unbroken
 
     def __repr__(self) -> str:
@@ -71,7 +71,7 @@ class ObjectEvent:
 
     @property
     def latest(self) -> View[Any]:
-        """The newest state that is known."""
+        """The newest known state."""
         found = self.new or self.old
         assert found is not None
         return found
@@ -83,11 +83,11 @@ class ObjectEvent:
 
     @property
     def states(self) -> tuple[View[Any], ...]:
-        """Every state that the event tells of: the old and the new one, and those that were passed between."""
+        """All states of the event: the old and the new one, and those between."""
         return tuple(view for view in (self.old, self.new) if view is not None)
 
     def cause(self) -> Cause:
-        """This event as a reason to reconcile."""
+        """This event as a cause."""
         latest = self.latest
         return Cause(
             what="initial" if self.initial else "resync" if self.resync else "object",
@@ -101,10 +101,10 @@ class ObjectEvent:
 
 
 class MergedEvent(ObjectEvent):
-    """Several events of one object: the mapper is asked about every state of which nobody was told.
+    """Several events of one object: the mapper is called with every state that was not mapped yet.
 
-    Also about those between the first and the last: whoever read the object in one of them, for a reason of his own,
-    must hear that it is so no longer.
+    That includes the states between the first and the last: a reconcile that read the object in one of them must run
+    again now that it changed.
     """
 
     __slots__ = ("_between", "_cause")
@@ -120,7 +120,7 @@ class MergedEvent(ObjectEvent):
         resync: bool = False,
         cause: Cause | None = None,
     ) -> None:
-        # It stands for no single frame of a watch, so it is not unbroken.
+        # Not a single frame of a watch, so it is not unbroken.
         super().__init__(event, old=old, new=new, initial=initial, resync=resync)
         self._between = between
         self._cause = cause
@@ -130,10 +130,10 @@ class MergedEvent(ObjectEvent):
 
     @property
     def states(self) -> tuple[View[Any], ...]:
-        """All of them; the old one first, the new one last."""
+        """All states, oldest first."""
         old, new = self.old, self.new
         return (*((old,) if old is not None else ()), *self._between, *((new,) if new is not None else ()))
 
     def cause(self) -> Cause:
-        """The reason that people are told: what happened to the object last."""
+        """The latest event as the cause."""
         return self._cause or super().cause()

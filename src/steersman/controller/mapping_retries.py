@@ -1,15 +1,13 @@
-"""Events whose mapper failed, kept until it answers. Pure: time and chance are passed in.
+"""Retries of events whose mapper failed. Pure: time and randomness are passed in.
 
 Guarantees
-- One entry an object: what comes after a failure is merged into it. The old state is the one of which nobody was told,
-  the new one is the latest, and the last ``STATES_LIMIT`` between are kept too, so an answer tells everybody who has to
-  know.
-- An object that is there is asked about again and again, each time later, up to every ``maximum`` seconds. One object
-  never keeps another from its turn.
-- A state on which the mapper fails keeps none of the object's other states from being told.
-- Bounded: by the number of objects that are there, and by ``VANISHED_LIMIT`` of those that are gone, or of which only
-  states are left that are gone. These are given up after ``VANISHED_ATTEMPTS``, or when too many of them wait, the oldest
-  first.
+- One entry per object: later events are merged into it. It keeps the first state that was not mapped, the latest state,
+  and the last ``STATES_LIMIT`` between, so a success reaches every target.
+- While an object exists, its mapper is retried with growing delays, up to every ``maximum`` seconds. No object delays
+  another.
+- A state on which the mapper fails does not block the object's other states.
+- Memory is bounded: by the number of existing objects, and by ``VANISHED_LIMIT`` entries that hold only states of the
+  past. The latter are dropped after ``VANISHED_ATTEMPTS``, or oldest first when too many wait.
 """
 
 from __future__ import annotations
@@ -23,10 +21,10 @@ from steersman.controller.causes import Event
 from steersman.controller.events import MergedEvent, ObjectEvent, View
 from steersman.objects import Key
 
-#: Of objects that are gone, no later event comes that would make good what was not told.
+#: For deleted objects, no later event makes up for a lost one.
 VANISHED_ATTEMPTS = 12
 VANISHED_LIMIT = 10_000
-#: States between the first and the latest that one object keeps.
+#: How many states between the first and the latest are kept for one object.
 STATES_LIMIT = 16
 
 
@@ -40,14 +38,14 @@ class _Entry:
 
 
 class MappingRetries:
-    """What one source has yet to tell."""
+    """The pending retries of one source."""
 
     def __init__(self) -> None:
         self._entries: dict[Key, _Entry] = {}
-        #: Entries of the heap whose time is no longer that of their object are skipped.
+        #: Heap entries whose time no longer matches their object are skipped.
         self._timers: list[tuple[float, int, Key]] = []
         self._sequence = 0
-        #: The objects that are gone, the oldest first.
+        #: The deleted objects, oldest first.
         self._vanished: dict[Key, None] = {}
         self.given_up = 0
 
@@ -58,19 +56,19 @@ class MappingRetries:
         return key in self._entries
 
     def merged(self, event: ObjectEvent) -> ObjectEvent:
-        """The event together with what was not told of its object before."""
+        """The event merged with the pending states of its object."""
         entry = self._entries.get(event.key)
         return event if entry is None else merge(entry.event, event)
 
     def update(self, event: ObjectEvent) -> None:
-        """The object went on: remember the latest state, without asking earlier than planned."""
+        """Record the latest state of an object without retrying earlier."""
         entry = self._entries.get(event.key)
         if entry is not None:
             entry.event = merge(entry.event, event)
             self._note_vanished(event.key, entry)
 
     def failed(self, event: ObjectEvent, *, now: float, rng: Random) -> float | None:
-        """The mapper failed on the (merged) event: the seconds until it is asked again; None if it is given up."""
+        """Record a failure on a (merged) event. Returns the seconds until the retry; None if the event is dropped."""
         key = event.key
         entry = self._entries.get(key)
         if entry is None:
@@ -90,12 +88,12 @@ class MappingRetries:
         return delay
 
     def succeeded(self, key: Key) -> bool:
-        """The mapper answered; whether it had failed before."""
+        """Record a success. Returns whether the mapper had failed before."""
         self._vanished.pop(key, None)
         return self._entries.pop(key, None) is not None
 
     def due(self, now: float, *, limit: int = 128) -> list[ObjectEvent]:
-        """The events to ask about again now, so many at once; of each, say what came of it."""
+        """Up to ``limit`` events to retry now. Report the result of each."""
         events: list[ObjectEvent] = []
         while len(events) < limit and self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)
@@ -105,7 +103,7 @@ class MappingRetries:
 
     @property
     def next_due(self) -> float | None:
-        """When to ask again."""
+        """When to retry next."""
         while self._timers and not self._is_live(self._timers[0]):
             heapq.heappop(self._timers)
         return self._timers[0][0] if self._timers else None
@@ -128,7 +126,7 @@ class MappingRetries:
 
 
 def merge(earlier: ObjectEvent, later: ObjectEvent) -> ObjectEvent:
-    """Two events of one object as one: from what was last told to what is so now."""
+    """Two events of one object as one: from the last mapped state to the current one."""
     old = earlier.old or (later.old if later.new is None else None)
     new = later.new
     seen = {(view.uid, view.resource_version) for view in (old, new) if view is not None}
@@ -143,14 +141,14 @@ def merge(earlier: ObjectEvent, later: ObjectEvent) -> ObjectEvent:
 
 
 def single(event: ObjectEvent, view: View[Any]) -> ObjectEvent:
-    """One state of an event, to ask about it alone."""
+    """One state of an event, as an event of its own."""
     return ObjectEvent("appeared", new=view) if view is event.new else ObjectEvent("vanished", old=view)
 
 
 def remainder(event: ObjectEvent, views: list[View[Any]]) -> ObjectEvent:
-    """What is left of an event when the mapper answered on all its states but these.
+    """The rest of an event after the mapper succeeded on all its states but these.
 
-    If the new state is not among them, it is about states that are gone.
+    If the new state is not among them, only past states are left.
     """
     new = views[-1] if views[-1] is event.new else None
     gone = views[:-1] if new is not None else views

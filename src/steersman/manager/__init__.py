@@ -2,13 +2,13 @@
 
 Guarantees:
 
-- **Only the leader acts.** A deposed leader stops writing before its lease can be taken, and can lead again later in
-  the same process.
-- A term's lease is released only after its work has ended; a successor then starts at once, with fresh caches.
-- Ordered start and stop, with drain; a controller that fails takes the program down with its error.
+- **Only the leader acts.** A deposed leader stops writing before another candidate can take its Lease. It can lead
+  again later in the same process.
+- A term's Lease is released only after its work has ended. The successor starts at once, with fresh caches.
+- Start and stop are ordered, and stop drains. A controller that fails ends the program with its error.
 - Controllers can be added and removed while the program runs.
-- What a program does can be seen: named checks for the kubelet, metrics under the names that dashboards know, and a page
-  for the person on call, which is shown to nobody else.
+- A program is observable: named health checks for the kubelet, metrics under the names that dashboards expect, and a
+  debug page that only the on-call engineer can read.
 - One `async with` owns every task.
 """
 

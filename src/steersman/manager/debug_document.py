@@ -1,7 +1,7 @@
-"""The document around a debug page, and its sections.
+"""The HTML document around a debug page, and its sections.
 
 Guarantees
-- One document that needs nothing else: style and script are in it, and its content policy allows only these.
+- The document is self-contained: it holds its style and script, and its content security policy allows only these.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pieces of HTML for the debug page.
 
 Guarantees
-- Everything that is not already `Html` is escaped: a name or an error can hold what it likes.
-- Tags are closed in the order in which they were opened: an element is made with what is in it.
+- Everything that is not already `Html` is escaped, so a name or an error may contain anything.
+- Tags are balanced: an element is built together with its content.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from steersman.manager.words import duration, stamp
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
@@ -26,14 +26,14 @@ class Html(str):
 Child: TypeAlias = str | int | Iterable["str | int"] | None
 
 NOTHING = Html("")
-#: Elements that have no end tag.
+#: Elements without an end tag.
 _VOID = frozenset({"br", "hr", "input", "meta"})
-#: A dash where there is nothing to say.
+#: A dash for an empty value.
 DASH = Html('<span class="none">&ndash;</span>')
 
 
 def element(tag: str, *children: Child, **attributes: str | None) -> Html:
-    """One element: ``element("td", "a < b", class_="number")``. None is left out."""
+    """One element: ``element("td", "a < b", class_="number")``. Attributes that are None are omitted."""
     opening = "".join(_attribute(name, value) for name, value in attributes.items())
     if tag in _VOID:
         return Html(f"<{tag}{opening}>")
@@ -45,7 +45,7 @@ def _attribute(name: str, value: str | None) -> str:
 
 
 def join(*children: Child) -> Html:
-    """Children one after the other."""
+    """The children, concatenated."""
     return Html("".join(_text(child) for child in children))
 
 
@@ -64,7 +64,7 @@ def _text(child: Child) -> str:
 
 
 def ago(moment: datetime | None, now: datetime) -> Html:
-    """How long ago something was; the moment itself is in the tooltip."""
+    """How long ago a moment was, with the moment itself in the tooltip."""
     if moment is None:
         return DASH
     seconds = (now - moment).total_seconds()
@@ -73,11 +73,11 @@ def ago(moment: datetime | None, now: datetime) -> Html:
 
 
 def identifier(*parts: str) -> str:
-    """An id of the page, made of names that may hold anything."""
+    """An HTML id made of names that may contain anything."""
     return "-".join(quote(part, safe="") for part in parts)
 
 
-# pieces that both pages have
+# parts of both pages
 
 _RESULTS = {
     "success": ("done", "good"),
@@ -90,25 +90,28 @@ _RESULTS = {
 
 
 def badge(words: str, tone: str) -> Html:
-    """A word with a colour: good, quiet, warn or bad."""
+    """A word with a color: good, quiet, warn or bad."""
     return element("span", words, class_=f"badge {tone}")
 
 
 def result_badge(record: KeyRecord) -> Html:
-    """How a run ended; of an error also whether it took too long or points to a mistake in the program."""
+    """How a reconcile ended; for an error, also whether it timed out or is a programming error."""
     if record.timed_out:
         return badge("timed out", "bad")
     return badge("crashed", "bad") if record.crashed else badge(*_RESULTS[record.result])
 
 
 def key_link(controller: str, request: Request) -> Html:
-    """A key, leading to all that is known of it."""
+    """A key as a link to its explanation."""
     query = urlencode({"kind": controller, "namespace": request.key.namespace, "name": request.key.name})
     return element("a", str(request), class_="key", href=f"/debug/explain?{query}")
 
 
 def error_text(words: str, *, place: str) -> Html:
-    """An error: its first lines, and the rest on demand; ``place`` is its alone, so that what was opened stays open."""
+    """An error's first lines, and the rest on demand.
+
+    ``place`` is unique on the page, so that an opened error stays open after a refresh.
+    """
     if not words:
         return DASH
     first, _, rest = words.strip().partition("\n")
@@ -127,7 +130,7 @@ _LONG = 220
 
 
 def causes_list(causes: Causes, *, limit: int = 3) -> Html:
-    """Why a run happened: the first causes, and how many more there were."""
+    """Why a reconcile ran: the first causes, and how many more there were."""
     shown = [str(cause) for cause in causes.kept[:limit]]
     if not shown:
         return DASH
@@ -139,14 +142,14 @@ def causes_list(causes: Causes, *, limit: int = 3) -> Html:
 
 
 def trace_line(record: KeyRecord) -> Html:
-    """The id under which a tracing backend has the run, where somebody traces."""
+    """The trace id of the reconcile, if it was traced."""
     _, _, rest = record.trace.partition("-")
     found = rest.partition("-")[0]
     return element("div", "trace ", element("span", found, class_="mono"), class_="soft") if found else NOTHING
 
 
 def table(head: Iterable[str | Html], rows: Iterable[Iterable[Html]], *, class_: str = "") -> Html:
-    """A table that scrolls by itself when the window is too narrow. A head that begins with # is one of numbers."""
+    """A table that scrolls by itself in a narrow window. A heading that begins with # marks a column of numbers."""
     cells = [
         element("th", each.lstrip("#"), class_="number" if each.startswith("#") else None, scope="col") for each in head
     ]
@@ -156,11 +159,11 @@ def table(head: Iterable[str | Html], rows: Iterable[Iterable[Html]], *, class_:
 
 
 def cell(*children: Child, class_: str | None = None) -> Html:
-    """A cell of words."""
+    """A cell with text."""
     return element("td", *children, class_=class_)
 
 
 def number(value: int | str, *, tone: str = "") -> Html:
-    """A cell of a number; a zero is quiet."""
+    """A cell with a number. Zero is shown muted."""
     quiet = value in {0, "0", "0%"}
     return element("td", value, class_=f"number {tone if not quiet else 'zero'}".rstrip())

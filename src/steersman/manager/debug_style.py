@@ -1,8 +1,8 @@
-"""How the debug page looks, and the few lines of script that refresh it.
+"""The style of the debug page, and the short script that refreshes it.
 
 Guarantees
-- Without the script everything is there; it only loads the page anew, and keeps what was opened, filtered or scrolled.
-- The page's content policy names the hash of this very style and script: nothing else runs, whatever is on the page.
+- The page is complete without the script. The script only reloads it and keeps what was opened, filtered or scrolled.
+- The content security policy names the hashes of this style and this script, so nothing else on the page runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One port for the kubelet, Prometheus and the person on call: where it is, and who may ask.
+"""The port for the kubelet, Prometheus and the on-call engineer: its address, and who may read it.
 
-The answers are those of `steersman.manager.endpoint_handler`, imported when a manager with endpoints runs.
+`steersman.manager.endpoint_handler` answers the requests. A manager with endpoints imports it when it runs.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from steersman.transport import ServerTls
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoints:
-    """Where a manager answers: ``Manager(..., endpoints=Endpoints(port=8080, host="0.0.0.0"))``.
+    """Where a manager serves health, metrics and the debug page: ``Endpoints(port=8080, host="0.0.0.0")``.
 
-    ``host`` is the loopback interface unless given: a Pod whose kubelet probes it, or that is scraped, needs
-    ``"0.0.0.0"``. With ``token_review``, whoever asks from elsewhere for metrics or the debug page needs a token that
-    RBAC lets read the path.
+    ``host`` defaults to the loopback interface. A Pod that the kubelet probes, or Prometheus scrapes, needs
+    ``"0.0.0.0"``. With ``token_review``, every client of the metrics and the debug page needs a token that RBAC allows
+    to get the path, also on this machine.
     """
 
     port: int = 8080
@@ -26,4 +26,4 @@ class Endpoints:
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
-            raise ValueError(f"a port is a number up to 65535, or 0 for a free one; got {self.port}")
+            raise ValueError(f"port must be a number up to 65535, or 0 for a free port (got {self.port})")

@@ -1,12 +1,12 @@
-"""What a manager's controllers need of RBAC, read from what was registered. Pure.
+"""The RBAC rules that a manager's controllers need, derived from their plans. Pure.
 
 Guarantees
-- Watching needs ``get``, ``list`` and ``watch``; the kind that is reconciled is also written, with its status and its
-  finalizers; a kind that is owned, or that the plan says it writes, is made, changed and deleted. Leader election and events are
-  counted in.
-- The result depends on the manager alone, so that a generated file changes only when it does.
+- A watched kind gets ``get``, ``list`` and ``watch``. The reconciled kind also gets writes to itself, its status and
+  its finalizers. An owned kind, or one that the plan declares as written, gets create, update, patch and delete. Leader
+  election and events are included.
+- The result depends only on the manager, so a generated file changes only when the manager does.
 
-What a reconcile reads or writes beyond that only its author knows: say it with ``also``.
+Pass what a reconcile reads or writes beyond that with ``also``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from steersman.objects.options import plural_of
 
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "patch", "update")
-#: The order in which people write verbs.
+#: The customary order of verbs.
 _ORDER = ("get", "list", "watch", "create", "update", "patch", "delete")
 
 
@@ -35,20 +35,20 @@ class PermissionRule(msgspec.Struct, frozen=True, order=True):
     verbs: tuple[str, ...]
 
     def tree(self) -> dict[str, list[str]]:
-        """The rule as it stands in a Role."""
+        """The rule as in a Role's manifest."""
         return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a manager needs, and where."""
+    """The rules that a manager needs, by where they apply."""
 
-    #: Where namespaced kinds are watched; empty: everywhere.
+    #: Where namespaced kinds are watched; empty means everywhere.
     namespaces: tuple[str, ...]
-    #: What it needs there.
+    #: Rules for these namespaces.
     rules: tuple[PermissionRule, ...]
-    #: What it needs of kinds outside of namespaces; part of ``rules`` if those hold everywhere.
+    #: Rules for cluster-scoped kinds; part of ``rules`` if those apply everywhere.
     cluster_rules: tuple[PermissionRule, ...]
-    #: What it needs in its own namespace: the Lease.
+    #: Rules for the manager's own namespace: the Lease.
     own_rules: tuple[PermissionRule, ...]
 
 
@@ -59,11 +59,11 @@ class _Needs:
         self._verbs: dict[tuple[str, str], set[str]] = {}
 
     def add(self, group: str, resource: str, verbs: Iterable[str]) -> None:
-        """Need these too."""
+        """Add verbs on a resource."""
         self._verbs.setdefault((group, resource), set()).update(verbs)
 
     def rules(self) -> tuple[PermissionRule, ...]:
-        """As few rules as there are different sets of verbs in a group."""
+        """One rule for each distinct set of verbs in a group."""
         joined: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for (group, resource), verbs in sorted(self._verbs.items()):
             ordered = tuple(sorted(verbs, key=_place))
@@ -74,7 +74,7 @@ class _Needs:
 
 
 def permissions_of(manager: Manager, *, also: Mapping[tuple[str, str], Iterable[str]] | None = None) -> Permissions:
-    """What a manager needs; ``also`` are verbs by group and resource that its reconcilers need beside that."""
+    """The rules that a manager needs. ``also`` adds verbs by group and resource."""
     namespaced, cluster, own = _Needs(), _Needs(), _Needs()
     here = manager.namespaces
     for plan in manager.plans:
@@ -97,7 +97,7 @@ def _needs_of(plan: ControllerPlan, namespaced: _Needs, cluster: _Needs) -> None
     primary = namespaced if _is_namespaced(plan.primary) else cluster
     primary.add(group, resource, ("update", "patch"))
     primary.add(group, f"{resource}/status", ("get", "update", "patch"))
-    # Whoever sets blockOwnerDeletion must be allowed to say that the owner waits.
+    # Setting blockOwnerDeletion requires permission to update the owner's finalizers.
     primary.add(group, f"{resource}/finalizers", ("update",))
 
 

@@ -1,12 +1,12 @@
-"""Whether the bearer of a token may read an endpoint: the API server is asked, as it would ask itself.
+"""Whether the bearer of a token may read an endpoint, decided by the API server.
 
 Guarantees
-- Nobody gets in without an answer of the API server: who the token belongs to (TokenReview), and that RBAC lets them
+- Access requires two answers from the API server: the token's user (TokenReview), and that RBAC allows this user to
   ``get`` the path as a nonResourceURL (SubjectAccessReview).
-- An answer counts for a short time, so that a scrape does not cost two requests each. Tokens are kept as digests only.
-- A bounded number of reviews is under way, whoever asks.
+- An answer is reused for a short time, so that not every scrape costs two requests. Only digests of tokens are kept.
+- The number of concurrent reviews is bounded.
 
-This program needs the right to ask: bind the ClusterRole ``system:auth-delegator`` to its ServiceAccount.
+This program needs permission to review: bind the ClusterRole ``system:auth-delegator`` to its ServiceAccount.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from steersman.objects.errors import ApiError, Forbidden
 
 _log = logging.getLogger("steersman.manager")
 
-#: Seconds for which a review counts: one that let somebody in, and one that did not.
+#: Seconds for which an answer is reused: a positive one, and a negative one.
 ALLOWED_SECONDS = 30.0
 REFUSED_SECONDS = 5.0
 _REMEMBERED = 256
@@ -34,7 +34,7 @@ _AT_ONCE = 4
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """An HTTP status, and words for whoever is refused."""
+    """An HTTP status, and a message for a denied client."""
 
     status: int
     words: str = ""
@@ -51,7 +51,7 @@ class Reviewer:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._at_once = asyncio.Semaphore(_AT_ONCE)
-        #: The verdict on a digest and a path, and until when it counts.
+        #: The verdict for each digest and path, and until when it is valid.
         self._remembered: OrderedDict[tuple[bytes, str], tuple[Verdict, float]] = OrderedDict()
 
     async def review(self, authorization: str | None, path: str) -> Verdict:
@@ -59,12 +59,12 @@ class Reviewer:
         scheme, _, token = (authorization or "").partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
-            return Verdict(401, f"{path} asks for a token: send Authorization: Bearer TOKEN")
+            return Verdict(401, f"{path} requires a token: send Authorization: Bearer TOKEN")
         place = (hashlib.sha256(token.encode()).digest(), path)
         if (known := self._recall(place)) is not None:
             return known
         async with self._at_once:
-            # somebody else may have asked the same meanwhile
+            # Another request may have reviewed the same token meanwhile.
             if (known := self._recall(place)) is not None:
                 return known
             try:
@@ -89,7 +89,7 @@ class Reviewer:
         review = await self._client.create(TokenReview(metadata=ObjectMeta(), spec=TokenReviewSpec(token=token)))
         status = review.status
         if status is None or not status.authenticated or status.user is None:
-            return Verdict(401, "the API server does not know this token, or it has expired")
+            return Verdict(401, "the API server does not recognize this token, or it has expired")
         user = status.user
         access = await self._client.create(SubjectAccessReview(metadata=ObjectMeta(), spec=_spec(user, path)))
         if access.status is not None and access.status.allowed:
@@ -112,10 +112,10 @@ def _spec(user: UserInfo, path: str) -> SubjectAccessReviewSpec:
 
 
 def _unable(error: ApiError) -> Verdict:
-    _log.warning("a token cannot be reviewed: %s", error)
+    _log.warning("cannot review a token: %s", error)
     if isinstance(error, Forbidden):
         return Verdict(
             500,
             "this program may not review tokens: bind the ClusterRole system:auth-delegator to its ServiceAccount",
         )
-    return Verdict(503, "the API server could not be asked about the token; try again")
+    return Verdict(503, "the API server could not review the token; try again")

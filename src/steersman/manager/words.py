@@ -1,4 +1,4 @@
-"""Numbers and times in words, for the debug page and for ``steersman explain``."""
+"""Numbers and times as text, for the debug page and ``steersman explain``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def duration(seconds: float) -> str:
-    """``4 ms``, ``1.5 s``, ``42 s``, ``5 min 3 s``, ``3 h 20 min``, ``4 d 2 h``: two figures are enough at any size."""
+    """A duration with at most two units: ``4 ms``, ``1.5 s``, ``42 s``, ``5 min 3 s``, ``3 h 20 min``, ``4 d 2 h``."""
     seconds = max(0.0, seconds)
     if seconds < 0.0005:
         return "<1 ms" if seconds else "0 ms"
@@ -28,13 +28,13 @@ def duration(seconds: float) -> str:
 
 
 def stamp(moment: datetime) -> str:
-    """A moment in full, as it stands in logs."""
+    """A moment in full, as in logs."""
     zone = moment.strftime("%Z") or "no zone"
     return f"{moment.strftime('%Y-%m-%d %H:%M:%S')} {zone}"
 
 
 def percent(part: int, whole: int) -> str:
-    """A share; what is not nothing never looks like nothing."""
+    """A share in percent. Only zero is shown as 0%."""
     if not part or not whole:
         return "0%"
     share = 100 * part / whole
@@ -42,7 +42,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def next_run(seconds: float | None) -> str:
-    """When something runs that runs in so many seconds."""
+    """The next run as text: ``now``, ``in 5 s`` or ``when something changes``."""
     if seconds is None:
         return "when something changes"
     return f"in {duration(seconds)}" if seconds > 0 else "now"

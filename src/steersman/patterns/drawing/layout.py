@@ -1,8 +1,8 @@
-"""Where boxes and arrows go: rows from top to bottom, the usual way in the first column, branches beside it. Pure.
+"""Positions of boxes and arrows: rows from top to bottom, the usual path in the first column, branches beside it. Pure.
 
 Guarantees
-- No two boxes overlap and no arrow runs through a box: what cannot go straight runs between the columns.
-- The usual way, state after state by ``Next``, is one straight line.
+- No two boxes overlap, and no arrow crosses a box: arrows that cannot go straight run between the columns.
+- The usual path, state after state by ``Next``, is one straight line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 Point: TypeAlias = tuple[float, float]
 Anchor: TypeAlias = Literal["start", "end"]
 
-#: Between a row and the next; less where no arrow has a label.
+#: The distance between two rows; smaller if no arrow has a label.
 GAP, UNLABELLED_GAP = 46.0, 32.0
 _CHANNEL = 52.0
 _TRACK = 14.0
@@ -23,14 +23,14 @@ _LABEL = 12.0
 
 
 class Size(msgspec.Struct, frozen=True):
-    """How large a box is."""
+    """The size of a box."""
 
     width: float
     height: float
 
 
 class Edge(msgspec.Struct, frozen=True):
-    """An arrow from a box to another, further down."""
+    """An arrow from one box to another below it."""
 
     source: str
     target: str
@@ -38,7 +38,7 @@ class Edge(msgspec.Struct, frozen=True):
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A box with its place."""
+    """A box with its position."""
 
     x: float
     y: float
@@ -47,27 +47,27 @@ class Placed(msgspec.Struct, frozen=True):
 
     @property
     def centre(self) -> float:
-        """Half of its width."""
+        """Its horizontal center."""
         return self.x + self.width / 2
 
     @property
     def middle(self) -> float:
-        """Half of its height."""
+        """Its vertical center."""
         return self.y + self.height / 2
 
     @property
     def right(self) -> float:
-        """Its right side."""
+        """Its right edge."""
         return self.x + self.width
 
     @property
     def bottom(self) -> float:
-        """Its lower side."""
+        """Its lower edge."""
         return self.y + self.height
 
 
 class Route(msgspec.Struct, frozen=True):
-    """An arrow with its way and the place of its label."""
+    """An arrow with its path and the position of its label."""
 
     edge: Edge
     points: tuple[Point, ...]
@@ -76,7 +76,7 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """All of a picture, from (0, 0)."""
+    """A whole picture, from (0, 0)."""
 
     boxes: Mapping[str, Placed]
     routes: tuple[Route, ...]
@@ -87,7 +87,7 @@ class Layout(msgspec.Struct, frozen=True):
 def arrange(sizes: Mapping[str, Size], edges: Sequence[Edge], chains: Iterable[Sequence[str]]) -> Layout:
     """Lay out boxes.
 
-    ``chains`` are lines of boxes that are to stand below each other, the usual way first. Edges lead down: the graph has no circles.
+    ``chains`` are sequences of boxes to place below each other, the usual path first. Edges lead down: the graph has no cycles.
     """
     rows = _rows(sizes, edges)
     columns = _columns(chains, rows)
@@ -95,7 +95,7 @@ def arrange(sizes: Mapping[str, Size], edges: Sequence[Edge], chains: Iterable[S
 
 
 def _rows(boxes: Iterable[str], edges: Sequence[Edge]) -> dict[str, int]:
-    """The longest way to each box."""
+    """The row of each box: the length of the longest path to it."""
     rows = dict.fromkeys(boxes, 0)
     for _ in rows:
         for edge in edges:
@@ -104,7 +104,7 @@ def _rows(boxes: Iterable[str], edges: Sequence[Edge]) -> dict[str, int]:
 
 
 def _columns(chains: Iterable[Sequence[str]], rows: Mapping[str, int]) -> dict[str, int]:
-    """The first column in which a chain meets no other; the usual way has the first for itself."""
+    """The first column where a chain overlaps no other; the usual path has the first column to itself."""
     columns: dict[str, int] = {}
     taken: list[list[tuple[int, int]]] = []
     for number, chain in enumerate(chains):
@@ -136,18 +136,18 @@ class _Grid:
         self.sizes, self.edges, self.rows, self.columns = sizes, edges, rows, columns
         self.cells = {(rows[each], columns[each]) for each in sizes}
         self.depth, self.breadth = max(rows.values()) + 1, max(columns.values()) + 1
-        #: The track of each arrow that goes between the columns: (channel, number).
+        #: The track of each arrow that runs between the columns: (channel, number).
         self.tracks = self._tracks()
         self.boxes: dict[str, Placed] = {}
 
     def layout(self) -> Layout:
-        """Place everything."""
+        """Place all boxes and arrows."""
         width = self._place()
         routes = tuple(self._route(number, edge) for number, edge in enumerate(self.edges))
         height = max(box.bottom for box in self.boxes.values())
         return Layout(self.boxes, routes, width, height)
 
-    # which way an arrow goes
+    # shapes of arrows
 
     def _cell(self, box: str) -> tuple[int, int]:
         return self.rows[box], self.columns[box]
@@ -169,10 +169,10 @@ class _Grid:
         return "back" if clear and self._free_down(column, range(row + 1, below + 1)) else "around"
 
     def _tracks(self) -> dict[int, tuple[int, int]]:
-        """Give each arrow that goes around a track in the channel left or right of its column."""
+        """Assign each arrow that goes around a track in the channel left or right of its column."""
         tracks: dict[int, tuple[int, int]] = {}
         taken: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        # What begins further down is nearer to the boxes, so that nothing crosses an arrow where it begins.
+        # Arrows that start further down run closer to the boxes, so that none crosses another at its start.
         downwards = sorted(
             enumerate(self.edges), key=lambda each: (-self.rows[each[1].source], self.rows[each[1].target])
         )
@@ -182,17 +182,17 @@ class _Grid:
             (row, column), (below, beside) = self._cell(edge.source), self._cell(edge.target)
             leftwards = beside < column or (column == 0 and beside == 0)
             channel = column if leftwards else column + 1
-            # beyond all that run beside it
+            # Outside all arrows that run beside it.
             beside_it = [t for (c, t), spans in taken.items() if c == channel and _meet(spans, row, below)]
             track = max(beside_it, default=-1) + 1
             taken.setdefault((channel, track), []).append((row, below))
             tracks[number] = (channel, track)
         return tracks
 
-    # where things are
+    # positions
 
     def _place(self) -> float:
-        """Place the boxes; the width of all."""
+        """Place the boxes; returns the total width."""
         lanes = [
             1 + max((t for c, t in self.tracks.values() if c == channel), default=-1)
             for channel in range(self.breadth + 1)
@@ -244,7 +244,7 @@ class _Grid:
                 return self._around(number, edge)
 
     def _around(self, number: int, edge: Edge) -> Route:
-        """Out to the side, down between the columns, and in from above."""
+        """Route an arrow out to the side, down between the columns, and in from above."""
         source, target = self.boxes[edge.source], self.boxes[edge.target]
         channel, track = self.tracks[number]
         leftwards = channel == self.columns[edge.source]
@@ -254,7 +254,7 @@ class _Grid:
         same = [each for each in self.tracks if self.edges[each].target == edge.target]
         place = same.index(number)
         y = target.y - 20 - _TRACK * place
-        # arrows from the side come in beside the straight one, and its label
+        # Arrows from the side end beside the straight one and its label.
         beside = min(34 + 16 * place, target.width / 2 - 14)
         port = target.centre - beside if x < target.centre else target.centre + beside
         level = source.middle + 14 * place

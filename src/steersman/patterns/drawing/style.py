@@ -1,4 +1,4 @@
-"""How pictures look, in light and in dark. All rules are bound to the picture, so that it can stand within a page."""
+"""The styles of pictures, in light and dark. All rules are scoped to the picture, so that it can be part of a page."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _FORMS: Final = """\
 
 
 def style(scope: str) -> str:
-    """The rules of a picture whose root has this class."""
+    """The CSS rules of a picture whose root element has this class."""
     root = f".{scope}"
     light = "".join(_rule(root, selector, name, pair[0]) for (selector, name), pair in _COLOURS.items())
     dark = "".join("  " + _rule(root, selector, name, pair[1]) for (selector, name), pair in _COLOURS.items())

@@ -1,8 +1,8 @@
-"""How wide text is, without a font at hand, and where it can be broken. Pure.
+"""Text widths without a font, and line breaking. Pure.
 
 Guarantees
-- Widths are those of the widest of the usual fonts, so that text fits in all of them.
-- A broken text loses nothing unless lines are limited; then it ends with an ellipsis.
+- Widths are those of the widest common font, so that text fits in all of them.
+- Wrapping loses no text unless lines are limited; then the text ends with an ellipsis.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _MONO: Final = 61
 _BOLD: Final = 1.11
 _OTHER: Final = 75
 _WIDE: Final = 105
-#: Where a word may be broken: after punctuation, and before the capitals of CamelCase.
+#: Where a word may break: after punctuation, and before the capitals of CamelCase.
 _PARTS: Final = re.compile(r"[^_\-./:,]*?[_\-./:,]+|[^_\-./:,]+?(?=[A-Z][a-z])|[^_\-./:,]+")
 
 
 class Font(msgspec.Struct, frozen=True):
-    """Size and face of a text."""
+    """Size and face of a font."""
 
     size: float
     mono: bool = False
     bold: bool = False
 
     def width(self, text: str) -> float:
-        """How wide a text is at most."""
+        """The largest width that a text may have."""
         total = sum(_letter(letter, self.mono) for letter in text) * self.size / 100
         return total * _BOLD if self.bold and not self.mono else total
 
@@ -63,7 +63,7 @@ def _letter(letter: str, mono: bool) -> int:  # noqa: FBT001 - an inner loop
 
 
 def wrap(text: str, limit: float, font: Font, *, lines: int = 0) -> list[str]:
-    """Break a text into lines no wider than the limit, about equally long; with ``lines`` at most so many."""
+    """Break a text into lines of about equal length, no wider than the limit; ``lines`` limits their number."""
     broken = _filled(text, limit, font)
     if lines and len(broken) > lines:
         return [*broken[: lines - 1], shorten(" ".join(broken[lines - 1 :]), limit, font)]
@@ -94,7 +94,7 @@ def _filled(text: str, limit: float, font: Font) -> list[str]:
 
 
 def shorten(text: str, limit: float, font: Font) -> str:
-    """A text on one line, with an ellipsis where it was cut."""
+    """A text on one line, truncated with an ellipsis."""
     text = " ".join(printable(text).split())
     if font.width(text) <= limit:
         return text
@@ -104,7 +104,7 @@ def shorten(text: str, limit: float, font: Font) -> str:
 
 
 def _split(word: str, limit: float, font: Font) -> list[str]:
-    """Break a word that is too long: where its parts meet if that helps, else anywhere."""
+    """Break a word that is too long: between its parts if possible, otherwise anywhere."""
     pieces = [""]
     for part in _PARTS.findall(word):
         for piece in [part] if font.width(part) <= limit else list(part):
@@ -116,7 +116,7 @@ def _split(word: str, limit: float, font: Font) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """Leave out what XML forbids and terminals obey."""
+    """Remove characters that XML forbids or that control a terminal."""
     return "".join(
         letter if letter.isprintable() else " " if letter.isspace() else "\N{REPLACEMENT CHARACTER}" for letter in text
     )

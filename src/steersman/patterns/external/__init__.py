@@ -1,13 +1,13 @@
-"""Things of the real world behind Kubernetes objects: a bucket, a DNS record, a virtual machine.
+"""External objects behind Kubernetes objects: a bucket, a DNS record, a virtual machine.
 
 Guarantees
-- **Found first.** What the outside has for an object is never made a second time: not after a restart, not after an
-  answer that was lost, not by a reconcile that runs again.
-- An effect happens exactly once where the outside finds by key what it made, at least once otherwise.
-- A reconcile never waits for an effect: slow work is done by a bounded number of workers, one piece at a time for each
-  object, and what comes of it is a cause to reconcile.
-- Nothing happens that no reconcile asks for, and nothing outlives the controller: when it stops, work is cancelled.
-- Whatever an api raises is that one object's failure, told in words, and tried again later and later.
+- **Find before create.** Steersman never creates a second external object for one Kubernetes object: not after a restart,
+  not after a lost response, not in a repeated reconcile.
+- An effect happens exactly once if the service can find its objects by key, at least once otherwise.
+- A reconcile never waits for an effect. A bounded number of workers do the slow work, one call at a time per object, and the
+  result requeues the object.
+- Effects happen only while a reconcile asks for them, and none outlive the controller: when it stops, it cancels all calls.
+- An exception from an `Api` fails only that object. Its condition shows the message, and Steersman retries with backoff.
 """
 
 from steersman.patterns.external.api import Api, Broken, ExternalKey, Gone, Present, Refused, Working

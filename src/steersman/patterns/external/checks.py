@@ -1,4 +1,4 @@
-"""What is written wrongly in an `External` is refused where it is written, with what to write instead."""
+"""Reject mistakes in the declaration of an `External` where it is written, and say what to write instead."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import inspect
 
 
 def check_name(name: str) -> str:
-    """Refuse an external without a name; gives how errors speak of it."""
+    """Reject an empty name; returns how error messages refer to the external."""
     if not name:
         raise ValueError('External(...): it needs a name, by which its things are known to people: name="bucket"')
     return f"External(name={name!r})"
 
 
 def check_api(api: object, where: str) -> None:
-    """Refuse what is no `Api`."""
+    """Reject an object that does not implement `Api`."""
     what = type(api).__name__
     if isinstance(api, type):
         raise TypeError(f"{where}: {api.__name__} is a class; give an object of it: External({api.__name__}(), ...)")
@@ -36,13 +36,13 @@ def check_api(api: object, where: str) -> None:
         )
     if inspect.iscoroutinefunction(judge):
         raise TypeError(
-            f"{where}: {what}.up_to_date is async; it compares and asks nobody: write def up_to_date(self, obj, found), "
+            f"{where}: {what}.up_to_date is async, but it only compares: write def up_to_date(self, obj, found), "
             "and let find bring what it needs"
         )
 
 
 def check_seconds(where: str, *, above: bool, **options: float | None) -> None:
-    """Refuse what is no time; ``above``: also 0."""
+    """Reject values that are not a number of seconds; ``above`` also rejects 0."""
     for name, value in options.items():
         if value is None:
             continue

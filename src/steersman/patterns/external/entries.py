@@ -1,4 +1,4 @@
-"""What is known of one thing outside, and what is done about it: the data of `steersman.patterns.external.state`."""
+"""What is known about one external object, and the work on it: the data of `steersman.patterns.external.state`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steersman.patterns.external.api import ExternalKey
 Call: TypeAlias = Literal["find", "create", "update", "delete"]
 Phase: TypeAlias = Literal["unknown", "finding", "creating", "present", "updating", "deleting", "gone", "broken"]
 Goal: TypeAlias = Literal["none", "present", "absent"]
-#: What tells one wish of an object from the next: its generation, or its resourceVersion where there is none.
+#: Identifies one version of the request: the object's generation, or its resourceVersion if the kind has no generations.
 Version: TypeAlias = tuple[int, str]
 
 NEVER = float("-inf")
@@ -23,30 +23,33 @@ _RUNNING: dict[Call, Phase] = {"find": "finding", "create": "creating", "update"
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """When things are done; in seconds."""
+    """Delays and timeouts, in seconds."""
 
-    #: How long after it was sent a request without an answer may still have its effect.
+    #: How long after it was sent a request without an answer may still take effect.
     late: float = 180.0
-    #: Asking twice to make a thing makes one thing.
+    #: `create` is idempotent: calling it twice creates one external object.
     repeatable: bool = False
-    #: A change waits so long for the next one, and `at_most` so long after the first.
+    #: How long a change waits for the next one; `at_most` limits the whole wait, counted from the first change.
     debounce: float = 0.0
     at_most: float = 5.0
-    #: How often to look though nobody asks.
+    #: Seconds between two periodic lookups.
     look_again: float | None = None
     first_retry: float = 0.5
     last_retry: float = 300.0
 
 
 class Start(msgspec.Struct, frozen=True):
-    """When a run began. Another program may have asked for something just before."""
+    """When a run began. Another process may have sent requests just before."""
 
-    #: On the clock of `Timing`, and on the wall.
+    #: On the monotonic clock, and on the wall clock.
     time: float
     wall: datetime | None = None
 
     def follows(self, obj: Object, *, appeared: bool = False) -> bool:
-        """Whether an object may have been there before; one of the same second may, unless it was seen to appear since."""
+        """Whether the object may be older than this run.
+
+        An object of the same second counts as older, unless ``appeared``: the controller saw it appear.
+        """
         created = obj.metadata.creation_timestamp
         if self.wall is None or created is None:
             return False
@@ -54,7 +57,7 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of the outside."""
+    """One call to the service."""
 
     call: Call
     key: ExternalKey
@@ -63,26 +66,26 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     version: Version
     goal: Goal
     began: float
-    #: A look that nobody asked for.
+    #: A periodic lookup, without a request from a reconcile.
     again: bool = False
 
 
 class There(msgspec.Struct, frozen=True):
-    """Found, made or updated."""
+    """The call found, created or updated the external object."""
 
     found: Any
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """Looked for, and not found."""
+    """The lookup found nothing."""
 
 
 class Deleted(msgspec.Struct, frozen=True):
-    """The outside took the deletion."""
+    """The service accepted the deletion."""
 
 
 class Raised(msgspec.Struct, frozen=True):
-    """The call failed; ``certain``: and surely had no effect."""
+    """The call failed; ``certain``: it certainly had no effect."""
 
     message: str
     certain: bool = False
@@ -90,19 +93,19 @@ class Raised(msgspec.Struct, frozen=True):
 
 Result: TypeAlias = There | Missing | Deleted | Raised
 
-#: Whether what was found is as an object asks; words if that cannot be said. It never raises.
+#: Whether the found object matches the request, or a message if the comparison failed. Never raises.
 Judge: TypeAlias = Callable[[Any, Any], bool | str]
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """What follows a result: more work for the same object, and news for its reconcile."""
+    """What follows a result: the next work for the same object, and the news for its reconcile."""
 
     work: Work | None = None
     note: str = ""
 
 
 class Entry:
-    """What is known of one object's thing."""
+    """What is known about the external object of one Kubernetes object."""
 
     __slots__ = (
         "again_at", "asked", "backoff", "changed", "deleted", "doubted", "due", "ending_until", "failure", "forgotten", "found", "goal",
@@ -115,54 +118,54 @@ class Entry:
         self.obj = obj
         self.version = version
         self.goal: Goal = "none"
-        #: A reconcile has asked since it was last told something.
+        #: A reconcile has asked since it last got a result.
         self.asked = False
-        #: Somebody wants to know what is there.
+        #: A reconcile waits for the result of find.
         self.peek = False
         self.known: Literal["unknown", "present", "absent"] = "unknown"
         self.known_for: Version | None = None
-        #: When that was answered, and when the look or the creation began that says that it is so.
+        #: When the last answer came, and when the lookup or creation that it rests on began.
         self.known_at = self.seen_at = NEVER
         self.found: Any = None
         self.matches = False
         self.deleted = False
-        #: Until then a creation that got no answer, or a deletion, may still have its effect.
+        #: Until then a creation without an answer, or a deletion, may still take effect.
         self.lost_until = self.ending_until = NEVER
-        #: It was not found, and that is not believed yet.
+        #: A lookup found nothing, but it is too early to trust that.
         self.doubted = False
-        #: What `create` answered with, in a tuple, as long as no look has found it; until when a look that finds nothing may
-        #: be the fault of a list that lags; and whether it was tried to delete it.
+        #: The result of `create`, in a tuple, until a lookup finds it; until when a list that lags may explain a lookup that finds
+        #: nothing; and whether its deletion was tried.
         self.made: tuple[Any] | None = None
         self.made_until = NEVER
         self.tried = False
-        #: Somebody waited for a look, and in vain.
+        #: A wait for a lookup timed out.
         self.tired = False
-        #: Until then an update or a deletion may still undo what came after it.
+        #: Until then an update or a deletion may still undo a later call.
         self.overtaken_until = NEVER
         self.failure = ""
         self.backoff = backoff
-        #: Nothing starts before; effects that follow a change not before `held`; changes began at `changed`.
+        #: No call starts before `due`, no call that follows a change before `held`. The first pending change came at `changed`.
         self.due = self.held = NEVER
         self.changed: float | None = None
-        #: When to look again though nobody asks, and how often that was done.
+        #: The time of the next periodic lookup, and the number of those since the last request.
         self.again_at: float | None = None
         self.unasked = 0
         self.work: Work | None = None
-        #: When its timer is set for.
+        #: When its timer fires.
         self.when: float | None = None
         #: The span of the reconcile that asked.
         self.trace = ""
-        #: Goes as soon as its work has ended.
+        #: To be dropped as soon as its work has ended.
         self.forgotten = False
 
     @property
     def fresh(self) -> bool:
-        """Whether what is known was found out for what is asked now."""
+        """Whether the last answer is about the current version of the request."""
         return self.known != "unknown" and self.known_for == self.version
 
     @property
     def settled(self) -> bool:
-        """Whether all is as it is asked for, and stays so."""
+        """Whether the external object is as requested, and no call in progress can change it."""
         if not self.fresh or (self.work is not None and self.work.call != "find"):
             return False
         if self.goal == "absent":
@@ -171,7 +174,7 @@ class Entry:
 
     @property
     def phase(self) -> Phase:
-        """How far it is, in a word."""
+        """The progress in one word."""
         if self.failure:
             return "broken"
         if self.work is not None and not self.work.again:
@@ -185,7 +188,7 @@ class Entry:
         return "present" if self.matches or self.goal == "none" else "updating"
 
     def relieve(self) -> None:
-        """It went well: what failed before is no matter any more."""
+        """Clear the traces of earlier failures after a success."""
         self.failure = ""
         self.backoff.reset()
         self.ending_until = NEVER

@@ -1,20 +1,19 @@
-"""What is known of the world outside, and what to do next. Pure: time, chance and the outside's answers are passed in.
+"""What is known about external objects, and the next call to make. Pure: time, randomness and answers are passed in.
 
 Guarantees
-- One piece of work at a time for one object.
-- **Found first.** Nothing is made, changed or removed for an object before it was looked for, and what is found is never
-  made again.
-- **Absence is believed late.** After a `create` whose outcome nobody knows, "nothing there" counts only when the look
-  began `late` seconds after the request was sent: until then the request may still arrive. An object that is older than
-  this run may have had such a request just before it began. Where creations can be repeated, only "gone" waits for that.
-- **What `create` answered with is there**, until a look has found it once: a look that finds nothing is a list that lags, for
-  `late` seconds. It is never "gone" before it was tried to delete that very thing.
-- The same holds for a thing that is still there after a `delete`, should it be wanted again; and after an `update` without
-  an answer it is looked once more whether that came in after a later one. What `update` answers is no look: whether the
-  thing is there, a look says that began when nothing could come in any more.
-- **Nothing happens that nobody asks for.** After a failure, and when something changed outside, the object is reconciled,
-  and work goes on only if that reconcile asks for it. An object that is gone therefore makes no more effects.
-- A failure is told until something succeeds, in the same words while they are the same, so that conditions do not flap.
+- At most one call is in progress per object.
+- **Find before create.** No call creates, changes or deletes before a lookup, and an external object that was found is never
+  created again.
+- **Absence needs proof.** After a `create` with an unknown outcome, the request may still arrive for `late` seconds. A lookup
+  that finds nothing counts only if it began after that. An object older than this run may have had such a request just before
+  the run began. If `create` is idempotent, only the answer "gone" waits.
+- **The result of `create` counts as present** until a lookup finds it. For `late` seconds, a lookup that finds nothing is
+  blamed on a list that lags. The answer is never "gone" before a `delete` of that result was tried.
+- A deletion may also arrive late: if the object is wanted again, the same wait applies. After an `update` without an answer, one
+  more lookup checks that it did not overwrite a later one. Only a lookup proves presence, never the answer of an `update`.
+- **No external change without a request.** After a failure or an external change, the object is reconciled, and work continues
+  only if that reconcile asks for it. A deleted object therefore causes no more effects.
+- A failure is reported until a call succeeds, with an unchanged message while it is the same failure, so that conditions do not flap.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ from steersman.patterns.external.entries import (
 
 R = TypeVar("R")
 
-#: What was found is acted on within so many seconds, and looked at again after that.
+#: Seconds for which the result of a lookup may be acted on without another lookup.
 FRESH = 5.0
-#: How long the end of a thing is remembered.
+#: Seconds for which a deleted external object is remembered.
 REMEMBER_GONE = 60.0
-#: Looks in a row that no reconcile asked about, before one is made to.
+#: Periodic lookups in a row without a request, before one triggers a reconcile.
 UNASKED_LOOKS = 10
 
 _DOING: dict[Call, str] = {"find": "looking for", "create": "creating", "update": "updating", "delete": "deleting"}
@@ -59,7 +58,7 @@ _DONE: dict[Call, str] = {"find": "found", "create": "created", "update": "updat
 
 
 class ExternalState(Generic[R]):
-    """The map from objects to things outside: changed by what reconciles ask and by what work brings, by nothing else."""
+    """The known external objects by Kubernetes object. Only requests of reconciles and results of calls change it."""
 
     def __init__(self, name: str, timing: Timing, start: Start, *, rng: Random, judge: Judge, can_update: bool) -> None:
         self._name = name
@@ -70,20 +69,20 @@ class ExternalState(Generic[R]):
         self._can_update = can_update
         self._entries: dict[str, Entry] = {}
         self._uids: dict[Key, str] = {}
-        #: Timers; those that are not their entry's own any more are skipped.
+        #: Timers; a timer that its entry has replaced is skipped.
         self._timers: list[tuple[float, int, str]] = []
         self._sequence = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    # what reconciles ask
+    # requests of reconciles
 
     def ensure(self, key: ExternalKey, obj: Object, now: float, *, trace: str = "") -> Present[R] | Working | Broken:
-        """Let it be there, as the object asks."""
+        """Request that the external object exists and matches the Kubernetes object."""
         entry = self._entry(key, obj, now)
         if entry.known == "present" and entry.fresh and entry.goal != "absent":
-            # Asked each time: it may depend on more than the generation, such as another thing that was made anew.
+            # Compare each time: the result may depend on more than the generation, such as another external object.
             verdict = self._judge(obj, entry.found)
             if isinstance(verdict, str):
                 return Broken(self._incomparable(verdict))
@@ -98,7 +97,7 @@ class ExternalState(Generic[R]):
         return Working(self._words(entry))
 
     def remove(self, key: ExternalKey, obj: Object, now: float, *, trace: str = "") -> Gone | Working | Broken:
-        """Let it be gone."""
+        """Request that the external object is gone."""
         entry = self._entry(key, obj, now)
         self._ask(entry, "absent", now, trace)
         if entry.settled:
@@ -106,9 +105,9 @@ class ExternalState(Generic[R]):
         return Broken(entry.failure) if entry.failure else Working(self._words(entry))
 
     def look(self, key: ExternalKey, obj: Object, now: float, *, appeared: bool = False) -> bool:
-        """Find out what is there, and change nothing; whether that is still under way.
+        """Look up the external object without changing it; returns whether the lookup is still in progress.
 
-        ``appeared``: the object was seen to come into being during this run.
+        ``appeared``: the controller saw the object appear during this run.
         """
         entry = self._entry(key, obj, now, appeared=appeared)
         if entry.fresh:
@@ -118,17 +117,17 @@ class ExternalState(Generic[R]):
         return entry.work is not None or (entry.when is not None and entry.when <= now)
 
     def tire(self, uid: str) -> None:
-        """It was waited for an answer about an object, and in vain."""
+        """Record that a wait for the object timed out."""
         if (entry := self._entries.get(uid)) is not None:
             entry.tired = True
 
     def is_tired(self, uid: str) -> bool:
-        """Whether there was no answer about an object since."""
+        """Whether the service has not answered for the object since a wait timed out."""
         entry = self._entries.get(uid)
         return entry is not None and entry.tired
 
     def forget(self, key: Key) -> None:
-        """The object is gone: know nothing of it any more. What is under way for it ends, and nothing follows."""
+        """Drop a deleted object. A call in progress ends, and no other follows."""
         uid = self._uids.pop(key, None)
         if uid is None:
             return
@@ -139,10 +138,10 @@ class ExternalState(Generic[R]):
         entry.goal, entry.known, entry.forgotten = "none", "unknown", True
         entry.asked, entry.peek, entry.again_at = False, False, None
 
-    # what is done
+    # calls
 
     def take(self, now: float) -> Work | None:
-        """The next piece of work that may begin, which then has begun."""
+        """Start the next call that is due; None if there is none."""
         while self._timers and self._timers[0][0] <= now:
             when, _, uid = heapq.heappop(self._timers)
             entry = self._entries.get(uid)
@@ -158,7 +157,7 @@ class ExternalState(Generic[R]):
         return None
 
     def done(self, work: Work, result: Result, now: float, *, go_on: bool = True) -> Finished:
-        """Take in what a piece of work brought; ``go_on``: and begin the next for this object, if it is time."""
+        """Record the result of a call; with ``go_on``, start the object's next call if it is due."""
         entry = self._entries.get(work.key.uid)
         if entry is None or entry.work is not work:
             return Finished()
@@ -184,31 +183,31 @@ class ExternalState(Generic[R]):
         return Finished(following, note)
 
     def next_due(self) -> float | None:
-        """When to call `take` again, if nothing else happens."""
+        """When to call `take` again if nothing else happens."""
         while self._timers:
             if self._is_live(self._timers[0]):
                 return self._timers[0][0]
             heapq.heappop(self._timers)
         return None
 
-    # what it looks like
+    # inspection
 
     def phases(self) -> list[tuple[ExternalKey, Phase, str]]:
-        """Of each object: its key, how far its thing is, and what failed."""
+        """For each object: its key, its progress, and the last failure."""
         return [(entry.key, entry.phase, entry.failure) for entry in self._entries.values()]
 
     def trace(self, uid: str) -> str:
-        """The span of the reconcile that asked last."""
+        """The span of the reconcile that last asked."""
         entry = self._entries.get(uid)
         return entry.trace if entry else ""
 
-    # the wishes
+    # entries
 
     def _entry(self, key: ExternalKey, obj: Object, now: float, *, appeared: bool = False) -> Entry:
         version = (key.generation, "" if key.generation else obj.metadata.resource_version or "")
         entry = self._entries.get(key.uid)
         if entry is None:
-            # Another object had this name before: it is gone, whatever we know of it.
+            # An earlier object of this name is gone: drop its entry.
             self.forget(key.key)
             first, last = self._timing.first_retry, self._timing.last_retry
             entry = Entry(key, obj, version, Backoff(initial=first, maximum=max(first, last), jitter=0.2))
@@ -217,7 +216,7 @@ class ExternalState(Generic[R]):
                 entry.lost_until = entry.overtaken_until = self._start.time + self._timing.late
         entry.forgotten = False
         self._uids[key.key] = key.uid
-        # An older generation is a look into the past: what was asked since stands.
+        # An older generation is a stale read: the newer request stands.
         if version[0] >= entry.version[0]:
             if version != entry.version:
                 self._change(entry, key, version, now)
@@ -226,7 +225,7 @@ class ExternalState(Generic[R]):
 
     def _change(self, entry: Entry, key: ExternalKey, version: Version, now: float) -> None:
         entry.key, entry.version = key, version
-        # What failed may have been the wish's own fault.
+        # The old request itself may have caused the failure.
         entry.backoff.reset()
         entry.due = now
         if self._timing.debounce:
@@ -247,10 +246,10 @@ class ExternalState(Generic[R]):
             self._settle(entry, now)
         self._schedule(entry, now)
 
-    # the next step
+    # the next call
 
     def _call(self, entry: Entry, now: float) -> Call | None:
-        """What is to be done, were it asked for."""
+        """The call that the current request needs."""
         if not entry.fresh:
             return "find"
         recent = now - entry.known_at <= FRESH
@@ -265,7 +264,7 @@ class ExternalState(Generic[R]):
         return None
 
     def _pending(self, entry: Entry, now: float) -> tuple[Call, float, bool] | None:
-        """What to do, when, and whether nobody asked for it."""
+        """The next call, when it is due, and whether it is a periodic lookup."""
         if entry.work is not None:
             return None
         call = self._call(entry, now)
@@ -316,7 +315,7 @@ class ExternalState(Generic[R]):
         return entry is not None and entry.when == timer[0]
 
     def _settle(self, entry: Entry, now: float) -> None:
-        """There is nothing to do, until somebody asks for something else or it is time to look again."""
+        """Go idle until the next request or the next periodic lookup."""
         entry.asked = False
         entry.changed, entry.held = None, NEVER
         entry.again_at = now + REMEMBER_GONE if entry.goal == "absent" else self._again(now)
@@ -326,27 +325,27 @@ class ExternalState(Generic[R]):
         if entry.settled:
             entry.relieve()
             if not self._timing.repeatable:
-                # One request was sent, and what it made was seen. Of several, one may still be on its way.
+                # One request was sent, and a lookup saw its result. Of several requests, one may still be on its way.
                 entry.lost_until = NEVER
 
     def _again(self, now: float) -> float | None:
-        """When to look again: not all at once."""
+        """When the next periodic lookup is due, with jitter."""
         every = self._timing.look_again
         return None if every is None else now + every * (1 - 0.1 * self._rng.random())
 
-    # the results; each gives the news for the reconcile, if there are any
+    # results; each method returns the news for the reconcile, or an empty string
 
     def _succeeded(self, entry: Entry, work: Work, result: There | Missing | Deleted, now: float) -> str:
         current = entry.goal == work.goal or work.call == "find"
         entry.known_for, entry.known_at = (work.version if current else None), now
         entry.tired = False
         if work.call != "update":
-            # Not every outside notices that what it updates is gone: the look before it is what counts.
+            # Some services update an object that is gone without an error, so only the lookup before the update counts.
             entry.seen_at = work.began
         entry.peek = entry.peek and entry.version != work.version
         match result:
             case Deleted():
-                # The outside's word is not enough: it is looked for until it is not there.
+                # An accepted deletion is not enough: look up until the external object is gone.
                 entry.known, entry.deleted = "unknown", True
                 entry.made = None
                 self._may_come(entry, work)
@@ -356,7 +355,7 @@ class ExternalState(Generic[R]):
             case Missing():
                 entry.known, entry.matches, entry.doubted = "present", False, False
                 (entry.found,) = entry.made or (None,)
-                # it may have been undone meanwhile: when a list cannot lag any more, it is looked once more
+                # It may be gone by now: look once more when the list can no longer lag.
                 entry.overtaken_until = max(entry.overtaken_until, entry.made_until)
                 return self._there(entry, work, now)
             case There(found):
@@ -373,7 +372,7 @@ class ExternalState(Generic[R]):
             entry.made = (found,)
 
     def _lags(self, entry: Entry, work: Work) -> bool:
-        """Whether what was not found is there all the same, since `create` said so."""
+        """Whether the external object exists although the lookup missed it: `create` returned it recently."""
         if entry.made is None:
             return False
         if work.began < entry.made_until or (entry.goal == "absent" and not entry.tried):
@@ -383,7 +382,7 @@ class ExternalState(Generic[R]):
 
     def _there(self, entry: Entry, work: Work, now: float) -> str:
         if entry.goal == "absent" and entry.deleted:
-            # It takes its time. After a while it is told again.
+            # The service is slow to delete: repeat the delete after a while.
             entry.deleted = False
             self._doubt(entry, now, float("inf"))
         elif entry.goal == "present" and entry.fresh:
@@ -418,21 +417,21 @@ class ExternalState(Generic[R]):
         return f"{self._name} deleted" if entry.deleted else f"{self._name} is gone"
 
     def _doubt(self, entry: Entry, now: float, until: float) -> None:
-        """What was found may be about to change: look again soon."""
+        """Look up again soon: the result may be about to change."""
         entry.known = "unknown"
         entry.due = min(now + entry.backoff.next_delay(self._rng), max(now, until))
 
     def _failed(self, entry: Entry, work: Work, raised: Raised, now: float, *, words: str = "") -> str:
         entry.tried = entry.tried or work.call == "delete"
         if work.again:
-            # What was there is taken to be there until somebody says otherwise.
+            # The external object counts as present until a call shows otherwise.
             entry.again_at = now + entry.backoff.next_delay(self._rng)
             return ""
         if not raised.certain:
             self._may_come(entry, work)
         entry.known = "unknown"
         if (entry.goal, entry.version) != (work.goal, work.version):
-            # It was for a wish that nobody has any more.
+            # The request behind this call no longer exists.
             entry.due = now
             return ""
         entry.peek = False
@@ -442,7 +441,7 @@ class ExternalState(Generic[R]):
         return entry.failure if asked else ""
 
     def _may_come(self, entry: Entry, work: Work) -> None:
-        """The call may have its effect later."""
+        """Record that the call may take effect later."""
         until = work.began + self._timing.late
         if work.call == "create":
             entry.lost_until = max(entry.lost_until, until)
@@ -452,14 +451,14 @@ class ExternalState(Generic[R]):
                 entry.ending_until = max(entry.ending_until, until)
 
     def _drift(self, entry: Entry, before: tuple[str, bool, Any]) -> str:
-        """What changed outside, while nobody asked."""
+        """What changed externally since the last request."""
         if entry.known == "absent":
             return f"{self._name} is gone"
         if before[:2] != (entry.known, entry.matches) or not _same(before[2], entry.found):
             return f"{self._name} changed"
         return f"{self._name} is looked after" if entry.unasked == UNASKED_LOOKS else ""
 
-    # the words
+    # messages
 
     def _differs(self) -> str:
         return f"{self._name} is not as asked, and there is no update: delete it outside, or undo the change"
@@ -477,8 +476,8 @@ class ExternalState(Generic[R]):
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two things are equal; their own comparison may be odd."""
+    """Whether two values are equal; their ``__eq__`` is user code and may raise."""
     try:
         return one is other or bool(one == other)
-    except Exception:  # noqa: BLE001 - user code: whatever it raises, it does not say that they are equal
+    except Exception:  # noqa: BLE001 - user code: an exception does not prove equality
         return False
