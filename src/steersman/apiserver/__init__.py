@@ -1,16 +1,16 @@
 """A Kubernetes API server over a pluggable store, in this process or on a port.
 
 Guarantees
-- It answers as kube-apiserver does: one conformance suite sends the same requests to both and compares the answers.
+- It answers like kube-apiserver: one conformance suite sends the same requests to both and compares the answers.
 - A write is one atomic step of the store, published to every watch in the order of its revision, or it did not happen.
-- It works on JSON and schemas, never on the client's types: what it stores does not depend on who wrote it.
-- It knows no client and no cache: everything it is told arrives as a request.
-- What is not there yet is refused, never ignored.
+- It works on JSON and schemas, never on the client's types: what it stores does not depend on the writer.
+- It depends on no client and no cache: all input arrives as requests.
+- Missing features are rejected, never ignored.
 
-To remember: `ApiServer` is the server, ``server.transport(user)`` the way to it without a socket, and `serve` puts it on a
-port. The rest is for its options: `User` and tokens, `Access` and `Decision` for an authorizer, `Plugin` and `Attributes`
-for admission, `AuditFile`, `Limits`, the stores; and for kinds (`Definition`, `Strategy`), paths (`Route`) and handlers
-(`ChainHandler`; more in ``steersman.apiserver.chain``) of one's own.
+`ApiServer` is the server, ``server.transport(user)`` connects to it without a socket, and `serve` puts it on a port.
+The rest is for its options: `User` and tokens, `Access` and `Decision` for an authorizer, `Plugin` and `Attributes` for
+admission, `AuditFile`, `Limits`, the stores; and for your own kinds (`Definition`, `Strategy`), paths (`Route`) and
+handlers (`ChainHandler`; more in ``steersman.apiserver.chain``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from steersman.apiserver.storage import JournaledStorage, MemoryStorage, Storage
 if TYPE_CHECKING:
     from steersman.apiserver.serving import Authority, Served, serve, write_kubeconfig
 
-#: Imported when first used: they need the package cryptography, which a server without a port does not.
+#: Imported on first use: they need the package cryptography, which a server without a port does not.
 _OF_PORTS = frozenset({"Authority", "Served", "serve", "write_kubeconfig"})
 
 __all__ = [
@@ -76,7 +76,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what only a port needs when it is first used."""
+    """Import what only a port needs, on first use."""
     if name not in _OF_PORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

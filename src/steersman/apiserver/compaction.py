@@ -1,4 +1,4 @@
-"""Forgetting the past: what is older than one to two intervals can be neither listed nor watched."""
+"""Compaction: revisions older than one to two intervals can be neither listed nor watched."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 
 from steersman.apiserver.storage import Storage
 
-#: Seconds between compactions, as kube-apiserver's.
+#: Seconds between compactions, as in kube-apiserver.
 INTERVAL = 300.0
 
 
 async def compact_for_ever(storage: Storage, *, interval: float = INTERVAL) -> None:
-    """Compact a store to the revision of an interval ago, each interval."""
+    """Compact a store to the revision of one interval ago, every interval."""
     before = await storage.revision()
     while True:
         await asyncio.sleep(interval)

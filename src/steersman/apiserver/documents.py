@@ -1,9 +1,9 @@
-"""Objects as they are stored, and as they are answered: the same bytes and a resourceVersion.
+"""Stored and answered objects: the same bytes, plus a resourceVersion in answers.
 
 Guarantees
-- Stored bytes hold no resourceVersion: the store gives it, as the revision of the last change.
-- Answering an object costs one copy of its bytes; nothing is decoded.
-- Kind and apiVersion stand first and the metadata next, so that items of lists can do without the former.
+- Stored bytes hold no resourceVersion: it is the store's revision of the last change.
+- Answering an object costs one copy of its bytes, without decoding.
+- Kind and apiVersion come first and the metadata next, so that list items can omit the former.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class _MetadataOnly(msgspec.Struct):
-    #: Nothing stored lacks them, but what some trials answer does.
+    #: Stored objects always have metadata, but some dry run answers do not.
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
@@ -32,10 +32,10 @@ _decode_metadata = msgspec.json.Decoder(_MetadataOnly).decode
 
 
 def encode_stored(tree: dict[str, Any]) -> bytes:
-    """The bytes of an object to be stored."""
+    """The bytes of an object to store."""
     metadata: dict[str, Any] = tree["metadata"].copy()
     metadata.pop("resourceVersion", None)
-    # The order of the first three is what makes reading cheap.
+    # The order of the first three makes reading cheap.
     ordered = {"kind": tree["kind"], "apiVersion": tree["apiVersion"], "metadata": metadata} | tree
     ordered["metadata"] = metadata
     return _encode(ordered)
@@ -49,32 +49,32 @@ def decode_stored(record: Record) -> dict[str, Any]:
 
 
 def served(definition: Definition, record: Record) -> Record:
-    """A stored object in the group-version that a definition serves."""
+    """A stored object in the group-version of a definition."""
     if definition.conversion is None or definition.conversion.is_same(record):
         return record
     tree: dict[str, Any] = _decode(record.value)
     definition.conversion.from_stored(tree)
     tree["kind"], tree["apiVersion"] = definition.gvk.kind, definition.gvk.api_version
-    # What a trial answers may be nothing but its kind.
+    # The answer to a dry run may hold only its kind.
     return record._replace(value=encode_stored(tree) if "metadata" in tree else _encode(tree))
 
 
 def decode_served(definition: Definition, record: Record) -> dict[str, Any]:
-    """The tree of a stored object in the group-version that a definition serves."""
+    """The tree of a stored object in the group-version of a definition."""
     return decode_stored(served(definition, record))
 
 
 def encode_served(definition: Definition, tree: dict[str, Any]) -> bytes:
-    """The bytes to be stored of an object in the group-version that a definition serves; the tree is used up."""
+    """The bytes to store for an object in the group-version of a definition. The tree is consumed."""
     if definition.conversion is not None:
         definition.conversion.to_stored(tree)
     return encode_stored(tree)
 
 
 def whole(record: Record, *, revision: int = 0) -> bytes:
-    """A stored object as it is answered: with its resourceVersion, or that of an event.
+    """A stored object as answered: with its resourceVersion, or that of an event.
 
-    A record at revision 0 is one that was not stored, in a dry run; it has no resourceVersion.
+    A record at revision 0 was not stored, in a dry run; it has no resourceVersion.
     """
     revision = revision or record.modified
     if not revision:
@@ -85,9 +85,9 @@ def whole(record: Record, *, revision: int = 0) -> bytes:
 
 
 def item_pieces(head: bytes, records: Iterable[Record], *, kind: str = "") -> Iterator[bytes]:
-    """A list of stored objects after its head, in pieces: each object is copied once, when its piece is asked for.
+    """A list of stored objects after its head, in pieces: each object is copied once, when its piece is requested.
 
-    Items of built-in kinds do not repeat the kind, which the list says; ``kind`` is what all others begin with.
+    Items of built-in kinds do not repeat the kind of the list; ``kind`` is the prefix of all others.
     """
     opening = kind.encode() or b"{"
     parts: list[bytes | memoryview] = [head]
@@ -108,7 +108,7 @@ def item_pieces(head: bytes, records: Iterable[Record], *, kind: str = "") -> It
 
 
 def metadata_of(record: Record, *, revision: int = 0) -> bytes:
-    """The metadata of a stored object as they are answered."""
+    """The metadata of a stored object as answered."""
     metadata = bytes(_decode_metadata(record.value).metadata)
     revision = revision or record.modified
     return b'{"resourceVersion":"%d",%b' % (revision, metadata[1:]) if revision else metadata

@@ -1,4 +1,4 @@
-"""What an `ApiServer` is told, and what to say where that cannot be meant."""
+"""Checks of the options of an `ApiServer`. Each error says what to write instead."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _RBAC = GroupVersion("rbac.authorization.k8s.io", "v1")
 
 
 def group_versions(kinds: Iterable[GroupVersion | str] | None, *, rbac: bool = False) -> list[GroupVersion] | None:
-    """The built-in group-versions that are meant; None for all of them. ``rbac``: those of roles anyway."""
+    """The built-in group-versions to serve; None for all. ``rbac`` always includes those of roles."""
     if kinds is None:
         return None
     if isinstance(kinds, str):
-        raise TypeError(f"kinds is a list of group-versions: write kinds=[{kinds!r}]")
+        raise TypeError(f"kinds must be a list of group-versions: write kinds=[{kinds!r}]")
     known = {str(each): each for each in builtin.all_group_versions()}
     chosen: dict[GroupVersion, None] = {}
     for each in kinds:
         if str(each) not in known:
             near = nearest(str(each), known)
-            hint = f"did you mean {near}?" if near else f"there are {', '.join(sorted(known))}"
-            raise ValueError(f"kinds: {str(each)!r} is no built-in group-version; {hint}")
+            hint = f"did you mean {near}?" if near else f"available: {', '.join(sorted(known))}"
+            raise ValueError(f"kinds: {str(each)!r} is not a built-in group-version; {hint}")
         chosen[known[str(each)]] = None
     if rbac:
         chosen[_RBAC] = None
@@ -35,16 +35,16 @@ def group_versions(kinds: Iterable[GroupVersion | str] | None, *, rbac: bool = F
 
 
 def chosen_authorizer(authorizer: Authorizer | Literal["rbac"], storage: Storage) -> Authorizer:
-    """The authorizer that is meant."""
+    """The authorizer for an option."""
     if authorizer == "rbac":
         return Rbac(storage)
     if not callable(authorizer):
-        raise TypeError(f'authorizer is "rbac" or a function of an Access, not {authorizer!r}')
+        raise TypeError(f'authorizer must be "rbac" or a function of an Access (got {authorizer!r})')
     return authorizer
 
 
 def opened(storage: Storage | Path | str | None) -> tuple[Storage, MemoryStorage | None]:
-    """The store that is meant, and the same once more if the server itself has to begin and end it."""
+    """The store for an option, and the same store again if the server itself must open and close it."""
     if storage is not None and not isinstance(storage, (str, Path)):
         return storage, None
     own = MemoryStorage() if storage is None else JournaledStorage(storage)

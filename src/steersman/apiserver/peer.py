@@ -1,4 +1,4 @@
-"""Who is at the other end of the connection that a request came over."""
+"""The peer of the connection that a request came over."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def request_peer() -> Peer | None:
-    """The sender of the request that is being handled; None if it is within this process.
+    """The sender of the current request; None if it is within this process.
 
-    Whatever comes over a port comes over a `transport.Listener`: where that was never imported there is no port, and a
-    server in one process need not import it.
+    Requests over a port come through a `transport.Listener`. If that was never imported there is no port, and a server
+    in one process need not import it.
     """
     listener = sys.modules.get("steersman.transport.listener")
     return listener.current_peer() if listener is not None else None

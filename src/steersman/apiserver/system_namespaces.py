@@ -17,7 +17,7 @@ SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 async def create_system_namespaces(server: ApiServer) -> None:
-    """Create those that are not there, if the server serves namespaces."""
+    """Create the missing ones, if the server serves namespaces."""
     definition = server.registry.find("", "v1", "namespaces")
     if definition is None:
         return

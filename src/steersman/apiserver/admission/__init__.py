@@ -1,4 +1,4 @@
-"""Admission: what may change or refuse a write before it is stored, beside the rules of its kind."""
+"""Admission: changes to or rejections of a write before it is stored, in addition to the rules of its kind."""
 
 from steersman.apiserver.admission.attributes import Admission, AdmissionFunction, Attributes, Operation, Plugin
 from steersman.apiserver.admission.namespace_lifecycle import NamespaceLifecycle

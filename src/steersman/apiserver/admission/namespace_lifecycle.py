@@ -1,4 +1,8 @@
-"""Namespaces and what is in them: nothing is made in one that is going away, nor changed in one that is gone; three never go."""
+"""Namespaces and their content.
+
+- Nothing is created in a terminating namespace, nor changed in a missing one.
+- Three namespaces cannot be deleted.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,17 @@ _NAMESPACES = Named("", "namespaces")
 
 
 class NamespaceLifecycle(Plugin):
-    """Needs a server that serves namespaces: one that does not has no use for it."""
+    """Needs a server that serves namespaces."""
 
     operations: frozenset[Operation] = frozenset({"CREATE", "UPDATE", "DELETE"})
 
     async def admit(self, attributes: Attributes) -> None:
-        """Refuse what has no living namespace around it, and the deletion of an immortal one."""
+        """Reject writes without a living namespace, and the deletion of an immortal one."""
         if not attributes.definition.gvk.group and attributes.definition.resource == "namespaces":
             if attributes.operation == "DELETE" and attributes.name in IMMORTAL:
                 raise forbidden(_NAMESPACES, attributes.name, "this namespace may not be deleted")
             return
-        # What a namespace has left behind can be deleted, and nothing else.
+        # Remains of a namespace can only be deleted.
         if attributes.operation == "DELETE" or not attributes.namespace:
             return
         record = await attributes.context.read("", "namespaces", "", attributes.namespace)

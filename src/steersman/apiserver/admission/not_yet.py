@@ -1,7 +1,7 @@
-"""Objects that ask the server itself to do something that it does not do yet.
+"""Objects that configure features that this server does not have.
 
-Guarantee: none of them is stored as if it had an effect. It is refused; or, where others have a use for it as well,
-stored with a warning to whoever makes it.
+Guarantee: none of them is stored as if it had an effect. It is rejected or, if it is also useful to others, stored with
+a warning.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from steersman.apiserver.admission.attributes import Attributes, Operation, Plugin
 
-_HOOKS = "webhooks are not called by this server; a plugin in ApiServer(admission=[...]) does what one would"
-_POLICIES = "admission policies are not evaluated by this server; a plugin in ApiServer(admission=[...]) is"
+_HOOKS = "this server does not call webhooks; use a plugin in ApiServer(admission=[...]) instead"
+_POLICIES = "this server does not evaluate admission policies; use a plugin in ApiServer(admission=[...]) instead"
 
-#: By group and resource, why it is refused.
+#: The reason for rejecting it, by group and resource.
 REFUSED: Mapping[tuple[str, str], str] = {
-    ("apiregistration.k8s.io", "apiservices"): "this server asks no other API server",
+    ("apiregistration.k8s.io", "apiservices"): "this server does not forward requests to other API servers",
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _HOOKS,
     ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _HOOKS,
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): _POLICIES,
@@ -23,24 +23,24 @@ REFUSED: Mapping[tuple[str, str], str] = {
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"): _POLICIES,
     ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): _POLICIES,
 }
-#: By group and resource, what whoever makes one is told.
+#: The warning, by group and resource.
 WARNED: Mapping[tuple[str, str], str] = {
-    ("", "limitranges"): "limits of a LimitRange are stored, but neither filled in nor enforced by this server",
-    ("", "resourcequotas"): "quotas are stored, but neither counted nor enforced by this server",
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"): "flow schemas are stored, but not followed by this server",
+    ("", "limitranges"): "this server stores the limits of a LimitRange, but neither fills them in nor enforces them",
+    ("", "resourcequotas"): "this server stores quotas, but neither counts nor enforces them",
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"): "this server stores flow schemas, but does not apply them",
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): (
-        "priority levels are stored, but not followed by this server"
+        "this server stores priority levels, but does not apply them"
     ),
 }
 
 
 class NotYet(Plugin):
-    """Refuses, or warns of, what would be ignored."""
+    """Rejects, or warns about, objects without an effect."""
 
     operations: frozenset[Operation] = frozenset({"CREATE"})
 
     async def admit(self, attributes: Attributes) -> None:
-        """Look at a new object."""
+        """Check a new object."""
         definition = attributes.definition
         name = (definition.gvk.group, definition.resource)
         if (why := REFUSED.get(name)) is not None:

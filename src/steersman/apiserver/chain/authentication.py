@@ -1,10 +1,10 @@
 """Authentication: who sends a request.
 
 Guarantees
-- A request that came over a port is from whoever its certificate or its token names, or it is refused with 401; only
-  health and version are answered to anybody.
-- A request from within this process is from the server's own administrator, unless it carries a token.
-- Tokens are compared in constant time and never shown; those of service accounts end with what they are about.
+- The sender of a request over a port is the user of its certificate or its token. Otherwise the answer is 401; only
+  health and version are open.
+- The sender of a request within this process is the server's own administrator, unless it carries a token.
+- Tokens are compared in constant time and never shown. Those of service accounts end with the object they are bound to.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ _BEARER = "bearer "
 
 
 class Authentication:
-    """A handler of the chain that finds out who sends a request: ``Authentication(tokens={"secret": User(...)})``."""
+    """A handler of the chain that authenticates senders: ``Authentication(tokens={"secret": User(...)})``."""
 
     def __init__(self, *, tokens: Mapping[str, User] | None = None) -> None:
         self._tokens = {_digest(token): _authenticated(user) for token, user in (tokens or {}).items()}
 
     async def __call__(self, request: ServerRequest, next_: Next) -> ServerResponse:
-        """Pass a request on with its user; 401 if that is nobody."""
+        """Pass a request on with its user; 401 if the user is unknown."""
         request.user = self._known(request) or await _account(request)
         return await next_(request)
 
     def user_of_token(self, token: str) -> User | None:
-        """Whose token it is, of those that were given; None if it is none of them."""
+        """The user of a configured token; None for any other token."""
         digest = _digest(token)
-        # Found by its digest, so that the time tells nothing about the token.
+        # Found by its digest, so that timing reveals nothing about the token.
         found = self._tokens.get(digest)
         return found if found is not None and token else None
 
     def sender(self, request: ServerRequest) -> User:
-        """Who sends a request, by its head alone; 401 if that is nobody. A service account may be gone already."""
+        """The sender of a request, by its headers alone; 401 if unknown. A service account may already be deleted."""
         return self._known(request) or _claimed_account(request)
 
     def _known(self, request: ServerRequest) -> User | None:
-        """Who sends a request; None if its token is to tell. 401 if it is nobody."""
+        """The sender of a request; None if its token decides. 401 if unknown."""
         peer = request_peer()
         if peer is not None and peer.certificate:
             return user_of_certificate(peer.certificate)
@@ -67,7 +67,7 @@ class Authentication:
 
 
 def everybody_is(user: User = IN_PROCESS) -> ChainHandler:
-    """A handler of the chain that takes every sender for one user: only for a port that nobody else can reach."""
+    """A handler of the chain that treats every sender as one user. Use it only for a port that no one else can reach."""
 
     async def handler(request: ServerRequest, next_: Next) -> ServerResponse:
         request.user = user
@@ -77,7 +77,7 @@ def everybody_is(user: User = IN_PROCESS) -> ChainHandler:
 
 
 def _claimed_account(request: ServerRequest) -> User:
-    """Whose token a request carries, as far as the token itself says."""
+    """The service account that a request's token claims."""
     if request.accounts is None:
         raise unauthorized()
     try:
@@ -102,7 +102,7 @@ def _bearer_token(request: ServerRequest) -> str:
 
 
 def _digest(token: str) -> bytes:
-    # A token within this process may be any string, half a character too.
+    # A token within this process may be any string, even half a surrogate pair.
     return hmac.digest(b"steersman", token.encode("utf-8", "surrogatepass"), "sha256")
 
 
@@ -114,7 +114,7 @@ def _authenticated(user: User) -> User:
 
 @lru_cache(maxsize=256)
 def user_of_certificate(certificate: bytes) -> User:
-    """Who a certificate (DER) names: its common name, a member of its organizations. It was verified before."""
+    """The user of a verified certificate (DER): its common name, with its organizations as groups."""
     from cryptography import x509  # noqa: PLC0415 - an extra, and only servers with certificates need it
     from cryptography.x509.oid import NameOID  # noqa: PLC0415
 

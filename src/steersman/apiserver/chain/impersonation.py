@@ -1,9 +1,9 @@
-"""Impersonation: a request in somebody else's name.
+"""Impersonation: requests in the name of another user.
 
 Guarantees
-- Every part of the other identity (user, groups, extra values, uid) must be allowed to the sender, one by one, before
-  anything is done in that name; from then on only the other identity counts.
-- Parts without a user are refused, in kube-apiserver's words.
+- The sender needs permission for every part of the other identity (user, groups, extra values, uid) before anything
+  happens in that name. From then on only the other identity counts.
+- Parts without a user are rejected, with kube-apiserver's message.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _REMEMBERED_MAX = 1024
 
 
 class Impersonation:
-    """A handler of the chain that lets a sender be somebody else, where an authorizer allows it."""
+    """A handler of the chain that lets a sender act as another user, if an authorizer allows it."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
-        #: Who was allowed to impersonate somebody: a later refusal says what of it is missing.
+        #: Senders that were allowed to impersonate before: a later rejection names the missing part.
         self._known: dict[str, None] = {}
 
     async def __call__(self, request: ServerRequest, next_: Next) -> ServerResponse:
@@ -55,7 +55,7 @@ class Impersonation:
         sender = request.user
         if sender.name in self._known:
             return refused(access, reason)
-        # kube-apiserver asks first for the newer, narrower permission on the request itself, and says that of it.
+        # kube-apiserver first checks the newer, narrower permission on the request itself, and reports that one.
         asked = access_of(sender, request.info)
         mode = "user-info"
         if wanted.name.startswith(_ACCOUNT):
@@ -67,7 +67,7 @@ class Impersonation:
 
 
 def _wanted(request: ServerRequest) -> User | None:
-    """Whom the headers name; None if nobody."""
+    """The identity that the headers name; None if they name none."""
     user = uid = ""
     groups: list[str] = []
     extra: dict[str, tuple[str, ...]] = {}
@@ -93,7 +93,7 @@ def _wanted(request: ServerRequest) -> User | None:
 
 
 def _go_words(uid: str, groups: list[str], extra: dict[str, tuple[str, ...]]) -> str:
-    """A user as Go prints one."""
+    """A user as Go prints it."""
     of_groups = f"[]string{{{_quoted(groups)}}}" if groups else "[]string(nil)"
     of_extra = "map[string][]string(nil)"
     if extra:
@@ -107,7 +107,7 @@ def _quoted(values: list[str] | tuple[str, ...]) -> str:
 
 
 def _account(name: str) -> tuple[str, str] | None:
-    """Namespace and name of the service account that a user is; None if it is none."""
+    """Namespace and name of a user that is a service account; None for others."""
     parts = name.removeprefix(_ACCOUNT).split(":")
     if not name.startswith(_ACCOUNT) or len(parts) != 2 or not all(parts):
         return None
@@ -115,7 +115,7 @@ def _account(name: str) -> tuple[str, str] | None:
 
 
 def _parts(sender: User, wanted: User) -> list[Access]:
-    """What the sender must be allowed to impersonate."""
+    """The accesses that the sender needs to impersonate the other identity."""
     account = _account(wanted.name)
     if account is not None:
         first = Access(
@@ -143,7 +143,7 @@ def _parts(sender: User, wanted: User) -> list[Access]:
 
 
 def completed(wanted: User) -> User:
-    """An identity with the groups that everybody of its sort has."""
+    """An identity with the groups that every user of its sort has."""
     groups = wanted.groups
     account = _account(wanted.name)
     if not groups and account is not None:

@@ -1,6 +1,6 @@
-"""The rules of the roles that kube-apiserver comes with, as far as they are here.
+"""The rules of kube-apiserver's default roles, as far as they apply here.
 
-``view``, ``edit`` and ``admin`` are put together from others by their labels, so that whoever brings kinds can add to them.
+``view``, ``edit`` and ``admin`` are aggregated by label, so that new kinds can add to them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BOTH: Final = ("create", "delete", "deletecollection", "get", "list", "patch", 
 
 
 def _rule(verbs: tuple[str, ...], groups: str, resources: str) -> Rule:
-    """A rule; groups and resources are separated by blanks, the core group is ``core``."""
+    """A rule; groups and resources are separated by spaces, the core group is ``core``."""
     named = ["" if group == "core" else group for group in groups.split()]
     return {"verbs": list(verbs), "apiGroups": named, "resources": resources.split()}
 
@@ -114,13 +114,13 @@ ROLES: Final[dict[str, list[Rule]]] = {
     "system:aggregate-to-edit": _TO_EDIT,
     "system:aggregate-to-view": _TO_VIEW,
 }
-#: Roles whose rules are those of all roles that are labelled as theirs, with those that are so at first.
+#: Roles that aggregate all roles with their label, with their initial parts.
 AGGREGATED: Final = {
     "view": _TO_VIEW,
     "edit": [*_TO_EDIT, *_TO_VIEW],
     "admin": [*_TO_EDIT, *_TO_VIEW, *_TO_ADMIN],
 }
-#: Which of the aggregated roles a role is a part of.
+#: The aggregated role that a role is part of.
 PART_OF: Final = {
     "system:aggregate-to-admin": "admin",
     "system:aggregate-to-edit": "edit",

@@ -1,11 +1,11 @@
-"""Tokens of service accounts: signed by this server, and good for as long as what they are about is there.
+"""Tokens of service accounts: signed by this server, and valid while the objects they are bound to exist.
 
 Guarantees
-- A token is accepted only if this server, or one before it on the same store, has signed it: its whole text is compared
-  with what would have been signed, in constant time, and what it says of its own algorithm counts for nothing.
-- It is accepted only for its audiences and in its time, and only while its service account, and the object that it is
-  bound to, are the ones for which it was made. Nothing of that is remembered: what is deleted ends its tokens at once.
-- The key is made when the first token is, and is kept in the store under a name that no resource has. Neither it nor a
+- A token is accepted only if this server, or an earlier one on the same store, signed it. Its whole text is compared in
+  constant time with the expected signed text; the algorithm that it declares is ignored.
+- It is accepted only for its audiences, within its lifetime, and only while its service account, and the object that it
+  is bound to, are the ones it was made for. Nothing is cached: deleting the object ends its tokens at once.
+- The key is created with the first token and kept in the store under a name that no resource has. Neither the key nor a
   token is ever part of a message.
 """
 
@@ -26,12 +26,12 @@ from steersman.apiserver.request import User
 from steersman.apiserver.storage import Mismatch, Record, Storage
 from steersman.objects import parse_time
 
-#: Who signs tokens, and for whom unless somebody else is named.
+#: The issuer of tokens, and their default audience.
 ISSUER = AUDIENCE = "https://kubernetes.default.svc"
-#: What identifies a token to an audit, in the extra values of its user.
+#: The id of a token in audit events, in the extra values of its user.
 CREDENTIAL = "authentication.kubernetes.io/credential-id"
 
-#: Seconds by which clocks may differ, and a deletion may be marked, before it counts.
+#: Allowed clock skew, and how long a marked deletion may last before it counts, in seconds.
 _LEEWAY = 60
 _KEY = ".server/tokens/key"
 _EXTRA = "authentication.kubernetes.io/"
@@ -40,26 +40,26 @@ _INVALIDATED = "service account token has been invalidated"
 
 
 class Claimed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An object that a token is about."""
+    """An object that a token is bound to."""
 
     name: str
     uid: str = ""
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a token says in Kubernetes' words."""
+    """The Kubernetes claims of a token."""
 
     namespace: str
     serviceaccount: Claimed
     pod: Claimed | None = None
     secret: Claimed | None = None
     node: Claimed | None = None
-    #: From when on it should no longer be used, though it could.
+    #: When it should have been renewed, though it is still valid.
     warnafter: int | None = None
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token says; times are seconds since 1970."""
+    """The claims of a token; times are seconds since 1970."""
 
     aud: tuple[str, ...]
     exp: int
@@ -72,12 +72,12 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def credential(self) -> str:
-        """What names this token without showing it."""
+        """The id of this token, which does not reveal it."""
         return f"JTI={self.jti}"
 
     @property
     def user(self) -> User:
-        """Whose token it is."""
+        """The user of the token."""
         about = self.subject
         extra = {CREDENTIAL: (self.credential,)}
         for kind, claimed in (("node", about.node), ("pod", about.pod)):
@@ -90,11 +90,11 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotAccepted(Exception):
-    """A token is not accepted; says why, in kube-apiserver's words, if that is more than that it is nobody's."""
+    """A token is rejected; holds kube-apiserver's reason, if it has one beyond an unknown user."""
 
 
 class Reviewed(NamedTuple):
-    """A token that is accepted: what it says, and for which of the audiences that were asked for."""
+    """An accepted token: its claims, and the matching audiences."""
 
     claims: Claims
     audiences: list[str]
@@ -112,19 +112,19 @@ class AccountTokens:
         self._key = b""
 
     async def load(self) -> None:
-        """Find the key with which tokens were signed before, if any were."""
+        """Load the key that signed earlier tokens, if any."""
         record, _ = await self._storage.get(_KEY)
         if record is not None:
             self._key = record.value
 
     async def sign(self, claims: Claims) -> str:
-        """The token that says this."""
+        """The token with these claims."""
         if not self._key:
             await self._make_key()
         return self._signed(_HEADER + _encoded(msgspec.json.encode(claims))).decode()
 
     def read(self, token: str, audiences: Sequence[str] = (AUDIENCE,)) -> Reviewed:
-        """What a token says, by itself: whether what it is about is there is not looked at."""
+        """The claims of a token, without checking that its objects exist."""
         claims = self._claims(token)
         found = [each for each in audiences if each in claims.aud]
         if not found:
@@ -138,7 +138,7 @@ class AccountTokens:
         return Reviewed(claims, found)
 
     async def review(self, token: str, audiences: Sequence[str] = (AUDIENCE,)) -> Reviewed:
-        """What a token says, if it is to be believed now."""
+        """The claims of a token that is valid now."""
         reviewed = self.read(token, audiences)
         about = reviewed.claims.subject
         account, namespace = about.serviceaccount, about.namespace
@@ -167,11 +167,11 @@ class AccountTokens:
             raise NotAccepted(_INVALIDATED)
 
     async def _make_key(self) -> None:
-        # Of a loop that nobody has bound, these are the system's own, fit for secrets.
+        # On an unbound loop, this is the system's randomness, fit for secrets.
         key = randomness().randbytes(hashlib.sha256().block_size)
         with contextlib.suppress(Mismatch):
             await self._storage.put(_KEY, key, expect=0)
-        # Somebody else may have been faster.
+        # Another server on the same store may have been faster.
         await self.load()
 
     def _signed(self, text: bytes) -> bytes:
@@ -196,7 +196,7 @@ def _decoded(text: bytes) -> bytes:
 
 
 def _seems_ours(token: bytes) -> bool:
-    """Whether a token that is not ours has the form of one: only then there is something to say of its signature."""
+    """Whether a foreign token has the form of one of ours: only then its signature is reported."""
     try:
         header, claims, _ = (_decoded(part) for part in token.split(b"."))
         trees: list[Any] = [msgspec.json.decode(header), msgspec.json.decode(claims)]
@@ -218,7 +218,7 @@ _decode_object = msgspec.json.Decoder(_Object).decode
 
 
 def _life(record: Record) -> tuple[str, bool]:
-    """The uid of an object, and whether it has been going away for so long that it counts as gone."""
+    """The uid of an object, and whether it has been terminating for so long that it counts as gone."""
     metadata = _decode_object(record.value).metadata
     if not metadata.deletion:
         return metadata.uid, False

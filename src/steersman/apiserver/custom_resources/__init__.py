@@ -1,4 +1,4 @@
-"""Custom resources: what CustomResourceDefinitions make a server serve."""
+"""Custom resources: what a server serves because of CustomResourceDefinitions."""
 
 from steersman.apiserver.custom_resources.conversion import Converter
 from steersman.apiserver.custom_resources.declared import declared, declared_definitions, install_declared

@@ -1,6 +1,6 @@
-"""Resource classes that a server is given: their definitions, as objects of the server where it has those.
+"""Resource classes given to a server: their definitions, stored as objects if the server serves CRDs.
 
-Guarantee: several classes of one kind are its versions; what a server would refuse of them is refused in its words.
+Guarantee: several classes of one kind are its versions; invalid classes are rejected with the server's message.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def declared(resources: Iterable[type[Object]]) -> list[Tree]:
-    """The CRDs of resource classes; none of Kubernetes' own kinds."""
+    """The CRDs of resource classes. Raises for Kubernetes' own kinds."""
     if isinstance(resources, type):
-        raise TypeError(f"resources is a list of classes: write resources=[{resources.__name__}]")
+        raise TypeError(f"resources must be a list of classes: write resources=[{resources.__name__}]")
     by_name: dict[str, list[type[Object]]] = {}
     for cls in resources:
         options = _options(cls)
@@ -53,19 +53,19 @@ def _options(cls: type[Object]) -> ResourceOptions:
     if options is None:
         name = cls.__qualname__ if isinstance(cast("object", cls), type) else repr(cls)
         raise TypeError(
-            f"{name} declares no kind, so it cannot be served; name a class derived from Resource[...] with group= and "
+            f"{name} declares no kind, so it cannot be served; pass a class derived from Resource[...] with group= and "
             "version= as class options"
         )
     own = cls.gvk().group_version
     if own in builtin.all_group_versions():
         raise ValueError(
-            f"resources: {cls.__qualname__} is a kind of Kubernetes itself, which kinds=[{str(own)!r}] serves"
+            f"resources: {cls.__qualname__} is one of Kubernetes' own kinds, which kinds=[{str(own)!r}] serves"
         )
     return options
 
 
 def declared_definitions(crds: Iterable[Tree], conversions: Mapping[str, Converter]) -> list[Definition]:
-    """The definitions of CRDs that a server does not have as objects."""
+    """The definitions of CRDs that a server does not store as objects."""
     return [
         definition
         for crd in crds
@@ -74,7 +74,7 @@ def declared_definitions(crds: Iterable[Tree], conversions: Mapping[str, Convert
 
 
 async def install_declared(server: ApiServer, crds: Iterable[Tree]) -> None:
-    """Create CRDs in a server, or change those that are there to what they are now."""
+    """Create CRDs in a server, or update the existing ones."""
     definition = server.registry.find(GROUP, "v1", RESOURCE)
     assert definition is not None
     context = server.context(definition)

@@ -1,4 +1,4 @@
-"""Nobody makes an object whose definition is being deleted."""
+"""No instance can be created while its definition is being deleted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from steersman.apiserver.admission.attributes import Attributes, Operation, Plug
 
 
 class Terminating(Plugin):
-    """Refuses new instances of definitions that go."""
+    """Rejects new instances of terminating definitions."""
 
     operations: frozenset[Operation] = frozenset({"CREATE"})
 
@@ -16,7 +16,7 @@ class Terminating(Plugin):
         self._is_terminating = is_terminating
 
     async def admit(self, attributes: Attributes) -> None:
-        """Look at a new object."""
+        """Check a new object."""
         definition = attributes.definition
         if definition.custom and self._is_terminating(definition.gvk.group, definition.resource):
             raise attributes.refused("create not allowed while custom resource definition is terminating")

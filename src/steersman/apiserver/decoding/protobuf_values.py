@@ -1,11 +1,10 @@
-"""Values of protobuf that are no messages of their own to a reader of JSON: texts, numbers, bytes, times, quantities.
+"""Protobuf values that are scalars in JSON: strings, numbers, bytes, times, quantities.
 
 Guarantees
-- A value is in the form in which kube-apiserver prints it; None is what it does not print.
-- What is no such value raises `Malformed`, with Go's words.
+- A value has kube-apiserver's printed form; None is a value that it does not print.
+- An invalid value raises `Malformed`, with Go's message.
 
-Each function takes the bytes and where the value begins and ends in them; of a number, the number itself in place of
-where it begins.
+Each function takes the bytes and the bounds of the value; for a number, the number itself in place of its start.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from steersman.patches import TooDeep
 from steersman.patches.trees import check_depth
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Go's zero time, in seconds of Unix.
+#: Go's zero time, in Unix seconds.
 _NO_TIME = -62135596800
 _ESCAPED_BYTES = re.compile("[\ud800-\udfff]")
 _decode_json = msgspec.json.Decoder().decode
 
 
 class Plain(NamedTuple):
-    """A field of a message that is read by hand."""
+    """A field of a message that is decoded by hand."""
 
     go: str
     wire: int = BYTES
@@ -47,7 +46,7 @@ _ITEMS = {1: Plain("Items")}
 
 
 def text(data: bytes, start: int, stop: int, *_: Any) -> str:
-    """A text. As in Go's JSON, every byte that is no UTF-8 is a replacement character."""
+    """A string. As in Go's JSON, every invalid UTF-8 byte is a replacement character."""
     try:
         return data[start:stop].decode()
     except UnicodeDecodeError:
@@ -55,17 +54,17 @@ def text(data: bytes, start: int, stop: int, *_: Any) -> str:
 
 
 def binary(data: bytes, start: int, stop: int, *_: Any) -> str:
-    """Bytes, in base64."""
+    """Bytes, as base64."""
     return base64.b64encode(data[start:stop]).decode()
 
 
 def whole(_: bytes, value: int, *__: Any) -> int:
-    """A number of 64 bits."""
+    """A 64-bit integer."""
     return int64(value)
 
 
 def half(_: bytes, value: int, *__: Any) -> int:
-    """A number of 32 bits."""
+    """A 32-bit integer."""
     return int32(value)
 
 
@@ -75,7 +74,7 @@ def flag(_: bytes, value: int, *__: Any) -> bool:
 
 
 def double(data: bytes, start: int, stop: int, *_: Any) -> float | int:
-    """A number with a fraction."""
+    """A floating-point number."""
     value: float = struct.unpack("<d", data[start:stop])[0]
     return int(value) if value.is_integer() and abs(value) < 2**63 else value
 
@@ -107,7 +106,7 @@ def quantity(data: bytes, start: int, stop: int, *_: Any) -> str:
     for _, first, last in walk(data, start, stop, "Quantity", _QUANTITY):
         said = text(data, first, last)
         try:
-            # Spaces around a quantity are a matter of JSON.
+            # Only JSON allows spaces around a quantity.
             printed = scalars.quantity(said if said == said.strip() else "")
         except ValueError as error:
             raise Malformed(str(error)) from None
@@ -115,7 +114,7 @@ def quantity(data: bytes, start: int, stop: int, *_: Any) -> str:
 
 
 def int_or_string(data: bytes, start: int, stop: int, *_: Any) -> int | str:
-    """A number or a text."""
+    """An integer or a string."""
     kind, number, said = 0, 0, ""
     for field, first, last in walk(data, start, stop, "IntOrString", _INT_OR_STRING):
         if field.go == "Type":
@@ -128,7 +127,7 @@ def int_or_string(data: bytes, start: int, stop: int, *_: Any) -> int | str:
 
 
 def document(data: bytes, start: int, stop: int, *_: Any, message: str) -> Any:
-    """JSON that a message holds as bytes; None if there is none."""
+    """JSON that a message holds as bytes; None if it is empty."""
     raw = b""
     for _, first, last in walk(data, start, stop, message, _RAW):
         raw = data[first:last]
@@ -143,5 +142,5 @@ def document(data: bytes, start: int, stop: int, *_: Any, message: str) -> Any:
 
 
 def strings(data: bytes, start: int, stop: int, *_: Any) -> list[str]:
-    """The texts of a message that is a list of them."""
+    """The strings of a message that is a list of them."""
     return [text(data, first, last) for _, first, last in walk(data, start, stop, "ExtraValue", _ITEMS)]

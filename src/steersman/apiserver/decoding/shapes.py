@@ -1,8 +1,8 @@
-"""Shapes: the types into which kube-apiserver reads the bodies of built-in kinds, made of their schemas.
+"""Shapes: the types into which kube-apiserver decodes built-in kinds, derived from their schemas.
 
 Guarantees
-- A shape says what a value is, how Go names its type, and where embedded structs stand: what messages about it need.
-- Shapes are made when a field is first looked at, once for each definition, and shared.
+- A shape holds what messages need: the type of a value, its name in Go, and the positions of embedded structs.
+- Shapes are made on first access of a field, once for each definition, and shared.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _REFERENCES: dict[str, Kind] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
 }
-#: Fields of which the rules of their kind know whether they were given empty.
+#: Fields whose rules distinguish empty from absent.
 _TOLD_APART = {
     ("io.k8s.api.core.v1.Secret", "data"),
     ("io.k8s.api.core.v1.ConfigMap", "binaryData"),
@@ -51,16 +51,19 @@ _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 class Place(NamedTuple):
-    """A field of a struct: what stands there, and the structs embedded on the way to it."""
+    """A field of a struct: its shape, and the embedded structs on the way to it."""
 
     shape: Shape
     embedded: tuple[str, ...]
-    #: Whether the server cannot tell a zero or an empty value from none, and prints none.
+    #: Whether the server cannot distinguish a zero or empty value from an absent one, and omits it.
     omitted: bool
 
 
 class Shape:
-    """A type. ``go`` is its name in Go, ``name`` that of a struct without its package, ``definition`` that of its schema."""
+    """A type.
+
+    ``go`` is its name in Go, ``name`` that of a struct without its package, ``definition`` that of its schema.
+    """
 
     def __init__(self, kind: Kind, go: str, *, definition: str = "", node: Tree | None = None) -> None:
         self.kind: Kind = kind
@@ -84,20 +87,20 @@ class Shape:
 
     @cached_property
     def inner(self) -> Shape:
-        """What the items of a list or the values of a map are."""
+        """The shape of a list's items or a map's values."""
         key = "items" if self.kind == "list" else "additionalProperties"
         prefix = "[]" if self.kind == "list" else "map[string]"
-        # A list of named strings is told as such; a named map says nothing of its values.
+        # A list of named strings is named as such; a named map says nothing about its values.
         go = self.go.removeprefix(prefix) if self.go.startswith(prefix) else ""
         return _shape(self._node.get(key) or {}, go)
 
 
 class _GoTypes(msgspec.Struct):
-    """What schemas do not tell, by definition and field."""
+    """What schemas do not contain, by definition and field."""
 
-    #: The name of a type, or nothing if it has none of its own, and the embedded structs that the field comes from.
+    #: The name of a type, empty if it has none of its own, and the embedded structs that the field comes from.
     types: dict[str, dict[str, list[str]]]
-    #: Fields that are not printed when they are zero.
+    #: Fields that are omitted when they are zero.
     omitted: dict[str, frozenset[str]]
 
 
@@ -109,7 +112,7 @@ def _go_types() -> _GoTypes:
 
 @cache
 def shape_of(kind: GroupVersionKind) -> Shape | None:
-    """The shape of a built-in kind; None if it is none."""
+    """The shape of a built-in kind; None for other kinds."""
     try:
         module = module_of(kind.group_version)
     except LookupError:
@@ -131,7 +134,7 @@ def object_meta() -> Shape:
 
 @cache
 def referred(definition: str) -> Shape:
-    """The shape of a definition, such as ``io.k8s.api.core.v1.Container``; LookupError if there is none."""
+    """The shape of a definition, such as ``io.k8s.api.core.v1.Container``. Raises LookupError if there is none."""
     package, _, name = definition.rpartition(".")
     go = f"{package.rpartition('.')[2]}.{name}"
     kind = _REFERENCES.get(definition)

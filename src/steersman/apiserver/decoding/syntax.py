@@ -1,6 +1,6 @@
-"""What Go's scanner says of a text that is no JSON: the first byte that cannot stand where it does.
+"""The messages of Go's scanner about invalid JSON: the first byte that is not allowed.
 
-Of a text that is wrong only beyond its first megabyte it is not said so exactly: no mistake costs more than that.
+For a mistake beyond the first megabyte, the message is less exact: this bounds the cost.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ _LITERALS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 _SHOWN = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 39: "\\'", 92: "\\\\"}
 _END = "unexpected end of JSON input"
 _QUOTE, _BACKSLASH, _DOT, _MINUS, _ZERO = b'"\\.-0'
-#: How many bytes are read one by one.
+#: How many bytes are scanned one by one.
 SCANNED_MAX = 1024 * 1024
-#: How deeply Go lets JSON nest.
+#: The maximum nesting of JSON in Go.
 DEPTH_MAX = 10_000
 
 
@@ -25,7 +25,7 @@ class _Wrong(Exception):
 
 
 def syntax_problem(data: bytes, *, depth: int = DEPTH_MAX) -> str | None:
-    """What is wrong with a text; None if it is JSON that nests no deeper than allowed."""
+    """The problem with a text; None if it is JSON within the allowed nesting."""
     part = data[:SCANNED_MAX]
     try:
         _Scanner(part, depth).scan()
@@ -57,7 +57,7 @@ class _Scanner:
         self._data = data
         self._at = 0
         self._depth = depth
-        #: The brackets that are open.
+        #: The open brackets.
         self._open: list[int] = []
 
     def scan(self) -> None:
@@ -104,14 +104,14 @@ class _Scanner:
             raise self._invalid(character, "after array element")
 
     def _value(self, character: int) -> None:
-        """Read a scalar, or the beginning of a list or an object up to its first value."""
+        """Scan a scalar, or the beginning of a list or an object up to its first value."""
         while True:
             if character in b"{[":
                 self._open.append(character)
                 if len(self._open) > self._depth:
                     raise self._invalid(character, "exceeded max depth")
                 following = self._next()
-                if following == character + 2:  # the bracket that closes it
+                if following == character + 2:  # its closing bracket
                     self._open.pop()
                     return
                 if character == ord("["):

@@ -1,4 +1,4 @@
-"""Discovery: what the server serves, which version it is, whether it is well, and the schemas of its kinds."""
+"""Discovery: the served resources, the version, health, and the schemas of kinds."""
 
 from steersman.apiserver.discovery.catalogue import Catalogue, Snapshot
 from steersman.apiserver.discovery.health import Health, HealthCheck, feed_check, storage_check

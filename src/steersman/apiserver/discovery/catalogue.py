@@ -1,9 +1,9 @@
-"""What is served, in the order in which kube-apiserver tells it.
+"""The served resources, in kube-apiserver's order.
 
 Guarantees
-- Everything is read from the registry: a resource, a verb or a subresource is told if and only if it is served.
-- A `Snapshot` is made once for each revision of the registry; documents that are made of it are kept with it, so none
-  outlives a change.
+- Everything is read from the registry: a resource, a verb or a subresource is listed if and only if it is served.
+- A `Snapshot` is made once for each revision of the registry; derived documents are cached with it, so none outlives a
+  change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from steersman.apiserver.registry import Definition, Registry
 from steersman.objects import GroupVersion, GroupVersionKind
 
-#: Groups by kube-apiserver's priority, best first; all others follow by name.
+#: Groups by kube-apiserver's priority, highest first; all others follow by name.
 _GROUPS: Final = (
     "",
     "apiregistration.k8s.io",
@@ -46,12 +46,12 @@ _VERSION: Final = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
 _STABILITY: Final = {None: 0, "beta": 1, "alpha": 2}
 _SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 _READ_AND_WRITE: Final = ("get", "patch", "update")
-#: The verbs of a custom resource, in the order in which kube-apiserver tells them.
+#: The verbs of a custom resource, in kube-apiserver's order.
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
 
 class ServedSubresource(NamedTuple):
-    """A subresource as discovery tells it."""
+    """A subresource in discovery."""
 
     name: str
     gvk: GroupVersionKind
@@ -59,7 +59,7 @@ class ServedSubresource(NamedTuple):
 
 
 def version_order(version: str) -> tuple[int, int, int, str]:
-    """Sorts versions best first: released ones before beta and alpha, newer ones before older ones."""
+    """The sort key of versions, best first: stable ones before beta and alpha, newer ones before older ones."""
     read = _VERSION.fullmatch(version)
     if read is None:
         return 3, 0, 0, version
@@ -67,14 +67,14 @@ def version_order(version: str) -> tuple[int, int, int, str]:
 
 
 def verbs_of(definition: Definition) -> tuple[str, ...]:
-    """The verbs of a resource as they are told."""
+    """The verbs of a resource in discovery."""
     if not definition.custom:
         return definition.verbs
     return tuple(verb for verb in _CUSTOM_VERBS if verb in definition.verbs)
 
 
 def subresources_of(definition: Definition) -> list[ServedSubresource]:
-    """The subresources of a resource, in the order in which they are told."""
+    """The subresources of a resource, in discovery's order."""
     found: list[ServedSubresource] = []
     if definition.has_status:
         found.append(ServedSubresource("status", definition.gvk, _READ_AND_WRITE))
@@ -87,7 +87,7 @@ def subresources_of(definition: Definition) -> list[ServedSubresource]:
 
 
 class Snapshot:
-    """What is served at one revision of the registry: groups, their versions, and the resources of each."""
+    """The served groups at one revision of the registry, with their versions and resources."""
 
     def __init__(self, registry: Registry) -> None:
         self.revision = registry.revision
@@ -119,14 +119,14 @@ class Snapshot:
         return any(not definition.custom for found in versions.values() for definition in found)
 
     def document(self, name: str, make: Callable[[], bytes]) -> bytes:
-        """A document of this snapshot, made when it is first asked for."""
+        """A document of this snapshot, made on first use."""
         found = self._documents.get(name)
         if found is None:
             found = self._documents[name] = make()
         return found
 
     def storage_version_hash(self, definition: Definition) -> str:
-        """What stands for the version in which objects are stored; empty for what is not stored."""
+        """The hash of the version in which objects are stored; empty for resources that are not stored."""
         if not {"get", "create"} <= set(definition.verbs):
             return ""
         stored = self._stored(definition)
@@ -134,7 +134,7 @@ class Snapshot:
         return base64.b64encode(digest[:8]).decode()
 
     def _stored(self, definition: Definition) -> GroupVersionKind:
-        """The kind as which the objects of a resource are stored: the one that needs no conversion."""
+        """The kind in which a resource is stored: the one that needs no conversion."""
         group = (definition.stored_as or (definition.gvk.group, ""))[0]
         kind = definition.gvk.kind
         if definition.storage_version:

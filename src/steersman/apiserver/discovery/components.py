@@ -1,8 +1,8 @@
-"""The schemas of an OpenAPI document: those of the kinds, their lists, and all that they refer to.
+"""The schemas of an OpenAPI document: those of the kinds, their lists, and everything that they refer to.
 
 Guarantees
 - Every reference of a document leads to a schema of the same document.
-- The schema of a kind names it (``x-kubernetes-group-version-kind``), as kubectl looks for it.
+- The schema of a kind names it (``x-kubernetes-group-version-kind``), as kubectl expects.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def schema_name(definition: Definition) -> str:
 
 
 def kind_name(gvk: GroupVersionKind) -> str:
-    """The name of a kind that is not built in: its group backwards, as Java would have it."""
+    """The name of a custom kind: its group reversed, as in Java."""
     return ".".join((*reversed(gvk.group.split(".")), gvk.version, gvk.kind))
 
 
 @cache
 def builtin_name(gvk: GroupVersionKind) -> str:
-    """The name of a built-in kind's definition; empty if it is none."""
+    """The name of a built-in kind's definition; empty for other kinds."""
     for package, module in index.PACKAGES.items():
         if index.MODULES.get(module) == (gvk.group, gvk.version):
             try:
@@ -55,7 +55,7 @@ def builtin_name(gvk: GroupVersionKind) -> str:
 
 
 class Components:
-    """Gathers the schemas of one document."""
+    """Collects the schemas of one document."""
 
     def __init__(self) -> None:
         self._schemas: dict[str, Tree] = {}
@@ -63,7 +63,7 @@ class Components:
             self._take(name)
 
     def add(self, definition: Definition) -> str:
-        """Take the schema of a resource's kind, and of its lists; returns the name."""
+        """Add the schemas of a resource's kind and of its lists. Returns the name."""
         name = schema_name(definition)
         if definition.custom or not builtin_name(definition.gvk):
             self._schemas[name] = schema = _custom_schema(definition)
@@ -77,7 +77,7 @@ class Components:
         return name
 
     def add_kind(self, gvk: GroupVersionKind, otherwise: str) -> str:
-        """Take the schema of a built-in kind, such as that of a subresource; returns its name, or another."""
+        """Add the schema of a built-in kind, such as that of a subresource. Returns its name, or ``otherwise``."""
         name = builtin_name(gvk)
         if not name:
             return otherwise
@@ -103,7 +103,7 @@ class Components:
 
 @cache
 def _described(name: str) -> Tree:
-    """A built-in definition with what is said of it; shared, so it must not be changed."""
+    """A built-in definition with its descriptions; shared, so do not change it."""
     try:
         schema = kinds.definition(name)
     except LookupError:
@@ -121,7 +121,7 @@ def _described(name: str) -> Tree:
 
 
 def _custom_schema(definition: Definition) -> Tree:
-    """The schema of a custom kind, with the fields that every object has."""
+    """The schema of a custom kind, with the fields of every object."""
     return {**published(definition), _KIND: [_named(definition.gvk, definition.gvk.kind)]}
 
 
@@ -133,13 +133,13 @@ def _list_schema(definition: Definition, name: str) -> Tree:
         "properties": {
             "apiVersion": {"description": COMMON_FIELDS["apiVersion"], "type": "string"},
             "items": {
-                "description": f"The {definition.resource} that were found.",
+                "description": f"The {definition.resource} in the list.",
                 "type": "array",
                 "items": reference(name),
             },
             "kind": {"description": COMMON_FIELDS["kind"], "type": "string"},
             "metadata": {
-                "description": "The revision of the list, and how to go on with it.",
+                "description": "The revision of the list, and how to continue it.",
                 "allOf": [reference(f"{_META}.ListMeta")],
             },
         },

@@ -1,8 +1,8 @@
-"""The schemas of custom resources as OpenAPI tells them, which is not quite as their definitions do.
+"""The schemas of custom resources in OpenAPI, which differ slightly from their definitions.
 
 Guarantees
-- Embedded objects have the fields of objects; what may be a number or a text says so in both ways.
-- In the words of v2 a schema says less than it means, never something else: what v2 cannot say is left open.
+- Embedded objects have the fields of objects; an int-or-string is declared in both ways.
+- In v2 a schema is less specific, never wrong: what v2 cannot express is left open.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def object_fields() -> Tree:
 
 
 def published(definition: Definition) -> Tree:
-    """The schema of a custom resource in the words of v3, without the name of its kind."""
+    """The schema of a custom resource for v3, without the name of its kind."""
     schema = _published(definition.schema())
     properties = object_fields()
     known: Mapping[str, Tree] = schema.get("properties") or {}
@@ -48,7 +48,7 @@ def _published(schema: Tree) -> Tree:
 
 
 def published_v2(definition: Definition) -> Tree:
-    """The same in the words of v2; references are still those of v3."""
+    """The same for v2; references are still those of v3."""
     schema = definition.schema()
     if schema.get(_PRESERVES):
         return {"type": "object"}
@@ -87,7 +87,7 @@ def _with_object_fields(schema: Tree) -> Tree:
 
 
 def _each(schema: Tree, change: Any) -> Tree:
-    """A schema whose parts are changed."""
+    """A schema with its parts changed."""
     made = dict(schema)
     if "properties" in schema:
         made["properties"] = {name: change(inner) for name, inner in schema["properties"].items()}

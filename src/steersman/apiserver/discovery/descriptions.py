@@ -1,9 +1,9 @@
-"""Descriptions of the built-in definitions, from the source of the classes that were generated with them.
+"""Descriptions of the built-in definitions, from the source of their generated classes.
 
 Guarantees
-- A module's source is read once, when a definition of it is first described; without a source there is no description
-  and no error.
-- Lines that were wrapped to fit the source are one paragraph again.
+- A module's source is read once, when one of its definitions is first described; without source there is no
+  description, and no error.
+- Wrapped source lines are joined into paragraphs again.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ import msgspec
 
 from steersman import kinds
 
-#: What the modules leave to the classes that they derive from.
+#: Fields that the modules inherit.
 COMMON_FIELDS: Final = {
-    "apiVersion": "The group and version in which the object is written, such as apps/v1; v1 alone is the core group.",
+    "apiVersion": "The group and version of the object, such as apps/v1; v1 alone is the core group.",
     "kind": "The kind of the object, in CamelCase, such as Deployment. It cannot be changed.",
-    "metadata": "The object's name, labels, annotations and what else all objects have in common.",
+    "metadata": "The object's name, labels, annotations and other common fields.",
 }
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
-#: Definitions whose classes are written by hand and say less.
+#: Definitions whose classes are written by hand with shorter descriptions.
 _BY_HAND: Final = {
     f"{_META}.ObjectMeta": {
-        "annotations": "Texts that tools and people keep with the object; they cannot be selected by.",
+        "annotations": "Texts that tools and people attach to the object; selectors cannot use them.",
         "creationTimestamp": "When the object was created. Set by the server.",
-        "deletionGracePeriodSeconds": "How long the object may still take to end, once its deletion was asked for.",
-        "deletionTimestamp": "When the object is to be gone. Set by the server once its deletion was asked for.",
-        "finalizers": "Who has something to do before the object goes. It goes when this list is empty.",
-        "generateName": "What the server makes a unique name of, if there is no name.",
-        "generation": "Counts the changes of what is asked for. Set by the server.",
-        "labels": "Keys and values by which objects are told apart and selected.",
-        "managedFields": "Who set which fields, and when. Kept by the server.",
+        "deletionGracePeriodSeconds": "How long the object may still take to terminate, once its deletion was requested.",
+        "deletionTimestamp": "When the object will be gone. Set by the server once its deletion was requested.",
+        "finalizers": "Who must act before the object is removed. The object is removed when this list is empty.",
+        "generateName": "The prefix from which the server makes a unique name, if there is no name.",
+        "generation": "Counts the changes of the desired state. Set by the server.",
+        "labels": "Keys and values that identify and select objects.",
+        "managedFields": "Who set which fields, and when. Maintained by the server.",
         "name": "The name, unique among the objects of a resource in a namespace. It cannot be changed.",
-        "namespace": "The namespace that the object is in; empty for objects of the whole cluster. It cannot be changed.",
+        "namespace": "The namespace of the object; empty for cluster-scoped objects. It cannot be changed.",
         "ownerReferences": "Objects that this one depends on. When all of them are gone, it is deleted.",
-        "resourceVersion": "The revision of the object, opaque to clients: whoever sends it back changes only what it read.",
+        "resourceVersion": "The revision of the object, opaque to clients. A write that includes it fails if the object has changed since.",
         "selfLink": "No longer set.",
-        "uid": "Tells the object from others of the same name, before and after it. Set by the server.",
+        "uid": "Distinguishes the object from earlier and later ones of the same name. Set by the server.",
     },
     f"{_META}.OwnerReference": {
         "apiVersion": "The group and version of the owner.",
@@ -55,10 +55,10 @@ _BY_HAND: Final = {
     },
     f"{_META}.ListMeta": {
         "continue": "Where the next page begins; empty if this is the last one.",
-        "remainingItemCount": "How many objects follow on later pages, as far as that is known.",
-        "resourceVersion": "The revision at which the list was made.",
+        "remainingItemCount": "How many objects follow on later pages, if known.",
+        "resourceVersion": "The revision of the list.",
         "selfLink": "No longer set.",
-        "shardInfo": "Which part of a list this is, if only a part was asked for.",
+        "shardInfo": "Which part of a list this is, if only a part was requested.",
     },
     f"{_META}.ManagedFieldsEntry": {
         "apiVersion": "The version in which the fields are written.",
@@ -66,7 +66,7 @@ _BY_HAND: Final = {
         "fieldsV1": "The fields, as a tree.",
         "manager": "Who set the fields.",
         "operation": "How they were set: Apply or Update.",
-        "subresource": "Through which subresource they were set, if through one.",
+        "subresource": "The subresource through which they were set, if any.",
         "time": "When they were last changed.",
     },
 }
@@ -74,7 +74,7 @@ _LIST_STARTS: Final = ("- ", "* ", "1. ")
 
 
 class Description(NamedTuple):
-    """What is said of a definition, and of its fields by their names in JSON."""
+    """The description of a definition, and of its fields by JSON name."""
 
     text: str
     fields: dict[str, str]
@@ -116,7 +116,7 @@ def _fields(node: ast.ClassDef) -> dict[str, str]:
 
 
 def _unwrapped(text: str) -> str:
-    """Paragraphs on one line each; a list keeps its lines."""
+    """The text with one line per paragraph; a list keeps its lines."""
     lines: list[str] = []
     for line in text.split("\n"):
         words = line.strip()

@@ -1,7 +1,7 @@
 """The documents of discovery, as kube-apiserver prints them.
 
 Guarantees
-- The order of fields, and what is left out of a built-in or custom resource, is kube-apiserver's.
+- The order of fields, and the omissions for built-in and custom resources, are kube-apiserver's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def api_versions(snapshot: Snapshot, address: str) -> bytes:
-    """The plain answer of ``/api``; `address` is where the client has reached the server."""
+    """The plain answer of ``/api``; `address` is the server's address as the client sees it."""
     return _encode(
         {
             "kind": "APIVersions",
@@ -60,7 +60,7 @@ def resource_list(snapshot: Snapshot, group_version: GroupVersion) -> bytes:
             if sub.gvk.group_version != group_version:
                 entry |= {"group": sub.gvk.group, "version": sub.gvk.version}
             resources.append(entry | {"kind": sub.gvk.kind, "verbs": sub.verbs})
-    # The list of the core group is older than the rule that every object names its version.
+    # The list of the core group predates the rule that every object names its version.
     head = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if group_version.group else {})
     return _encode({**head, "groupVersion": group_version.api_version, "resources": resources})
 
@@ -116,7 +116,7 @@ def _aggregated_resource(definition: Definition) -> Tree:
 
 
 def _response_kind(definition: Definition, gvk: GroupVersionKind) -> Tree:
-    """A built-in kind of the resource's own group-version does not repeat it."""
+    """The kind of a response; a built-in kind of the resource's own group-version is not repeated."""
     own = not definition.custom and gvk.group_version == definition.gvk.group_version
     return {"group": "" if own else gvk.group, "version": "" if own else gvk.version, "kind": gvk.kind}
 

@@ -1,8 +1,8 @@
-"""Health: ``/healthz``, ``/livez`` and ``/readyz``, with their checks one by one.
+"""Health: ``/healthz``, ``/livez`` and ``/readyz``, and their individual checks.
 
 Guarantees
-- The words and codes are kube-apiserver's: ``ok``, every check with ``?verbose``, 500 and no reason when one fails.
-- A check that hangs has failed.
+- The texts and codes are kube-apiserver's: ``ok``, every check with ``?verbose``, 500 without a reason when one fails.
+- A check that hangs fails.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SNIFFLESS: Final = (*_PLAIN, ("X-Content-Type-Options", "nosniff"))
 
 
 class HealthCheck(NamedTuple):
-    """One check: `probe` raises if something is wrong."""
+    """One check; `probe` raises if something is wrong."""
 
     name: str
     probe: Callable[[], Awaitable[object]]
@@ -38,17 +38,17 @@ async def _nothing() -> None:
     pass
 
 
-#: Says that requests are answered at all.
+#: Shows that requests are answered at all.
 PING: Final = HealthCheck("ping", _nothing)
 
 
 def storage_check(storage: Storage) -> HealthCheck:
-    """Whether the store answers; it has the name of kube-apiserver's, for whoever asks for it alone."""
+    """Whether the store answers; named like kube-apiserver's check, for clients that request it alone."""
     return HealthCheck("etcd", storage.revision)
 
 
 def feed_check(storage: Storage, feed: Feed) -> HealthCheck:
-    """Whether watches have seen all that is stored."""
+    """Whether watches have seen all stored changes."""
 
     async def probe() -> None:
         revision = await storage.revision()
@@ -59,7 +59,7 @@ def feed_check(storage: Storage, feed: Feed) -> HealthCheck:
 
 
 class Health:
-    """A route that answers for a set of checks under one path, such as ``/readyz``."""
+    """A route for a set of checks under one path, such as ``/readyz``."""
 
     def __init__(self, name: str, checks: Sequence[HealthCheck]) -> None:
         self.name = name
@@ -67,11 +67,11 @@ class Health:
 
     @property
     def paths(self) -> list[str]:
-        """Every path that is answered."""
+        """Every path of this route."""
         return [f"/{self.name}", *(f"/{self.name}/{check.name}" for check in self.checks)]
 
     async def __call__(self, request: ServerRequest) -> ServerResponse | None:
-        """Answer a request for the whole or for one check."""
+        """Answer a request for all checks or for one."""
         path = request.wire.path
         if path == f"/{self.name}":
             return await self._all(request)
@@ -111,17 +111,17 @@ class Health:
 
 
 async def _failure(check: HealthCheck) -> str | None:
-    """Why a check fails; None if it does not."""
+    """Why a check fails; None if it passes."""
     try:
         async with asyncio.timeout(PATIENCE):
             await check.probe()
     except TimeoutError:
         reason = f"no answer within {PATIENCE:g}s"
-    except Exception as error:  # noqa: BLE001 - whatever is wrong is what the check is there to tell
+    except Exception as error:  # noqa: BLE001 - any exception fails the check
         reason = str(error) or type(error).__name__
     else:
         return None
-    _log.warning("the health check %s failed: %s", check.name, reason)
+    _log.warning("health check %s failed: %s", check.name, reason)
     return reason
 
 

@@ -1,8 +1,8 @@
-"""Which form of a discovery document a client asks for, and how kube-apiserver refuses others.
+"""Negotiation of a discovery document's form, with kube-apiserver's rejections.
 
 Guarantees
-- The aggregated form is given to whoever takes it, wherever in the Accept header it stands.
-- The words of a refusal depend on the path, as they do at kube-apiserver.
+- A client that accepts the aggregated form gets it, wherever it is in the Accept header.
+- The message of a rejection depends on the path, as in kube-apiserver.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _TAKEN: Final = frozenset({*_EXACT, "application/*"})
 def chosen_form(
     request: ServerRequest, *, has_aggregated: bool = False, exact: bool = False
 ) -> Literal["plain", "aggregated"]:
-    """The form to answer in; 406 if there is none.
+    """The form of the answer; 406 if there is none.
 
-    `exact` chooses between kube-apiserver's two ways to read an Accept header: paths of the one kind know no
-    ``application/*``, and refuse media types that they have never heard of in other words.
+    `exact` selects between kube-apiserver's two ways to read an Accept header: exact paths do not support
+    ``application/*``, and reject unknown media types with another message.
     """
     taken = {*(_EXACT if exact else _TAKEN), YAML}
     plain: str | None = None
@@ -51,13 +51,13 @@ def chosen_form(
 
 
 def takes_json(request: ServerRequest, *, exact: bool = False) -> bool:
-    """Whether a client takes JSON, whatever representation it asks for beside."""
+    """Whether a client accepts JSON, whatever else it accepts."""
     taken = _EXACT if exact else _TAKEN
     return any(clause.name in taken for clause in parse_accept(request.wire.header("Accept")))
 
 
 def has_newest(request: ServerRequest, etag: str) -> bool:
-    """Whether the client says that it has this very document; only the one tag as we sent it counts."""
+    """Whether the client already has this document; only the exact tag that was sent counts."""
     return request.wire.header("If-None-Match") == etag
 
 

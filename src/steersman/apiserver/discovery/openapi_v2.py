@@ -1,8 +1,8 @@
-"""OpenAPI v2: the schemas of all kinds in one document, as JSON and as the protobuf that kubectl asks for.
+"""OpenAPI v2: the schemas of all kinds in one document, as JSON and as kubectl's protobuf.
 
 Guarantees
-- The document holds the same schemas as those of OpenAPI v3, in the words of v2; operations are told by v3 alone.
-- It is made when it is first asked for, and kept until a resource changes.
+- The document holds the same schemas as OpenAPI v3, in v2's form; only v3 has operations.
+- It is made on first use, and cached until a resource changes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MEDIA_TYPES: Final = {
     "*/*": JSON,
     _PROTOBUF: _PROTOBUF,
 }
-#: What a schema of v2 may say, beside extensions: the numbers of texts and of numbers in the protobuf.
+#: The keywords of a v2 schema, beside extensions, with their protobuf numbers: strings and numbers.
 _TEXTS: Final = {"$ref": 1, "format": 2, "title": 3, "description": 4, "pattern": 13}
 _COUNTS: Final = {
     "maxLength": 11,
@@ -68,14 +68,14 @@ class OpenApiV2:
         """Answer a request for the document."""
         if request.wire.path != PATH:
             return None
-        # kubectl asks for a name with a sign that names of media types cannot have
+        # kubectl requests a name with a character that media types cannot contain.
         wanted = (request.wire.header("Accept") or "*/*").replace("@", ".")
         names = (clause.name for clause in parse_accept(wanted))
         media_type = next((_MEDIA_TYPES[name] for name in names if name in _MEDIA_TYPES), None)
         if media_type is None:
             return ServerResponse(status=406, headers=(("Cache-Control", "no-cache, private"), ("Vary", "Accept")))
         snapshot = self._catalogue.now()
-        # it takes long enough to keep others waiting
+        # It takes long enough to delay other requests.
         text = await asyncio.to_thread(snapshot.document, PATH, lambda: _encode(document(snapshot)))
         digest = snapshot.document(f"{PATH} digest", lambda: hashlib.sha512(text).hexdigest().upper().encode())
         etag = f'"{digest.decode()}"'
@@ -94,7 +94,7 @@ class OpenApiV2:
 
 
 def document(snapshot: Snapshot) -> Tree:
-    """The document of all that is served."""
+    """The document of everything that is served."""
     components = Components()
     custom: dict[str, Tree] = {}
     for group_version in snapshot.group_versions():
@@ -115,7 +115,7 @@ def document(snapshot: Snapshot) -> Tree:
 
 
 def _as_v2(schema: Tree, plain: frozenset[str] = _PLAIN) -> Tree:
-    """A schema without what v2 has no words for."""
+    """A schema without keywords that v2 lacks."""
     found: Tree = {key: value for key, value in schema.items() if key in plain or key.startswith(_EXTENSION)}
     parts: list[Tree] = [schema, *(schema.get("allOf") or ())]
     referred = next((part for part in parts if "$ref" in part), schema)
@@ -126,7 +126,7 @@ def _as_v2(schema: Tree, plain: frozenset[str] = _PLAIN) -> Tree:
         and "type" not in found
         and (schema.get("oneOf") or schema.get("anyOf") or schema.get("x-kubernetes-int-or-string"))
     ):
-        # numbers or texts: v2 knows one type at a time
+        # Numbers or strings: v2 supports only one type at a time.
         found["type"] = "string"
     if "properties" in schema:
         found["properties"] = {name: _as_v2(each, plain) for name, each in schema["properties"].items()}

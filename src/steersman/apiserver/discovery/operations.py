@@ -1,9 +1,9 @@
-"""The paths of an OpenAPI document: what can be done with each resource and subresource.
+"""The paths of an OpenAPI document: the operations of each resource and subresource.
 
 Guarantees
-- An operation is there if and only if its verb is served.
-- What kubectl looks for is there: the kind of every operation, the ``fieldValidation`` parameter of those that write,
-  and the kinds of patches that a resource takes.
+- An operation is listed if and only if its verb is served.
+- Everything that kubectl reads is there: the kind of every operation, the ``fieldValidation`` parameter of writes, and
+  the patch types of a resource.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ def _parameter(name: str, kind: str, description: str, place: str = "query") -> 
     return {"name": name, "in": place, "description": description, **required, "schema": schema}
 
 
-_DRY_RUN: Final = _parameter("dryRun", "string", "All: do everything but store the result.")
+_DRY_RUN: Final = _parameter("dryRun", "string", "All: do everything except storing the result.")
 _MANAGER: Final = _parameter("fieldManager", "string", "Who makes the change; at most 128 printable characters.")
 _VALIDATION: Final = _parameter(
     "fieldValidation",
     "string",
-    "What happens to unknown and duplicate fields: Ignore, Warn (the default) or Strict, which refuses the request.",
+    "How to treat unknown and duplicate fields: Ignore, Warn (the default) or Strict, which rejects the request.",
 )
 _FORCE: Final = _parameter("force", "boolean", "Take over fields that others own; only for an apply patch.")
 _WRITING: Final = (_DRY_RUN, _MANAGER, _VALIDATION)
 _SELECTING: Final = (
-    _parameter("continue", "string", "Goes on with a list, from where the last page ended."),
+    _parameter("continue", "string", "Continues a list where the last page ended."),
     _parameter("fieldSelector", "string", "Only objects with these fields."),
     _parameter("labelSelector", "string", "Only objects with these labels."),
-    _parameter("limit", "integer", "The most objects that one page has."),
-    _parameter("resourceVersion", "string", "Which revision is read; resourceVersionMatch says how exactly."),
+    _parameter("limit", "integer", "The maximum number of objects on one page."),
+    _parameter("resourceVersion", "string", "The revision to read; resourceVersionMatch selects how exactly."),
     _parameter("resourceVersionMatch", "string", "Exact or NotOlderThan."),
-    _parameter("sendInitialEvents", "boolean", "A watch begins with what is there, and a bookmark after it."),
-    _parameter("timeoutSeconds", "integer", "How long a list may take or a watch goes on."),
+    _parameter("sendInitialEvents", "boolean", "Begin a watch with the existing objects and a bookmark."),
+    _parameter("timeoutSeconds", "integer", "The time limit of a list or a watch, in seconds."),
 )
 _LISTING: Final = (
-    _parameter("allowWatchBookmarks", "boolean", "A watch tells the revision now and then."),
+    _parameter("allowWatchBookmarks", "boolean", "Send bookmarks with the current revision during a watch."),
     *_SELECTING,
-    _parameter("watch", "boolean", "Go on with every change, instead of a list."),
+    _parameter("watch", "boolean", "Watch for changes instead of listing."),
 )
 _DELETING: Final = (
     _DRY_RUN,
-    _parameter("gracePeriodSeconds", "integer", "How long the object may take to end; 0 is at once."),
+    _parameter("gracePeriodSeconds", "integer", "The grace period of the deletion in seconds; 0 is immediate."),
     _parameter("orphanDependents", "boolean", "The old form of propagationPolicy=Orphan."),
-    _parameter("propagationPolicy", "string", "What happens to dependents: Orphan, Background or Foreground."),
+    _parameter("propagationPolicy", "string", "How to treat dependents: Orphan, Background or Foreground."),
 )
-_PRETTY: Final = _parameter("pretty", "string", "Print the answer for people.")
+_PRETTY: Final = _parameter("pretty", "string", "Indent the answer for people.")
 _NAMESPACE: Final = _parameter("namespace", "string", "The namespace of the object.", "path")
 
 
@@ -98,7 +98,7 @@ class _Operations:
         self._group = "".join(map(str.capitalize, words)) + gvk.version.capitalize()
 
     def collection(self, shared: Iterable[Tree]) -> Tree:
-        """Operations on all objects."""
+        """Operations on the collection."""
         verbs = self._definition.verbs
         found: Tree = {}
         if "list" in verbs:
@@ -125,7 +125,7 @@ class _Operations:
         return {**found, "parameters": list(shared)}
 
     def subresource(self, name: str, gvk: GroupVersionKind, kind: str, verbs: Iterable[str]) -> Tree:
-        """Operations on a subresource, whose kind may be another one."""
+        """Operations on a subresource, which may have another kind."""
         suffix = name.capitalize()
         found: Tree = {}
         for verb in verbs:
@@ -149,7 +149,7 @@ class _Operations:
         answered: str = "",
         gvk: GroupVersionKind | None = None,
     ) -> Tree:
-        """One operation: what it takes, what it answers, and the kind that it is about."""
+        """One operation: its parameters, its answer and its kind."""
         gvk = gvk or self._definition.gvk
         scope = "Namespaced" if self._definition.namespaced and suffix != "ForAllNamespaces" else ""
         answer = answered or {

@@ -1,8 +1,8 @@
-"""What the server says about itself, as routes: groups and resources, version, health, OpenAPI, and the paths of all.
+"""Routes that describe the server: groups and resources, version, health, OpenAPI, and all paths.
 
 Guarantees
-- Every answer is made of what is served now: a resource that is added or removed changes it at once.
-- Paths, methods, forms, codes and words are kube-apiserver's.
+- Every answer reflects what is served now: adding or removing a resource changes it at once.
+- Paths, methods, forms, codes and messages are kube-apiserver's.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 def discovery_routes(
     registry: Registry, *, alive: Sequence[HealthCheck] = (), ready: Sequence[HealthCheck] = ()
 ) -> list[Route]:
-    """The routes of everything that a server says about itself.
+    """The routes that describe the server.
 
-    `alive` are checks of ``/healthz``, ``/livez`` and ``/readyz``, `ready` of ``/readyz`` alone.
+    `alive` are checks of ``/healthz``, ``/livez`` and ``/readyz``; `ready` only of ``/readyz``.
     """
     catalogue = Catalogue(registry)
     healths = [
@@ -104,7 +104,7 @@ class Discovery:
     ) -> ServerResponse | None:
         definitions = snapshot.of(wanted)
         if definitions is None:
-            # kube-apiserver answers for the groups that are its own; the others it has never heard of.
+            # kube-apiserver answers for its own groups; other groups do not exist for it.
             if snapshot.is_builtin(wanted.group):
                 raise no_such_resource()
             return None
@@ -148,7 +148,7 @@ async def answer_version(request: ServerRequest) -> ServerResponse | None:
 
 
 def version_document() -> dict[str, str]:
-    """Which Kubernetes this server is, and which Steersman."""
+    """The versions of Kubernetes and Steersman."""
     major, minor = index.KUBERNETES.removeprefix("v").split(".")[:2]
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return {

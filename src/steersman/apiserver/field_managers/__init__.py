@@ -1,4 +1,4 @@
-"""Managed fields and server-side apply, over what the registry serves; only verbs use it."""
+"""Managed fields and server-side apply for served resources; only verbs use it."""
 
 from steersman.apiserver.field_managers.managers import (
     applied,

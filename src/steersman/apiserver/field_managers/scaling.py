@@ -1,8 +1,9 @@
-"""Managed fields of a scale: those of its object that are about its number of replicas, in the fields of a scale.
+"""Managed fields of a scale: those of its object's replicas, as fields of a scale.
 
 Guarantees
-- A scale has an owner of its replicas wherever the object has one, in every version that is served.
-- Who takes the replicas by a scale owns them in the object, by the subresource ``scale``; who had them has them no more.
+- A scale has an owner of its replicas wherever the object has one, in every served version.
+- A manager that takes the replicas through a scale owns them in the object, with the subresource ``scale``; the
+  previous owner loses them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _REPLICAS: Final[Path] = (PathElement.field("spec"), PathElement.field("replicas
 
 @cache
 def managed_scale() -> Managed:
-    """Who keeps the managed fields of scales."""
+    """The field manager of scales."""
     schema, api_version = built_in_schema(SCALE), SCALE.api_version
     fields = FieldManager(OneVersion(api_version, schema), api_version=api_version, subresource="scale")
     empty: Tree = {
@@ -40,7 +41,7 @@ def managed_scale() -> Managed:
 
 
 class ScaledFields:
-    """The managed fields of one object, on their way to its scale and back."""
+    """Translates the managed fields of one object to its scale and back."""
 
     def __init__(self, registry: Registry, definition: Definition, entries: list[Any] | None) -> None:
         self._api_version = definition.gvk.api_version
@@ -48,7 +49,7 @@ class ScaledFields:
         self._of_object = read_managed_fields(entries)
 
     def of_scale(self) -> list[Tree]:
-        """The managed fields that the scale has."""
+        """The managed fields of the scale."""
         found: ManagedFields = {}
         for owner, owned in self._of_object.items():
             path = self._paths.get(owned.api_version)
@@ -57,7 +58,7 @@ class ScaledFields:
         return write_managed_fields(found)
 
     def of_object(self, scale_entries: list[Any] | None) -> list[Tree]:
-        """The managed fields that the object has, given those of its changed scale."""
+        """The managed fields of the object, given those of its changed scale."""
         of_scale = read_managed_fields(scale_entries)
         found: ManagedFields = {}
         for owner, owned in self._of_object.items():
@@ -77,7 +78,7 @@ class ScaledFields:
 
 
 def _paths(registry: Registry, definition: Definition) -> Mapping[str, Path | None]:
-    """Where each version keeps its replicas; None where it has no scale."""
+    """The path of the replicas in each version; None for a version without a scale."""
     found: dict[str, Path | None] = {}
     for each in registry:
         if each.resource == definition.resource and each.prefix == definition.prefix:

@@ -1,8 +1,8 @@
-"""What is wrong with the types of an applied object, in kube-apiserver's words.
+"""Type problems of an applied object, with kube-apiserver's messages.
 
 Guarantees
-- An object for which nothing is found here can be merged; one for which something is, cannot.
-- Where an object has several mistakes, all of a kind that kube-apiserver tells are told, in the order of its fields.
+- An object without problems can be merged; one with problems cannot.
+- If an object has several problems, all that kube-apiserver reports are reported, in the order of its fields.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TWICE = "duplicate entries for key "
 
 
 def typed_problems(tree: dict[str, Any], schema: MergeSchema, *, duplicates: bool = False) -> str:
-    """What is wrong, as one text; empty if nothing is. With ``duplicates``, items of a list may be there twice."""
+    """The problems as one text; empty if there are none. With ``duplicates``, list items may repeat."""
     found = [each for each in _problems(tree, schema, 0) if not duplicates or not each[1].startswith(_TWICE)]
     if not found:
         return ""
@@ -47,7 +47,7 @@ def _of_map(members: dict[str, Any], schema: MergeSchema, depth: int) -> Iterato
         place = schema.field(name)
         if place is None:
             yield f".{name}", "field not declared in schema"
-            # As kube-apiserver, which looks no further then.
+            # Like kube-apiserver, which stops here.
             return
         for path, words in _problems(inner, place, depth + 1):
             yield f".{name}{path}", words
@@ -72,7 +72,7 @@ def _of_list(items: list[Any], schema: MergeSchema, depth: int) -> Iterator[tupl
 
 
 def _no_element(item: Any, schema: MergeSchema) -> str:
-    """Why an item cannot be told from others."""
+    """Why an item has no identity in its list."""
     if schema.list_type == "set":
         if item is None:
             return "associative list without keys has an element that's an explicit null"
@@ -103,7 +103,7 @@ def _is_scalar(value: Any, schema: MergeSchema) -> bool:
 
 
 def _mismatch(value: Any, schema: MergeSchema) -> str:
-    """What is said of a value whose form is none of those that its place allows."""
+    """The message about a value whose form its schema does not allow."""
     if schema.allows_map:
         return f"expected map, got &{{{_shown(value)}}}"
     return _scalar_mismatch(value, schema) if schema.allows_scalar else f"expected list, got &{{{_shown(value)}}}"
@@ -126,7 +126,7 @@ def _type(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """As ``%v`` prints it; numbers of an applied object are floating ones."""
+    """As ``%v`` prints it; numbers of an applied object are floats."""
     return printed(_floating(value))
 
 
@@ -139,7 +139,7 @@ def _floating(value: Any) -> Any:
 
 
 def _source(value: Any) -> str:
-    """As ``%#v`` prints it: as it would be written in Go."""
+    """As ``%#v`` prints it: in Go's source form."""
     if isinstance(value, dict):
         members = sorted(cast("dict[str, Any]", value).items())
         return (

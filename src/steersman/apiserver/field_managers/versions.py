@@ -1,7 +1,8 @@
-"""The versions of a resource as field managers see them: their schemas, and the way from one to another.
+"""The versions of a resource for field managers: their schemas, and the conversion between them.
 
 Guarantees
-- A version is what the registry serves at the moment: one that comes is known at once, one that goes is unknown then.
+- The versions are those that the registry serves at the moment: an added one is known at once, a removed one is
+  unknown.
 - The merge schema of a definition is made once; field managers are made once for a definition and a subresource.
 """
 
@@ -32,19 +33,19 @@ _NOTHING = FieldSet()
 
 
 class Managed(NamedTuple):
-    """Who keeps the managed fields of a resource, by one of its endpoints."""
+    """The field manager of a resource for one of its endpoints."""
 
     definition: Definition
     fields: FieldManager
     schema: MergeSchema
-    #: What an object is before anything is set. Never changed.
+    #: An object before anything is set. Never changed.
     empty: Tree
     #: Whether it is the endpoint of the status.
     of_status: bool = False
 
 
 class ServedVersions:
-    """The versions of a resource that a registry serves, as one endpoint sees them."""
+    """The versions of a resource that a registry serves, for one endpoint."""
 
     def __init__(self, registry: Registry, definition: Definition, subresource: str, schemas: _Schemas) -> None:
         self._registry = registry
@@ -54,7 +55,7 @@ class ServedVersions:
         self._prefix = definition.prefix
         self._subresource = subresource
         self._schemas = schemas
-        # Nearly all questions are about the version itself.
+        # Nearly all calls concern the version itself.
         self._schema = schemas.of(definition)
         self._ignored = reset_fields(definition, subresource)
 
@@ -72,7 +73,7 @@ class ServedVersions:
         return self._schema if api_version == self._api_version else self._schemas.of(self._find(api_version))
 
     def ignored(self, api_version: str) -> FieldSet:
-        """What the endpoint resets."""
+        """The fields that the endpoint resets."""
         if api_version == self._api_version:
             return self._ignored
         try:
@@ -81,7 +82,7 @@ class ServedVersions:
             return _NOTHING
 
     def convert(self, tree: Mapping[str, Any], api_version: str) -> Mapping[str, Any]:
-        """The object in another version, by way of the stored one."""
+        """The object in another version, converted through the stored one."""
         present: str = tree.get("apiVersion", "")
         wanted = self._find(api_version)
         if present == api_version:
@@ -97,10 +98,10 @@ class ServedVersions:
 
 
 class DeclaredVersions:
-    """The versions of a custom resource that its definition declares, served or not, as one endpoint sees them.
+    """The versions of a custom resource that its definition declares, served or not, for one endpoint.
 
-    An object that cannot be converted, or does not fit where it is converted to, is `NotConvertible`: kube-apiserver
-    refuses an apply then, and gives up all managed fields at an update.
+    An object that cannot be converted, or does not fit the target, raises `NotConvertible`: kube-apiserver then rejects
+    an apply, and drops all managed fields at an update.
     """
 
     def __init__(self, definition: Definition, subresource: str, schemas: _Schemas, conversion: Conversion) -> None:
@@ -126,7 +127,7 @@ class DeclaredVersions:
         return self._schemas.declared(msgspec.structs.replace(gvk, version=version), self._conversion.schemas[version])
 
     def ignored(self, api_version: str) -> FieldSet:
-        """What the endpoint resets; the main one knows this only of its own version."""
+        """The fields that the endpoint resets; the main one knows them only for its own version."""
         return self._ignored if self._subresource or api_version == self._api_version else _NOTHING
 
     def convert(self, tree: Mapping[str, Any], api_version: str) -> Mapping[str, Any]:
@@ -152,7 +153,7 @@ def _copied(tree: Mapping[str, Any]) -> Tree:
 
 
 class OneVersion:
-    """A kind that has one version and is nowhere served by itself, such as a Scale."""
+    """A kind with a single version that is not served by itself, such as a Scale."""
 
     def __init__(self, api_version: str, schema: MergeSchema) -> None:
         self._api_version = api_version
@@ -168,18 +169,18 @@ class OneVersion:
         return self._schema
 
     def ignored(self, api_version: str) -> FieldSet:
-        """Nothing is reset."""
+        """No field is reset."""
         del api_version
         return _NOTHING
 
     def convert(self, tree: Mapping[str, Any], api_version: str) -> Mapping[str, Any]:
-        """The object as it is."""
+        """The object unchanged."""
         self._check(api_version)
         return tree
 
 
 class _Schemas:
-    """Merge schemas by kind; a definition that took the place of another has other schemas."""
+    """Merge schemas by kind; a definition that replaced another has its own schemas."""
 
     def __init__(self) -> None:
         self._made: dict[GroupVersionKind, tuple[Tree, MergeSchema]] = {}
@@ -229,7 +230,7 @@ _MANAGERS: WeakKeyDictionary[Registry, _Managers] = WeakKeyDictionary()
 
 
 def managed_of(registry: Registry, definition: Definition, subresource: str) -> Managed:
-    """Who keeps the managed fields of a resource, by the endpoint of a subresource or the main one."""
+    """The field manager of a resource, for a subresource or the main endpoint."""
     managers = _MANAGERS.get(registry)
     if managers is None:
         managers = _MANAGERS[registry] = _Managers()

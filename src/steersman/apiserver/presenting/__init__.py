@@ -1,4 +1,4 @@
-"""Presenting: the forms in which objects are answered: whole, as metadata alone, or as rows of a table."""
+"""Presenting: the forms of answered objects: whole, only metadata, or rows of a table."""
 
 from steersman.apiserver.presenting.form import Form, ListMeta, WholeForm
 from steersman.apiserver.presenting.negotiation import form_for

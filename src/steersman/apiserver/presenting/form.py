@@ -1,7 +1,7 @@
 """A form of answer: how one object, a list, an event and a bookmark of a resource are printed.
 
 Guarantees
-- Whole objects are copies of stored bytes: nothing is decoded.
+- Whole objects are copies of stored bytes, without decoding.
 - Forms with the same `key` print the same bytes, so that watchers can share them.
 """
 
@@ -31,7 +31,7 @@ class ListMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
 class Form:
     """How objects of a resource are printed."""
 
-    #: What tells forms apart that print different bytes.
+    #: Distinguishes forms that print different bytes.
     key: Hashable = None
 
     def __init__(self, definition: Definition) -> None:
@@ -46,11 +46,11 @@ class Form:
         raise NotImplementedError
 
     def pieces(self, records: Iterable[Record], meta: ListMeta) -> Iterable[bytes]:
-        """A list, piece by piece; nothing fails any more when the first one is asked for."""
+        """A list, piece by piece; after the first piece is requested, nothing fails any more."""
         return (self.page(records, meta),)
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
-        """An object that holds a revision and nothing else."""
+        """An object that holds only a revision."""
         raise NotImplementedError
 
     def next_event(self) -> Form:
@@ -59,7 +59,7 @@ class Form:
 
 
 class WholeForm(Form):
-    """Objects as they are."""
+    """Whole objects."""
 
     def __init__(self, definition: Definition) -> None:
         super().__init__(definition)
@@ -72,7 +72,7 @@ class WholeForm(Form):
         return whole(served(self.definition, record), revision=revision)
 
     def page(self, records: Iterable[Record], meta: ListMeta) -> bytes:
-        """A list; items of built-in kinds do not name their kind."""
+        """A list; items of built-in kinds omit their kind."""
         return b"".join(self.pieces(records, meta))
 
     def pieces(self, records: Iterable[Record], meta: ListMeta) -> Iterable[bytes]:
@@ -92,10 +92,10 @@ class WholeForm(Form):
         return item_pieces(head, records, kind=kind)
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
-        """An object that holds a revision and nothing else."""
+        """An object that holds only a revision."""
         gvk = self.definition.gvk
         blank = blank_object(self.definition)
-        # Some kinds write fields of their own among the annotations, even if nobody has filled them in.
+        # Some kinds store fields of their own as annotations, even if they are not set.
         noted = {"deprecated.daemonset.template.generation": "0"} if gvk.kind == "DaemonSet" else {}
         return print_bookmark(
             gvk.kind, gvk.api_version, revision, ends_initial=ends_initial, blank=blank, annotations=noted
@@ -103,7 +103,7 @@ class WholeForm(Form):
 
 
 def _told_of_custom(meta: ListMeta) -> Tree:
-    """Lists of custom resources always say how they go on."""
+    """The metadata of a list of custom resources, which always holds ``continue``."""
     told: Tree = {"continue": meta.continue_}
     if meta.remaining_item_count is not None:
         told["remainingItemCount"] = meta.remaining_item_count
@@ -111,7 +111,7 @@ def _told_of_custom(meta: ListMeta) -> Tree:
 
 
 class BetaForm(Form):
-    """Another form, said to be of the older version of its group, which is the same."""
+    """Another form, labeled with the older version of its group, which is otherwise the same."""
 
     def __init__(self, form: Form) -> None:
         super().__init__(form.definition)
@@ -127,7 +127,7 @@ class BetaForm(Form):
         return _as_beta(self._form.page(records, meta))
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
-        """An object that holds a revision and nothing else."""
+        """An object that holds only a revision."""
         return _as_beta(self._form.bookmark(revision, ends_initial=ends_initial))
 
     def next_event(self) -> Form:
@@ -141,13 +141,13 @@ def _as_beta(printed: bytes) -> bytes:
 
 
 def blank_object(definition: Definition) -> Tree:
-    """What an object of a kind shows that nobody has filled in."""
+    """An empty object of a kind."""
     name = definition_of(definition.gvk)
     if definition.custom or not knows(name):
         return {}
     blank = {field: value for field, value in empty(name).items() if field not in {"kind", "apiVersion", "metadata"}}
     if definition.scale is not None and "spec" in blank:
-        # Kube-apiserver's own form of these kinds knows no absent number.
+        # kube-apiserver's internal form of these kinds has no absent number.
         blank["spec"] = {"replicas": 0} | blank["spec"]
     return blank
 

@@ -1,4 +1,4 @@
-"""Objects as their metadata alone: PartialObjectMetadata and PartialObjectMetadataList."""
+"""Objects as metadata only: PartialObjectMetadata and PartialObjectMetadataList."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _without(metadata: bytes, hidden: frozenset[str]) -> bytes:
 
 
 class PartialForm(Form):
-    """Metadata alone."""
+    """Metadata only."""
 
     key: Hashable = "PartialObjectMetadata"
 
@@ -48,7 +48,7 @@ class PartialForm(Form):
         return partial(self.definition, record, revision=revision)
 
     def check_one(self) -> None:
-        """406 if this is a form of lists alone."""
+        """406 if this is a form for lists only."""
         if self._lists:
             what = f"(*{_internal(self.definition)}.{self.definition.gvk.kind})"
             raise not_this_form(
@@ -63,17 +63,17 @@ class PartialForm(Form):
         items = b",".join([partial(self.definition, record) for record in records])
         head = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":%b,"items":['
         if not items:
-            # Kube-apiserver says so here, and here alone.
+            # kube-apiserver prints null only here.
             return head[:-1] % _encode(meta) + b"null}\n"
         return b"".join((head % _encode(meta), items, b"]}\n"))
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
-        """An object that holds a revision and nothing else."""
+        """An object that holds only a revision."""
         return print_bookmark("PartialObjectMetadata", _API_VERSION, revision, ends_initial=ends_initial)
 
 
 def _internal(definition: Definition) -> str:
-    """What kube-apiserver calls the package of a group's types."""
+    """kube-apiserver's package name for a group's types."""
     if definition.custom:
         return "unstructured"
     return definition.gvk.group.partition(".")[0] or "core"

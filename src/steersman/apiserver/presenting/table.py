@@ -1,8 +1,8 @@
 """Objects as rows of a table, as kubectl shows them.
 
 Guarantees
-- A kind without columns of its own has those of the engine's default: its name and when it was made.
-- In a watch only the first table names its columns.
+- A kind without its own columns has the engine's defaults: its name and its creation time.
+- In a watch only the first table has column definitions.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def age_cell(obj: Tree) -> Any:
 
 NAME_COLUMN = Column(name="Name", format="name", description=_NAME, cell=name_cell)
 CREATED_COLUMN = Column(name="Created At", type="date", description=_CREATED, cell=created_cell)
-#: For kinds with columns of their own.
+#: For kinds with their own columns.
 AGE_COLUMN = Column(name="Age", description=_CREATED, cell=age_cell)
-#: A custom resource's Age is a moment that was long ago; kubectl and the engine print it the same way.
+#: A custom resource's Age is a date column; kubectl and the engine print it the same way.
 CUSTOM_AGE_COLUMN = Column(name="Age", type="date", description=_CREATED, cell=age_cell)
 
 
@@ -68,7 +68,7 @@ def columns_of(definition: Definition) -> tuple[Column, ...]:
 
 
 class TableForm(Form):
-    """Rows of a table; `include` is how much of the object each row holds: "Metadata", "Object" or "None"."""
+    """Rows of a table; `include` selects how much of the object each row holds: "Metadata", "Object" or "None"."""
 
     def __init__(self, definition: Definition, *, include: str, headers: bool = True) -> None:
         super().__init__(definition)
@@ -96,19 +96,19 @@ class TableForm(Form):
         )
         printed = self._printed(table)
         if not table.rows and columns_of(self.definition)[-1].name == CREATED_COLUMN.name:
-            # Kube-apiserver says so of kinds without columns of their own.
+            # kube-apiserver prints null for kinds without their own columns.
             printed = printed.replace(b'"rows":[]', b'"rows":null', 1)
         return printed
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
-        """A table of one row that says nothing, and holds a revision."""
+        """A table with one empty row that holds a revision."""
         metadata = b'{"resourceVersion":"%d"%b}' % (
             revision,
             b',"annotations":{"k8s.io/initial-events-end":"true"}' if ends_initial else b"",
         )
         blank: Tree = {"metadata": {"name": ""}} | blank_object(self.definition)
         columns = columns_of(self.definition)
-        # Where a moment is told, there is always one: the first of all.
+        # A date column always has a date: the zero time.
         cells = tuple(
             _FIRST
             if column.name == CREATED_COLUMN.name
@@ -122,13 +122,13 @@ class TableForm(Form):
         return self._printed(Table(columns=self._columns(), rows=(row,), resource_version=str(revision)))
 
     def next_event(self) -> TableForm:
-        """The same without the names of the columns."""
+        """The same without column definitions."""
         return self if not self._headers else TableForm(self.definition, include=self._include, headers=False)
 
     def _printed(self, table: Table) -> bytes:
         printed = print_table(table)
         if b"<" in printed:
-            # As Go prints texts; cells such as <none> are the only place where it shows.
+            # As Go prints texts; cells such as <none> are the only place where this matters.
             printed = printed.replace(b"<", b"\\u003c").replace(b">", b"\\u003e")
         if self._headers:
             return printed
@@ -168,5 +168,5 @@ def _cell(column: Column, obj: Tree) -> Any:
     try:
         return column.cell(obj)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError):
-        # What was stored before a rule existed must not take the table of all others down.
+        # An object stored before a rule existed must not break the table of all others.
         return None

@@ -1,4 +1,4 @@
-"""Registry: which resources the server serves, and how each kind behaves."""
+"""Registry: the served resources, and how each kind behaves."""
 
 from steersman.apiserver.registry.definition import (
     ALL_VERBS,

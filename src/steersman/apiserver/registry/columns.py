@@ -1,10 +1,10 @@
-"""Cells of custom columns: what a JSONPath finds in an object, as the engine prints it.
+"""Cells of custom columns: the result of a JSONPath in an object, as the engine prints it.
 
 Guarantees
-- A path that finds nothing, or something of another type than its column, gives an empty cell, never an error.
-- Only plain paths are followed (``.spec.replicas``, ``.status.conditions[0].type``, ``.spec.ports[*].name``,
-  ``.status.conditions[?(@.type=="Ready")].status``); what is more than that gives an empty cell. Of several values the
-  first one is shown.
+- A path that finds nothing, or a value of another type than its column, gives an empty cell, never an error.
+- Only plain paths are supported (``.spec.replicas``, ``.status.conditions[0].type``, ``.spec.ports[*].name``,
+  ``.status.conditions[?(@.type=="Ready")].status``); anything else gives an empty cell. Of several values the first one
+  is shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STEP = re.compile(
 
 
 def follow(path: str, obj: Any) -> list[Any]:
-    """What a path finds in a tree: nothing, one value, or several."""
+    """The values that a path finds in a tree: none, one, or several."""
     found = [obj]
     at = 0
     while at < len(path):
@@ -58,7 +58,7 @@ def _items(value: Any) -> list[Any]:
 
 
 def json_path_text(path: str, obj: Tree) -> str:
-    """What a selectable field of a custom resource holds, as text."""
+    """The value of a custom resource's selectable field, as text."""
     found = follow(path, obj)
     if not found or found[0] is None:
         return ""
@@ -92,7 +92,7 @@ def _printed(value: Any) -> str:
 
 
 def age(timestamp: str | None) -> str:
-    """How long ago a moment was, as tables say it: ``45s``, ``3m12s``, ``5d``; ``<unknown>`` without one."""
+    """How long ago a moment was, as in tables: ``45s``, ``3m12s``, ``5d``; ``<unknown>`` without one."""
     if not timestamp:
         return "<unknown>"
     try:
@@ -103,7 +103,7 @@ def age(timestamp: str | None) -> str:
 
 
 def human_duration(seconds: int) -> str:  # noqa: PLR0911 - one return a magnitude reads best
-    """A length of time with as much precision as a reader wants."""
+    """A duration with as much precision as a reader needs."""
     if seconds < -1:
         return "<invalid>"
     if seconds < 0:

@@ -1,8 +1,8 @@
-"""Definitions that follow from what is known of a kind anyway: its discovery and its schema.
+"""Definitions derived from discovery and schemas alone.
 
 Guarantees
 - Every built-in resource has a definition here, with the engine's names, scope, verbs, deletion answers and generation
-  rules. What a kind fills in and refuses beyond that is added by its own module: see `builtin_definitions`.
+  rules. The module of a kind adds its defaults and validation: see `builtin_definitions`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from steersman.objects import GroupVersion, GroupVersionKind
 
 _Name = tuple[str, str]
 
-#: What is told to everybody who asks for kinds on their way out.
+#: Warnings for every request for deprecated kinds.
 _DEPRECATED: Final[Mapping[_Name, str]] = {
     ("", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",
     ("", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 }
-#: Kinds that answer a deletion with the object.
+#: Kinds whose deletion answers with the object.
 _RETURN_DELETED: Final[frozenset[_Name]] = frozenset(
     {
         *(
@@ -78,7 +78,7 @@ _CONDITIONAL: Final[frozenset[_Name]] = frozenset(
         ),
     }
 )
-#: Kinds that a PUT creates.
+#: Kinds that a PUT can create.
 _CREATED_BY_PUT: Final[frozenset[_Name]] = frozenset(
     {
         ("node.k8s.io", "runtimeclasses"),
@@ -128,9 +128,9 @@ _DNS_1035_NAMES: Final = frozenset({"services"})
 #: The kind whose objects are stored in the form of another group.
 EVENT_OF_ITS_GROUP: Final = GroupVersionKind("events.k8s.io", "v1", "Event")
 
-#: Kinds whose end is a matter of its own.
+#: Kinds with their own way of deletion.
 _LIVES: Final[Mapping[GroupVersionKind, type[BuiltinStrategy]]] = {NAMESPACE: NamespaceLife, POD: PodLife}
-#: Kinds whose updates are validated as a whole once more, which says some things once more.
+#: Kinds whose updates are validated as a whole once more, which repeats some messages.
 _WHOLE_UPDATES: Final[frozenset[_Name]] = frozenset(
     {
         *(
@@ -152,7 +152,7 @@ _JOBS_ARE_ORPHANED: Final = (
 
 
 class GenericStrategy(Strategy):
-    """The rules of a built-in kind that tables tell; a kind's own strategy derives from it or from `Strategy`."""
+    """The rules of a built-in kind from the tables; a kind's own strategy derives from it or from `Strategy`."""
 
     def __init__(self, group: str, resource: str) -> None:
         name = (group, resource)
@@ -174,14 +174,14 @@ class GenericStrategy(Strategy):
             self._judge = None
 
     def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
-        """What is wrong with a name."""
+        """The problems of a name."""
         if self._judge is None:
             return super().validate_name(name, prefix=prefix)
         return self._judge(name, prefix=prefix)
 
 
 def generic_definitions(group_version: GroupVersion) -> list[Definition]:
-    """The definitions of a built-in group-version, without what its kinds fill in and refuse."""
+    """The definitions of a built-in group-version, without the defaults and validation of its kinds."""
     listed = kinds.resources_of(group_version)
     below: dict[str, set[str]] = {}
     for entry in listed:
@@ -218,8 +218,8 @@ def _generic(group_version: GroupVersion, entry: dict[str, Any], below: set[str]
 def builtin_definitions(chosen: Iterable[GroupVersion] | None = None) -> list[Definition]:
     """The definitions of all built-in group-versions, or of some.
 
-    Kinds with rules of their own are put in here: `steersman.apiserver.registry.builtin` offers ``strategies``,
-    ``columns`` and ``selectable`` by kind.
+    Kinds with their own rules are added here: `steersman.apiserver.registry.builtin` offers ``strategies``, ``columns``
+    and ``selectable`` by kind.
     """
     definitions: list[Definition] = []
     for group_version in kinds.all_group_versions() if chosen is None else chosen:
@@ -228,7 +228,7 @@ def builtin_definitions(chosen: Iterable[GroupVersion] | None = None) -> list[De
 
 
 def _with_own_rules(definition: Definition) -> Definition:
-    """A definition with what the module of its kind knows."""
+    """A definition with the additions of its kind's module."""
     gvk = definition.gvk
     own = strategies.get(gvk)
     if own is not None:
@@ -252,7 +252,7 @@ def _with_own_rules(definition: Definition) -> Definition:
 
 
 def _inherit(own: Strategy, generic: Strategy) -> None:
-    """What a kind's own strategy does not say, the tables do."""
+    """Fill in what a kind's own strategy does not set from the tables."""
     before = type(own).__mro__[: type(own).__mro__.index(Strategy)]
     for name in (
         "unconditional_update",

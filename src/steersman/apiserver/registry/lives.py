@@ -1,7 +1,7 @@
-"""How some kinds end.
+"""Deletion of Namespaces and Pods.
 
-- A Namespace stays, terminating, until its own finalizers are gone; ``finalize`` takes them away.
-- A Pod is given time by whoever runs it; one that nobody runs, or that has ended, is gone at once.
+- A Namespace stays, terminating, until its own finalizers are gone; ``finalize`` removes them.
+- A Pod gets a grace period; one without a node, or that has ended, is removed at once.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ SERVICE_ACCOUNT = GroupVersionKind("", "v1", "ServiceAccount")
 
 
 class NamespaceLife(NamespaceStrategy):
-    """A Namespace, and how it ends."""
+    """A Namespace with its deletion."""
 
     marks_first = True
 
     def mark_deletion(self, obj: Tree) -> None:
-        """Say that it terminates; nobody is given time for it."""
+        """Set its phase to Terminating, without a grace period."""
         obj["metadata"].pop("deletionGracePeriodSeconds", None)
         obj["status"] = (obj.get("status") or {}) | {"phase": "Terminating"}
 
     def blocks_deletion(self, obj: Tree) -> bool:
-        """Stay while somebody has to empty it."""
+        """Whether its spec still has finalizers."""
         return bool(subtree(obj, "spec").get("finalizers"))
 
 
@@ -47,7 +47,7 @@ async def _finalize(context: VerbContext, request: ServerRequest) -> ServerRespo
 
 
 async def answer_binding(context: VerbContext, request: ServerRequest) -> ServerResponse:
-    """Give a Pod its node."""
+    """Assign a Pod to a node."""
     from steersman.apiserver.verbs.binding import bind  # noqa: PLC0415 - as above
 
     return await bind(context, request)
@@ -68,7 +68,7 @@ async def _request_token(context: VerbContext, request: ServerRequest) -> Server
 BINDING = GroupVersionKind("", "v1", "Binding")
 EVICTION = GroupVersionKind("policy", "v1", "Eviction")
 TOKEN_REQUEST = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
-#: Subresources of kinds of their own.
+#: Subresources with their own kinds.
 SUBRESOURCES: Mapping[GroupVersionKind, Mapping[str, Subresource]] = {
     NAMESPACE: {"finalize": Subresource(gvk=NAMESPACE, verbs=("update",), answer=_finalize)},
     POD: {
@@ -80,10 +80,10 @@ SUBRESOURCES: Mapping[GroupVersionKind, Mapping[str, Subresource]] = {
 
 
 class PodLife(PodStrategy):
-    """A Pod, and how it ends."""
+    """A Pod with its deletion."""
 
     def grace(self, obj: Tree, requested: int | None) -> int | None:
-        """As long as was asked for, or as its spec says; nothing without a node, and after its end."""
+        """The requested grace period, or that of its spec; 0 without a node, and after its end."""
         spec, status = subtree(obj, "spec"), subtree(obj, "status")
         if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
             return 0

@@ -1,4 +1,4 @@
-"""The rules of names, labels and keys, as the rest of the registry reads them."""
+"""The rules for names, labels and keys, for the rest of the registry."""
 
 from steersman.schemas.names import (
     dns_1035_label,

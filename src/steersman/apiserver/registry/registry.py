@@ -1,9 +1,9 @@
 """All resources that the server serves.
 
 Guarantees
-- A resource of a group-version is served by one `Definition`, found in constant time.
-- Resources may be added and removed while the server runs; `revision` changes when they do, so whatever is made of
-  them (discovery, OpenAPI) can be kept until then, and `listeners` are told.
+- Exactly one `Definition`, found in constant time, serves a resource of a group-version.
+- Resources may be added and removed while the server runs. Then `revision` changes, so derived documents (discovery,
+  OpenAPI) can be cached until that, and `listeners` are called.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from steersman.objects import GroupVersion, GroupVersionKind
 
 
 class Registry:
-    """Definitions by what paths and objects call them."""
+    """Definitions by resource and by kind."""
 
     def __init__(self, definitions: Iterable[Definition] = ()) -> None:
         self._by_resource: dict[tuple[str, str, str], Definition] = {}
         self._by_name: dict[tuple[str, str], Definition] = {}
-        #: Counts the changes.
+        #: The number of changes.
         self.revision = 0
-        #: Are called after each change. They must not wait.
+        #: Called after each change. They must not block.
         self.listeners: list[Callable[[], object]] = []
         for definition in definitions:
             self.add(definition)
 
     def add(self, definition: Definition) -> None:
-        """Serve a resource, in place of one of the same name."""
+        """Serve a resource, replacing one of the same name."""
         gvk = definition.gvk
         self._by_resource[gvk.group, gvk.version, definition.resource] = definition
         self._by_name[gvk.group, definition.resource] = definition
         self._changed()
 
     def remove(self, group: str, version: str, resource: str) -> None:
-        """Serve a resource no more; its objects stay in the store."""
+        """Stop serving a resource; its objects stay in the store."""
         if self._by_resource.pop((group, version, resource), None) is None:
             return
         self._by_name.pop((group, resource), None)
@@ -58,7 +58,7 @@ class Registry:
         return next((found for found in self._by_resource.values() if found.gvk == gvk), None)
 
     def any_version(self, group: str, resource: str) -> Definition | None:
-        """A definition of a group-resource, whatever its version; None if it is not served."""
+        """A definition of a group-resource in any version; None if it is not served."""
         return self._by_name.get((group, resource))
 
     def has_group_version(self, group: str, version: str) -> bool:
@@ -66,7 +66,7 @@ class Registry:
         return any(key[0] == group and key[1] == version for key in self._by_resource)
 
     def group_versions(self) -> list[GroupVersion]:
-        """All group-versions that are served, in the order in which they were added."""
+        """All served group-versions, in the order in which they were added."""
         return list(dict.fromkeys(definition.gvk.group_version for definition in self._by_resource.values()))
 
     def __iter__(self) -> Iterator[Definition]:

@@ -1,4 +1,4 @@
-"""Reset fields: what an endpoint puts back whatever a writer says, so that nobody owns it by writing there.
+"""Reset fields: fields that an endpoint always restores, so that a write there does not own them.
 
 Guarantee: the fields of every kind and subresource are those of kube-apiserver 1.36.
 """
@@ -14,7 +14,7 @@ from steersman.patches import FieldSet, PathElement
 
 _Name = tuple[str, str]
 
-#: Kinds whose status is put into the store without a change of metadata.
+#: Kinds whose status update does not change metadata.
 _ONLY_STATUS: Final[frozenset[_Name]] = frozenset(
     {
         ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
@@ -27,7 +27,7 @@ _ONLY_STATUS: Final[frozenset[_Name]] = frozenset(
         ("storage.k8s.io", "volumeattachments"),
     }
 )
-#: Endpoints that put back something else than the rest do.
+#: Endpoints that restore other fields than usual.
 _SPECIAL: Final[Mapping[tuple[str, str, str], tuple[str, ...]]] = {
     ("apps", "deployments", "status"): ("spec", "metadata.labels"),
     ("", "pods", "status"): ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences"),

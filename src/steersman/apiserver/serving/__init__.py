@@ -1,4 +1,4 @@
-"""Serving: the API server on a port, with a certificate authority and a kubeconfig of its own."""
+"""Serving: the API server on a port, with its own certificate authority and kubeconfig."""
 
 from steersman.apiserver.serving.certificates import Authority, Credentials
 from steersman.apiserver.serving.kubeconfig import write_kubeconfig

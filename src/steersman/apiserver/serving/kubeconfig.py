@@ -1,7 +1,7 @@
 """The kubeconfig of a served API server.
 
-Guarantees: it is complete by itself, only its owner can read it, and it is replaced in one step. A file that holds
-anything else is never replaced.
+Guarantees: it is self-contained, only its owner can read it, and it is replaced atomically. A file with any other
+content is never replaced.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from steersman.apiserver.serving.private_files import write_private
 def write_kubeconfig(path: Path, *, url: str, authority: bytes, user: Credentials, name: str = "steersman") -> None:
     """Write the kubeconfig of one user of the server at ``url``; ``authority`` is a certificate as PEM.
 
-    `ValueError` if the file is there and not such a one: it may be the way to all clusters that somebody has.
+    Raises `ValueError` if the file exists and is not such a kubeconfig: it may hold access to other clusters.
     """
     if path.exists() and not _is_ours(path, name):
         raise ValueError(
-            f"{path} is there already and not a kubeconfig of this server; remove it, or name another file"
+            f"{path} already exists and is not a kubeconfig of this server; remove it, or choose another file"
         )
     cluster = {"server": url, "certificate-authority-data": _encoded(authority)}
     credentials = {"client-certificate-data": _encoded(user.certificate), "client-key-data": _encoded(user.key)}

@@ -1,4 +1,4 @@
-"""Files that only their owner reads, written whole or not at all."""
+"""Files that only their owner can read, written atomically."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Put a file with mode 0600 in place of what is there; whoever reads it sees the old one or the new one."""
+    """Replace a file, with mode 0600. Readers see the old content or the new one."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with contextlib.suppress(FileNotFoundError):
         unfinished.unlink()
-    # Created with its mode, so that there is no moment at which others could read it.
+    # Created with its mode, so that others can never read it.
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:

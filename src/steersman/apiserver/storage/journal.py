@@ -1,12 +1,13 @@
-"""A store in memory whose every write is in a folder first, so that it survives its process.
+"""A store in memory that writes every change to a folder first, so that it survives its process.
 
-Guarantees, beside those of every store
-- Nothing is answered, read or watched before it is in the log: with ``fsync="always"`` on the disk itself, otherwise
-  with the system, which outlives this process but not a power cut.
-- Writers that come together share one write and one fsync, in a thread; readers never wait for a disk.
-- After a crash everything that was answered is there, and no half of anything; revisions go on where they were.
-- What does not fit on the disk fails, with words; the store stays as it was, and works again when there is room.
-- A watch may go on over a restart from any revision after the last snapshot; before that it is told `Compacted`.
+Guarantees, in addition to those of every store
+- No change is answered, read or watched before it is in the log: with ``fsync="always"`` on the disk itself, otherwise
+  with the operating system, which survives this process but not a power cut.
+- Concurrent writers share one write and one fsync, in a thread; readers never wait for a disk.
+- After a crash, everything that was answered exists, and nothing in part; revisions continue.
+- A write that does not fit on the disk fails with a message; the store stays as it was, and works again when there is
+  room.
+- A watch may continue after a restart from any revision after the last snapshot; before that it gets `Compacted`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SNAPSHOT_AFTER = 16 * 1024 * 1024
 
 
 class _Wanted(NamedTuple):
-    """A write that waits for its place in the log; no value: a deletion."""
+    """A write that waits for its place in the log; without a value it is a deletion."""
 
     key: str
     value: bytes | None
@@ -42,8 +43,8 @@ class _Wanted(NamedTuple):
 class JournaledStorage(MemoryStorage):
     """Keys and bytes in this process and in a folder: ``async with JournaledStorage(folder) as storage: ...``.
 
-    ``fsync`` says when a write is on the disk: "always" before it is answered, "interval" within ``interval`` seconds,
-    "never" when the system likes. A process that is killed loses nothing with any of them.
+    ``fsync`` decides when a write is on the disk: "always" before it is answered, "interval" within ``interval``
+    seconds, "never" when the operating system decides. A killed process loses nothing with any of them.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class JournaledStorage(MemoryStorage):
     ) -> None:
         super().__init__()
         if fsync not in {"always", "interval", "never"}:
-            raise ValueError(f'fsync is "always", "interval" or "never", not {fsync!r}')
+            raise ValueError(f'fsync must be "always", "interval" or "never" (got {fsync!r})')
         self._folder = JournalFolder(Path(folder))
         self._fsync: Fsync = fsync
         self._interval = interval
@@ -64,7 +65,7 @@ class JournaledStorage(MemoryStorage):
         self._wanted: list[_Wanted] = []
         self._filled = asyncio.Event()
         self._unsynced = asyncio.Event()
-        #: The writes of each key that are under way: one at a time.
+        #: The write in progress of each key: one at a time.
         self._under_way: dict[str, asyncio.Future[Change]] = {}
         self._wall_expiries: dict[str, tuple[int, float]] = {}
         self._snapshot: asyncio.Task[None] | None = None
@@ -73,11 +74,11 @@ class JournaledStorage(MemoryStorage):
         self._writer: asyncio.Task[None] | None = None
         self._own: Supervisor | None = None
 
-    # life
+    # open and close
 
     async def __aenter__(self) -> Self:
         if self._appends is not None or self._revision != 1:
-            raise RuntimeError("a journaled store is opened once; make another one for its folder")
+            raise RuntimeError("a journaled store can be opened only once; make another one for its folder")
         self._appends = ThreadPoolExecutor(1, "journal")
         self._saves = ThreadPoolExecutor(1, "snapshot")
         try:
@@ -96,7 +97,7 @@ class JournaledStorage(MemoryStorage):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Nothing expires any more; what was asked for before is still written.
+        # Nothing expires any more; earlier requests are still written.
         await super().__aexit__(kind, error, trace)
         own, self._own = self._own, None
         if own is None:
@@ -120,7 +121,7 @@ class JournaledStorage(MemoryStorage):
         self._folder.leave()
 
     def _restore(self, snapshot: Snapshot, entries: list[Entry]) -> None:
-        """Become what the folder holds."""
+        """Load the content of the folder."""
         wall, loop_time = now().timestamp(), asyncio.get_running_loop().time()
         for entry in snapshot.entries:
             assert entry.record is not None
@@ -138,7 +139,7 @@ class JournaledStorage(MemoryStorage):
     # writing
 
     async def put(self, key: str, value: bytes, *, expect: int, ttl: float | None = None) -> Record:
-        """Set a key that is at a revision, in the folder first; `WriteFailed` if that cannot be."""
+        """Set a key that is at a revision, in the folder first. Raises `WriteFailed` if that fails."""
         await self._settled(key)
         self._expected(key, expect)
         change = await self._written(key, value, ttl)
@@ -146,14 +147,14 @@ class JournaledStorage(MemoryStorage):
         return change.record
 
     async def delete(self, key: str, *, expect: int) -> int:
-        """Delete a key that is at a revision, in the folder first; `WriteFailed` if that cannot be."""
+        """Delete a key that is at a revision, in the folder first. Raises `WriteFailed` if that fails."""
         await self._settled(key)
         if self._expected(key, expect) is None:
             raise Mismatch(key, None)
         return (await self._written(key, None, None)).revision
 
     async def _settled(self, key: str) -> None:
-        """Wait until no write of a key is under way: nobody is told of one that may yet fail."""
+        """Wait until no write of a key is in progress: readers never see one that may still fail."""
         while (under_way := self._under_way.get(key)) is not None:
             await asyncio.wait((under_way,))
 
@@ -164,11 +165,11 @@ class JournaledStorage(MemoryStorage):
         self._under_way[key] = done
         self._wanted.append(_Wanted(key, value, ttl, done))
         self._filled.set()
-        # A caller that goes away does not stop the write: it may be in the log already.
+        # A cancelled caller does not stop the write: it may already be in the log.
         return await asyncio.shield(done)
 
     async def _write(self) -> None:
-        """Write what is wanted, all that has come in one frame each time."""
+        """Write the pending changes; each frame holds all that have arrived."""
         while True:
             await self._filled.wait()
             self._filled.clear()
@@ -181,7 +182,7 @@ class JournaledStorage(MemoryStorage):
             ]
             try:
                 await self._append(entries)
-            except Exception as error:  # noqa: BLE001 - each writer is told; the next ones may have more luck
+            except Exception as error:  # noqa: BLE001 - each writer gets the error; later writes may succeed
                 self._fail(wanted, error)
                 continue
             for change, entry, each in zip(changes, entries, wanted, strict=True):
@@ -214,7 +215,7 @@ class JournaledStorage(MemoryStorage):
         for each in wanted:
             del self._under_way[each.key]
             each.done.set_exception(error if isinstance(error, WriteFailed) else WriteFailed(str(error)))
-            # Seen here: the caller may be gone.
+            # Retrieved here: the caller may be gone.
             each.done.exception()
 
     async def _sync(self) -> None:
@@ -225,23 +226,23 @@ class JournaledStorage(MemoryStorage):
             try:
                 await self._in_thread(self._folder.flush)
             except WriteFailed:
-                # The next write says so.
+                # The next write reports it.
                 return
 
     # snapshots
 
     async def _snapshot_if_due(self) -> None:
-        """Begin a snapshot and a new log where the old one has become long; between two writes."""
+        """Start a snapshot and a new log if the old one is long; between two writes."""
         due = max(self._snapshot_after, self._folder.snapshot_size)
         if self._folder.length < due or (self._snapshot is not None and not self._snapshot.done()):
             return
         try:
             await self._in_thread(lambda: self._folder.begin_log(self._revision))
         except (OSError, WriteFailed):
-            # No room for a new file: the old log goes on, and this is tried again after the next write.
+            # No room for a new file: keep the old log, and try again after the next write.
             return
         if self._own is None:
-            # The store is being closed; a new log without a snapshot does no harm.
+            # The store is closing; a new log without a snapshot does no harm.
             return
         entries = [
             Entry(record.key, record.modified, record, self._wall_expiries.get(record.key, (0, 0.0))[1])
@@ -255,7 +256,7 @@ class JournaledStorage(MemoryStorage):
         try:
             await asyncio.get_running_loop().run_in_executor(self._saves, self._folder.save, snapshot)
         except OSError:
-            # The logs that it would have replaced are all there; a later one replaces them too.
+            # The logs that it would have replaced still exist; a later one replaces them too.
             return
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:

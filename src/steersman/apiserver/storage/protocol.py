@@ -1,12 +1,12 @@
-"""What a store is: keys and bytes under one global revision, as etcd has them.
+"""The interface of a store: keys and bytes under one global revision, as in etcd.
 
-Guarantees, kept by every store and tested on each by one suite
-- Every change takes the next revision, which is never used again; changes are seen by every watch in that order, each
-  once, with what was there before.
-- `put` and `delete` happen only on top of the revision that the caller names: 0 means that nothing may be there.
-- A read at a revision sees exactly what was there then, until that revision is compacted.
-- Nobody waits for a slow watcher: one that falls too far behind is ended with `Compacted`.
-- What was answered stays: a change that a caller was told of is in every later read.
+Guarantees, provided by every store and tested on each by one suite
+- Every change takes the next revision, which is never reused. Every watch sees the changes in that order, each once,
+  with the previous value.
+- `put` and `delete` succeed only on top of the revision that the caller names; 0 means that the key must be absent.
+- A read at a revision sees exactly the state of then, until that revision is compacted.
+- Nothing waits for a slow watcher: one that falls too far behind ends with `Compacted`.
+- An answered change is visible to every later read.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class Record(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A part of a listing, as of one revision."""
+    """A part of a list, as of one revision."""
 
     records: list[Record]
-    #: The revision that the whole listing shows.
+    #: The revision of the whole list.
     revision: int
-    #: How many keys of the listing come after this page.
+    #: The number of keys of the list after this page.
     remaining: int
 
 
 class Change(NamedTuple):
-    """What happened to a key at a revision; no value means that it was deleted."""
+    """A change of a key at a revision; without a value it was deleted."""
 
     key: str
     revision: int
@@ -54,11 +54,11 @@ Delivery: TypeAlias = Change | Progress
 
 
 class StorageError(Exception):
-    """A store did not do what it was asked for."""
+    """A store could not perform an operation."""
 
 
 class Mismatch(StorageError):
-    """The key is not at the revision that the caller named; ``current`` is what is there."""
+    """The key is not at the revision that the caller named; ``current`` is its record."""
 
     def __init__(self, key: str, current: Record | None) -> None:
         found = f"is at revision {current.modified}" if current else "does not exist"
@@ -68,7 +68,7 @@ class Mismatch(StorageError):
 
 
 class Compacted(StorageError):
-    """The history that was asked for is gone; what is newer than ``oldest`` is there."""
+    """The requested history is gone; changes after ``oldest`` remain."""
 
     def __init__(self, revision: int, oldest: int) -> None:
         super().__init__(f"revision {revision} is gone: everything before {oldest} was compacted")
@@ -77,7 +77,7 @@ class Compacted(StorageError):
 
 
 class FutureRevision(StorageError):
-    """The revision that was asked for has not happened yet."""
+    """The requested revision has not happened yet."""
 
     def __init__(self, revision: int, current: int) -> None:
         super().__init__(f"revision {revision} has not happened yet: the store is at {current}")
@@ -86,14 +86,14 @@ class FutureRevision(StorageError):
 
 
 class Watching(Protocol):
-    """A watch under way: iterate over it for what happens."""
+    """An open watch: iterate over it for changes."""
 
     def __aiter__(self) -> AsyncIterator[Delivery]:
-        """Deliver what happens, in order, for as long as the watch is open; `Compacted` if it fell too far behind."""
+        """Deliver changes in order while the watch is open. Raises `Compacted` if it fell too far behind."""
         ...
 
     async def request_progress(self) -> None:
-        """Ask for a `Progress` at no less than the revision of now; it comes after all changes before it."""
+        """Request a `Progress` at the current revision or later; it comes after all changes before it."""
         ...
 
 
@@ -105,28 +105,31 @@ class Storage(Protocol):
         ...
 
     async def get(self, key: str, *, revision: int = 0) -> tuple[Record | None, int]:
-        """What is under a key, now or at a revision, and the revision that this shows."""
+        """The record of a key, now or at a revision, and the revision shown."""
         ...
 
     async def list(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
-        """What is under all keys with a prefix that come after ``after``, in the order of their bytes.
+        """The records of all keys with a prefix that come after ``after``, in byte order.
 
         At most ``limit`` of them unless it is 0; now or at a revision.
         """
         ...
 
     async def put(self, key: str, value: bytes, *, expect: int, ttl: float | None = None) -> Record:
-        """Set a key that is at revision ``expect`` (0: not there), for so many seconds; `Mismatch` if it is not."""
+        """Set a key that is at revision ``expect`` (0: absent), for ``ttl`` seconds. Raises `Mismatch` if it is not."""
         ...
 
     async def delete(self, key: str, *, expect: int) -> int:
-        """Delete a key that is at revision ``expect``; the revision of the deletion. `Mismatch` if it is not."""
+        """Delete a key that is at revision ``expect``.
+
+        Returns the revision of the deletion. Raises `Mismatch` if it is not.
+        """
         ...
 
     def watch(self, prefix: str, *, after: int) -> AbstractAsyncContextManager[Watching]:
-        """Follow all changes of keys with a prefix after a revision; `Compacted` if they are gone."""
+        """Watch all changes of keys with a prefix after a revision. Raises `Compacted` if they are gone."""
         ...
 
     async def compact(self, revision: int) -> None:
-        """Forget what was before a revision: from now on only states from it on can be read or watched."""
+        """Drop the history before a revision: only states from it on can be read or watched."""
         ...

@@ -1,4 +1,4 @@
-"""Verbs: what can be done with a served resource, one file each."""
+"""The verbs of a served resource, one file each."""
 
 from steersman.apiserver.verbs.dispatch import perform
 

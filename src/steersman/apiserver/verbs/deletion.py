@@ -1,8 +1,8 @@
-"""What a deletion does to an object: nothing, mark it, or end it. Pure: no IO.
+"""What a deletion does to an object: nothing, mark it, or remove it. Pure: no IO.
 
 Guarantees
-- An explicit policy beats a finalizer that is there, which beats the kind's own default.
-- A deletion that is under way can be made shorter, never longer.
+- An explicit policy takes precedence over an existing finalizer, which takes precedence over the kind's default.
+- A running deletion can be shortened, never extended.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _OWN_WORDS = frozenset({("", "Namespace"), ("apiextensions.k8s.io", "CustomResou
 
 
 class Decision(NamedTuple):
-    """What to do: ``pending``: nothing, it is under way; ``mark``: store the object and let it be; ``end``: delete it.
+    """What to do: ``pending``: nothing, deletion is running; ``mark``: store the marked object; ``end``: remove it.
 
-    ``stores``: the object was changed and is stored first even if it ends.
+    ``stores``: the object was changed and is stored first even if it is removed.
     """
 
     kind: Literal["pending", "mark", "end"]
@@ -33,14 +33,14 @@ class Decision(NamedTuple):
 
 
 def check_preconditions(definition: Definition, obj: Tree, record: Record, options: DeleteOptions) -> None:
-    """409 unless the object is the one that the deletion is meant for."""
+    """409 unless the object satisfies the preconditions."""
     wanted = options.preconditions
     if wanted is None:
         return
     if (definition.gvk.group, definition.gvk.kind) in _OWN_WORDS:
         _check_in_own_words(definition, obj, record, wanted)
         return
-    # Kube-apiserver names the kind here, where it names the resource elsewhere.
+    # kube-apiserver names the kind here, and the resource elsewhere.
     named, name = Named(definition.refused_kind.group, definition.gvk.kind), obj["metadata"]["name"]
     uid: str = obj["metadata"].get("uid", "")
     if wanted.uid is not None and wanted.uid != uid:
@@ -58,7 +58,7 @@ def check_preconditions(definition: Definition, obj: Tree, record: Record, optio
 
 
 def _check_in_own_words(definition: Definition, obj: Tree, record: Record, wanted: Preconditions) -> None:
-    """The same in the words that kube-apiserver has for kinds with a deletion of their own."""
+    """Like `check_preconditions`, with kube-apiserver's messages for kinds with their own deletion."""
     name, uid = obj["metadata"]["name"], obj["metadata"].get("uid", "")
     if wanted.uid is not None and wanted.uid != uid:
         why = f"Precondition failed: UID in precondition: {wanted.uid}, UID in object meta: {uid}"
@@ -72,9 +72,9 @@ def _check_in_own_words(definition: Definition, obj: Tree, record: Record, wante
 
 
 def refuse_lost_version(definition: Definition, record: Record, options: DeleteOptions) -> None:
-    """409 for whoever names a resourceVersion and a policy that takes away the last finalizer: so kube-apiserver has it.
+    """409 for a precondition on resourceVersion with a policy that removes the last finalizer, as in kube-apiserver.
 
-    It forgets the version on the way, and then finds that the object has another.
+    It loses the version on the way, and then finds that the object has another.
     """
     if options.preconditions is None or options.preconditions.resource_version is None:
         return
@@ -90,7 +90,7 @@ def refuse_lost_version(definition: Definition, record: Record, options: DeleteO
 
 
 def decide(strategy: Strategy, obj: Tree, options: DeleteOptions) -> Decision:
-    """Decide, and change the object to what it becomes."""
+    """Decide, and change the object accordingly."""
     metadata: Tree = obj["metadata"]
     if "deletionTimestamp" in metadata and strategy.blocks_deletion(obj):
         return Decision("pending", stores=False)
@@ -116,7 +116,7 @@ def decide(strategy: Strategy, obj: Tree, options: DeleteOptions) -> Decision:
 
 
 def _graceful(strategy: Strategy, obj: Tree, requested: int | None) -> Literal["no", "yes", "pending"]:
-    """Whether someone is given time to end the object; if so, the object says how much."""
+    """Whether the object gets a grace period; if so, the object holds its length."""
     metadata: Tree = obj["metadata"]
     if requested is not None and requested < 0:
         requested = 1

@@ -1,4 +1,4 @@
-"""Names and namespaces: what the path says and what the object says must agree."""
+"""Names and namespaces: path and object must agree."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""patch: a change that is told as a difference.
+"""patch: a change given as a difference.
 
 Guarantees
-- A patch is made on the object as it is, whatever happened since its sender looked; one that names a resourceVersion
-  is made on that alone.
-- A form of patch that is not known here is refused, never taken for another.
+- A patch applies to the current object, whatever its sender saw. One with a resourceVersion applies only to that
+  version.
+- An unknown form of patch is rejected, never treated as another.
 
-Server-side apply is another way to change an object, told in `steersman.apiserver.verbs.apply`.
+`steersman.apiserver.verbs.apply` implements server-side apply.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from steersman.schemas.field_problems import quoted
 from steersman.transport import ServerResponse
 from steersman.wire import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
-#: Makes the patched tree of the present one, which it may use up.
+#: Makes the patched tree from the current one, which it may consume.
 Patch = Callable[[Tree], Any]
 
 _OF_CUSTOM = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
-#: How much is quoted at a time: longer texts are cut.
+#: Text is quoted in pieces of this length, because quoting truncates longer ones.
 _QUOTED = 1000
 _REJECTED = "the server rejected our request due to an error in our request"
 
@@ -60,7 +60,7 @@ async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
     options = write_options(request, "PatchOptions")
 
     def patched(current: Tree) -> Tree:
-        # Read anew at each try: parts of a patch become parts of the object, which is used up.
+        # Parse again at each attempt: parts of a patch become parts of the object, which is consumed.
         return _patched(definition, request, (form_of_patch, body), current, options)
 
     change = Change(context, request, options, patched, part="status" if info.subresource else "")
@@ -68,7 +68,7 @@ async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
 
 
 def patch_type(definition: Definition, request: ServerRequest) -> str:
-    """The form of a patch; 415 if it is none that this resource takes."""
+    """The form of a patch; 415 if the resource does not accept it."""
     given = (request.wire.header("Content-Type") or "").partition(";")[0].strip()
     if given in _OF_CUSTOM or (given == STRATEGIC_MERGE_PATCH and not definition.custom):
         return given
@@ -87,9 +87,9 @@ def patch_type(definition: Definition, request: ServerRequest) -> str:
 def read_patch(
     definition: Definition, form: str, body: bytes, *, schema: Tree | None = None, lenient: bool = False
 ) -> Patch:
-    """The function that a patch is; 400 if its text is no such patch. ``schema`` is that of a subresource.
+    """The function for a patch; 400 if its text is invalid. ``schema`` is that of a subresource.
 
-    ``lenient``: kube-apiserver looks at the text once less if unknown fields do not matter, so its words are others.
+    ``lenient``: kube-apiserver parses the text once less if unknown fields do not matter, so its message differs.
     """
     told = "" if lenient or form == STRATEGIC_MERGE_PATCH else "error decoding patch: "
     try:
@@ -148,7 +148,7 @@ def _json_patch(tree: Any, *, lenient: bool) -> Patch:
 
 
 def _as_go_reads(operation: Any) -> Any:
-    """An operation with what kube-apiserver adds: a missing value is null, and a path begins after its first slash."""
+    """An operation as kube-apiserver completes it: a missing value is null, and a path begins after its first slash."""
     if not isinstance(operation, dict):
         return operation
     read = dict(cast("Tree", operation))
@@ -167,7 +167,7 @@ def _rejected() -> Refused:
 
 
 def apply_patch(make: Patch, current: Tree) -> Any:
-    """The tree that a patch makes of another; 422 if it cannot be made on it."""
+    """The tree that a patch makes from another; 422 if it does not apply."""
     try:
         return make(current)
     except JsonPatchError:
@@ -185,9 +185,9 @@ def _strategic_refusal(error: StrategicMergeError) -> Refused:
 
 
 def unreadable_patch(made: str, refused: Refused, *, as_unstructured: bool = False) -> Refused:
-    """The answer to a patch that makes something that is no object of its kind, which is shown whole.
+    """The answer to a patch whose result, printed in full, is not an object of its kind.
 
-    What a strategic merge patch makes is not read as a text, so what does not fit has other words.
+    The result of a strategic merge patch is not parsed from text, so mismatches have other messages.
     """
     said = refused.status.message.partition(": ")[2] or refused.status.message
     if as_unstructured and isinstance(refused.__cause__, Unreadable):
@@ -204,13 +204,13 @@ def _patched(
     managed_before = current["metadata"].get("managedFields")
     tree = apply_patch(read_patch(definition, form, body, lenient=lenient), current)
     if form == STRATEGIC_MERGE_PATCH and isinstance(tree, dict):
-        # What it makes is read into the type that is served, whatever it calls itself.
+        # The result is decoded into the served type, whatever kind it declares.
         made = cast("Tree", tree)
         for key, value in (("kind", definition.gvk.kind), ("apiVersion", definition.gvk.api_version)):
             made[key] = value if isinstance(made.get(key, ""), str) else made[key]
     managed = _unchanged_managed(managed_before, tree)
     if managed is not None:
-        # It need not be read again, which costs as much as the rest.
+        # Do not decode them again: they cost as much as the rest.
         del tree["metadata"]["managedFields"]
     try:
         twice = [] if form == JSON_PATCH else said_twice(body)
@@ -230,7 +230,7 @@ def _patched(
 
 
 def _unchanged_managed(before: Any, tree: Any) -> Any:
-    """The managed fields of a patched tree, if they are what they were."""
+    """The managed fields of a patched tree, if unchanged."""
     metadata: Any = cast("Tree", tree).get("metadata") if isinstance(tree, dict) else None
     managed = cast("Tree", metadata).get("managedFields") if isinstance(metadata, dict) else None
     return managed if managed is not None and managed == before else None

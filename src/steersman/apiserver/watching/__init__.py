@@ -1,4 +1,4 @@
-"""Watching: one feed of the store's changes, kept a while for each resource and read by any number of watchers."""
+"""Watching: one feed of the store's changes, kept for a while per resource, and read by any number of watchers."""
 
 from steersman.apiserver.watching.event import Event
 from steersman.apiserver.watching.feed import Feed

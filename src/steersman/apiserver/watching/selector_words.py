@@ -1,4 +1,4 @@
-"""What is wrong with a selector, in kube-apiserver's words."""
+"""kube-apiserver's messages about invalid selectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPERATORS = frozenset({"=", "==", "!=", "in", "notin", "<", ">"})
 
 
 def field_problem(text: str) -> str:
-    """What is wrong with a field selector."""
+    """The message about an invalid field selector."""
     for term in text.split(","):
         if "=" not in term:
             return f"invalid selector: '{text}'; can't understand '{term}'"
@@ -22,7 +22,7 @@ def field_problem(text: str) -> str:
 
 
 def label_problem(text: str, error: SelectorError) -> str:
-    """What is wrong with a label selector."""
+    """The message about an invalid label selector."""
     try:
         _Reader(text).read()
     except SelectorError as wrong:
@@ -31,7 +31,7 @@ def label_problem(text: str, error: SelectorError) -> str:
 
 
 class _Reader:
-    """Reads a label selector as kube-apiserver does, for its first mistake."""
+    """Parses a label selector as kube-apiserver does, up to its first mistake."""
 
     def __init__(self, text: str) -> None:
         self._words = [*(found[1] for found in _TOKEN.finditer(text)), "", ""]

@@ -1,4 +1,4 @@
-"""Builtin: how Kubernetes' own kinds are filled in, judged and shown."""
+"""Builtin: the defaults, validation and tables of Kubernetes' own kinds."""
 
 from steersman.apiserver.registry.builtin.index import columns, not_validated, selectable, strategies
 

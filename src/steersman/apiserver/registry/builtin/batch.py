@@ -43,7 +43,7 @@ _LONGEST_CRON_NAME = 52
 
 
 def fill_job(spec: Tree) -> None:
-    """The defaults of a Job, and only of a Job: the template of a CronJob does not get them."""
+    """Fill in the defaults of a Job; the template of a CronJob does not get them."""
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
@@ -77,7 +77,7 @@ class JobStrategy(BuiltinStrategy):
         fill_template(spec["template"])
 
     def prepare_create(self, obj: Tree) -> None:
-        """Make a selector that nothing else has, unless one is given."""
+        """Generate a unique selector, unless one is given."""
         super().prepare_create(obj)
         spec: Tree = obj["spec"]
         if spec["manualSelector"]:
@@ -86,7 +86,7 @@ class JobStrategy(BuiltinStrategy):
         made = dict.fromkeys(_NAMES, name) | dict.fromkeys(_UIDS, uid)
         given = inner(meta, "labels")
         meta["labels"] = made | given
-        # A Job that has its template's labels has these too.
+        # A Job with its template's labels also gets these.
         if given and metadata(obj).get("labels") == given:
             metadata(obj)["labels"] = dict(meta["labels"])
         selector: Tree = dict(inner(spec, "selector"))
@@ -94,17 +94,17 @@ class JobStrategy(BuiltinStrategy):
         spec["selector"] = selector
 
     def complete(self, obj: Tree) -> None:
-        """A Job without labels has those of its template, also such as were made."""
+        """Give a Job without labels those of its template, including generated ones."""
         if not metadata(obj).get("labels"):
             metadata(obj)["labels"] = dict(inner(subtree(obj, "spec", "template", "metadata"), "labels"))
 
     def is_unfinished(self, obj: Tree) -> bool:
-        """Labels are filled in when it is read if all of them were made."""
+        """Whether decoding fills in labels, because all of them were generated."""
         own = metadata(obj).get("labels", {})
         return own.keys() == {*_NAMES, *_UIDS} and own == subtree(obj, "spec", "template", "metadata", "labels")
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge the spec of a new one."""
+        """Validate the spec of a new one."""
         return self._job(obj, prefixed=True)
 
     def _job(self, obj: Tree, *, prefixed: bool) -> list[FieldProblem]:
@@ -119,7 +119,7 @@ class JobStrategy(BuiltinStrategy):
         return problems
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """The template stays, and most of what decides when the Job is done."""
+        """The template is immutable, and so are most fields that decide when the Job is done."""
         spec, before = subtree(obj, "spec"), subtree(old, "spec")
         had = inner(subtree(before, "template", "metadata"), "labels")
         problems = [WHOLE, *self._job(obj, prefixed=_NAMES[1] in had and _UIDS[1] in had), CHANGED]
@@ -135,19 +135,19 @@ class JobStrategy(BuiltinStrategy):
         return problems + unchanged("spec.successPolicy", new, was, printed=printed(new, "*batch.SuccessPolicy"))
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """What is odd about the template, if it is new."""
+        """Warnings about a new template."""
         if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
             return []
         named = name_warnings(obj) if old is None else []
         return named + pod_warnings("spec.template.spec", subtree(obj, "spec", "template", "spec"))
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Judge a report about a Job."""
+        """Validate a Job's status."""
         return job_status(obj, old)
 
 
 def _generated(obj: Tree, *, prefixed: bool) -> list[FieldProblem]:
-    """A selector that was made must be as it was made."""
+    """A generated selector must be unchanged."""
     spec, meta = subtree(obj, "spec"), metadata(obj)
     if spec.get("manualSelector") or spec.get("selector") is None:
         return []
@@ -170,7 +170,7 @@ def _generated(obj: Tree, *, prefixed: bool) -> list[FieldProblem]:
 
 
 def job_with_selector(spec: Tree) -> list[FieldProblem]:
-    """Judge the spec of a Job, whose selector must select its Pods."""
+    """Validate the spec of a Job, whose selector must select its Pods."""
     problems = job_spec("spec", spec)
     selector = spec.get("selector")
     problems += [required("spec.selector")] if selector is None else label_selector("spec.selector", selector)
@@ -182,7 +182,7 @@ def job_with_selector(spec: Tree) -> list[FieldProblem]:
 
 
 def job_spec(path: str, spec: Tree) -> list[FieldProblem]:
-    """Judge the spec of a Job, its selector aside."""
+    """Validate the spec of a Job without its selector."""
     problems: list[FieldProblem] = []
     numbers = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
     for name in (*numbers, "backoffLimitPerIndex", "maxFailedIndexes"):
@@ -305,7 +305,7 @@ def _same_template(spec: Tree, before: Tree, old: Tree) -> list[FieldProblem]:
 
 
 def _follow_scheduling(template: Tree, was: Tree) -> None:
-    """What decides where Pods run may change as long as none does."""
+    """Scheduling fields may change while no Pod has started."""
     for name in ("nodeSelector", "tolerations", "schedulingGates"):
         take(was["spec"], template["spec"], name)
     for name in ("annotations", "labels"):
@@ -338,7 +338,7 @@ class CronJobStrategy(BuiltinStrategy):
         fill_template(job["template"])
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge the spec, and a name that its Jobs' names begin with."""
+        """Validate the spec, and the name, which prefixes the names of Jobs."""
         problems = _cron("spec", subtree(obj, "spec"), None)
         name = metadata(obj).get("name", "")
         if len(name.encode()) > _LONGEST_CRON_NAME:
@@ -346,7 +346,7 @@ class CronJobStrategy(BuiltinStrategy):
         return problems
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """What is odd about the template, if it is new."""
+        """Warnings about a new template."""
         if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
             return []
         path = "spec.jobTemplate.spec.template.spec"
@@ -354,7 +354,7 @@ class CronJobStrategy(BuiltinStrategy):
         return named + pod_warnings(path, subtree(obj, *path.split(".")))
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Judge the spec."""
+        """Validate the spec."""
         return _cron("spec", subtree(obj, "spec"), subtree(old, "spec"))
 
 

@@ -1,4 +1,4 @@
-"""The cells of tables, as ``kubectl get`` shows them: one function per kind makes all cells of an object."""
+"""The cells of tables, as ``kubectl get`` shows them: one function per kind computes all cells of an object."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX",
 
 
 def human(duration: timedelta) -> str:
-    """A duration in as few signs as people need: ``5s``, ``3m20s``, ``4h``, ``12d``."""
-    # Cut towards zero: a clock that is a second behind makes no age invalid.
+    """A duration in few characters: ``5s``, ``3m20s``, ``4h``, ``12d``."""
+    # Truncate toward zero: a clock that is a second behind must not make an age invalid.
     seconds = int(duration.total_seconds())
     if seconds < -1:
         return "<invalid>"
@@ -54,17 +54,17 @@ def age(obj: Tree) -> str:
 
 
 def name(obj: Tree) -> str:
-    """What an object is called."""
+    """The name of an object."""
     return metadata(obj).get("name", "")
 
 
 def pairs(labels: Mapping[str, str] | None) -> str:
-    """Labels in one line."""
+    """Labels on one line."""
     return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or NOTHING
 
 
 def selector(given: Mapping[str, Any] | None, *, empty: str = NOTHING) -> str:
-    """A label selector in one line."""
+    """A label selector on one line."""
     found = compiled(given) if given is not None else None
     if given is None:
         return empty
@@ -95,12 +95,12 @@ def secret(obj: Tree) -> list[Any]:
 
 
 def named(obj: Tree) -> list[Any]:
-    """What has only a name and an age."""
+    """A kind with only a name and an age."""
     return [name(obj), age(obj)]
 
 
 def created(obj: Tree) -> list[Any]:
-    """What has no columns of its own."""
+    """A kind without its own columns."""
     return [name(obj), metadata(obj).get("creationTimestamp")]
 
 
@@ -141,7 +141,7 @@ def event(obj: Tree) -> list[Any]:
 
 
 def access_modes(holder: Tree) -> str:
-    """The ways in which a volume can be mounted."""
+    """The access modes of a volume."""
     held = items(holder, "accessModes")
     return ",".join(short for mode, short in _MODES.items() if mode in held)
 

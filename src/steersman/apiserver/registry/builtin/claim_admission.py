@@ -1,4 +1,4 @@
-"""What admission says of PersistentVolumeClaims: they grow only where their class lets them."""
+"""Admission of PersistentVolumeClaims: only a class that allows expansion lets them grow."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _FIXED = (
 
 
 class ClaimGrowth(Plugin):
-    """Refuses a larger claim unless its StorageClass allows expansion."""
+    """Rejects a larger claim unless its StorageClass allows expansion."""
 
     operations: frozenset[Operation] = frozenset({"UPDATE"})
 
     async def validate(self, attributes: Attributes) -> None:
-        """Look at a changed claim."""
+        """Check a changed claim."""
         definition, obj, old = attributes.definition, attributes.obj, attributes.old
         if definition.gvk.group or definition.resource != "persistentvolumeclaims" or obj is None or old is None:
             return

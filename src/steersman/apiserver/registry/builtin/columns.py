@@ -85,7 +85,7 @@ def _cell(row: _Row, position: int) -> Callable[[Tree], Any]:
 
 
 def builtin_columns() -> dict[GroupVersionKind, tuple[Column, ...]]:
-    """The columns of all kinds that have some here."""
+    """The columns of all kinds that have their own."""
     found: dict[GroupVersionKind, tuple[Column, ...]] = {}
     for key, rows in _document().items():
         api_version, _, kind = key.partition(" ")

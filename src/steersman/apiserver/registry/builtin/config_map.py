@@ -1,4 +1,4 @@
-"""ConfigMaps: keys, size, and those that may not change."""
+"""ConfigMaps: keys, size and immutability."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class ConfigMapStrategy(BuiltinStrategy):
     """How ConfigMaps behave."""
 
     def default(self, obj: Tree) -> None:
-        """Bring it into the form of its type."""
+        """Normalize it to the form of its type."""
         with_empty(obj, "binaryData", super().default)
 
     def prepare_create(self, obj: Tree) -> None:
-        """Nothing in a field is no field."""
+        """Drop empty fields."""
         super().prepare_create(obj)
         drop_empty(obj, "binaryData")
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Keys must be file names, and everything together no more than a mebibyte."""
+        """Keys must be file names, and the total size at most one mebibyte."""
         problems: list[FieldProblem] = []
         data, binary = inner(obj, "data"), inner(obj, "binaryData")
         for key in data:
@@ -44,14 +44,14 @@ class ConfigMapStrategy(BuiltinStrategy):
         return problems
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """What is immutable stays."""
+        """An immutable ConfigMap does not change."""
         stays = locked(obj, old, ("data", "binaryData"))
         drop_empty(obj, "binaryData")
         return [CHANGED, *stays, WHOLE, *self.validate_create(obj)]
 
 
 def locked(obj: Tree, old: Tree, fields: tuple[str, ...]) -> list[FieldProblem]:
-    """Judge a change of an object that was declared immutable."""
+    """Validate a change of an immutable object."""
     if not old.get("immutable"):
         return []
     problems = [] if obj.get("immutable") else [forbidden("immutable", LOCKED)]
@@ -63,7 +63,7 @@ def locked(obj: Tree, old: Tree, fields: tuple[str, ...]) -> list[FieldProblem]:
 
 
 def with_empty(obj: Tree, field: str, default: Callable[[Tree], None]) -> None:
-    """Fill in defaults and keep a field that was given empty, which is another than none where it may not change."""
+    """Fill in defaults but keep an empty field, which differs from an absent one in an immutable object."""
     is_empty = obj.get(field) == {}
     default(obj)
     if is_empty:
@@ -71,11 +71,11 @@ def with_empty(obj: Tree, field: str, default: Callable[[Tree], None]) -> None:
 
 
 def drop_empty(obj: Tree, field: str) -> None:
-    """Take away a field that is empty."""
+    """Drop a field if it is empty."""
     if obj.get(field) == {}:
         del obj[field]
 
 
 def decoded_size(value: str) -> int:
-    """The bytes that a value in base64 stands for."""
+    """The decoded size of a base64 value in bytes."""
     return len(b64decode(value))

@@ -1,4 +1,4 @@
-"""Schedules of CronJobs: what is wrong with one, in the words of the server's parser."""
+"""Validation of CronJob schedules, with the messages of the server's parser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MONTHS = {
     )
 }
 _DAYS = {name: index for index, name in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])}
-#: The least and the greatest number of each field, and the names of numbers.
+#: The minimum and maximum of each field, and the names of numbers.
 _FIELDS: tuple[tuple[int, int, Mapping[str, int]], ...] = (
     (0, 59, {}),
     (0, 23, {}),
@@ -30,11 +30,11 @@ _LARGEST = 2**63 - 1
 
 
 class _Wrong(Exception):
-    """Why a schedule cannot be read."""
+    """Why a schedule is invalid."""
 
 
 def schedule_problem(schedule: str) -> str:
-    """Why a schedule cannot be read; empty if it can."""
+    """Why a schedule is invalid; empty if it is valid."""
     try:
         _parse(schedule)
     except _Wrong as wrong:
@@ -122,7 +122,7 @@ def _number(text: str, names: Mapping[str, int]) -> int:
 
 
 def zone_problem(zone: str) -> str:
-    """Why a time zone is none; empty if it is one."""
+    """Why a time zone is invalid; empty if it is valid."""
     if zone in {"", "UTC", "Local"}:
         return ""
     try:

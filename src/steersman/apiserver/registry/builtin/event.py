@@ -56,12 +56,12 @@ def _in_place(convert: Callable[[Tree], Tree]) -> Callable[[Tree], None]:
     return converted
 
 
-#: Between events.k8s.io/v1 and what is stored.
+#: Between events.k8s.io/v1 and the stored form.
 CONVERSION = Conversion(to_stored=_in_place(to_core), from_stored=_in_place(to_events))
 
 
 class EventStrategy(BuiltinStrategy):
-    """How Events behave; problems name the fields of ``v1`` in both forms, as the server does."""
+    """How Events behave; problems name the fields of ``v1`` in both forms, as in the server."""
 
     create_on_update = True
     default_propagation = "unsupported"
@@ -73,7 +73,7 @@ class EventStrategy(BuiltinStrategy):
         self.judges_metadata = self.knows_finalizers = bool(kind.group)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge an event as the group through which it came does."""
+        """Validate an event by the rules of its request's group."""
         event = to_core(obj)
         problems = self._shared(event)
         if not self.kind.group:
@@ -92,7 +92,7 @@ class EventStrategy(BuiltinStrategy):
         return problems
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """An event of events.k8s.io only counts on: everything but its series stays."""
+        """Only the series of an events.k8s.io event may change."""
         event, before = to_core(obj), to_core(old)
         problems = self._shared(event)
         if not self.kind.group:
@@ -126,7 +126,7 @@ class EventStrategy(BuiltinStrategy):
         return problems + each("namespace", namespace, dns_subdomain(namespace))
 
     def _reported(self, event: Tree) -> list[FieldProblem]:
-        """What an event with a time must say."""
+        """The required fields of an event with a time."""
         problems: list[FieldProblem] = []
         controller = event.get("reportingComponent", "")
         field = "reportingController" if self.kind.group else "reportingComponent"

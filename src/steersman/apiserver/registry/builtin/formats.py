@@ -1,4 +1,4 @@
-"""The formats of texts and numbers in Kubernetes' types: each function says in words what is wrong, or nothing."""
+"""The formats of texts and numbers in Kubernetes' types. Each function returns messages; empty if the value is valid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONFIG_KEY_WORDS = expected(
 
 
 def config_key(text: str) -> list[str]:
-    """A key of a ConfigMap or Secret."""
+    """Check a key of a ConfigMap or Secret."""
     problems = too_long(text, _MAX_KEY)
     if not re.fullmatch(_CONFIG_KEY, text):
         problems.append(_CONFIG_KEY_WORDS)
@@ -40,7 +40,7 @@ def config_key(text: str) -> list[str]:
 
 
 def env_name(text: str) -> list[str]:
-    """The name of an environment variable."""
+    """Check the name of an environment variable."""
     problems = [] if text else ["environment variable name must be non-empty"]
     if any(not " " <= character <= "~" or character == "=" for character in text):
         problems.append(
@@ -50,17 +50,17 @@ def env_name(text: str) -> list[str]:
 
 
 def port_number(port: int) -> list[str]:
-    """The number of a port."""
+    """Check a port number."""
     return in_range(port, 1, MAX_PORT)
 
 
 def in_range(value: int, low: int, high: int) -> list[str]:
-    """A number between two others."""
+    """Check that a number is within a range."""
     return [] if low <= value <= high else [f"must be between {low} and {high}, inclusive"]
 
 
 def port_name(text: str) -> list[str]:
-    """The name of a port."""
+    """Check the name of a port."""
     problems = too_long(text, 15)
     if not re.fullmatch("[-a-z0-9]+", text):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -74,29 +74,29 @@ def port_name(text: str) -> list[str]:
 
 
 def port(value: Any) -> list[str]:
-    """A port by number or name."""
+    """Check a port by number or name."""
     return port_name(value) if isinstance(value, str) else port_number(value)
 
 
 def header_name(text: str) -> list[str]:
-    """The name of an HTTP header."""
+    """Check the name of an HTTP header."""
     words = "a valid HTTP header must consist of alphanumeric characters or '-'"
     return [] if re.fullmatch(_HEADER, text) else [expected(words, _HEADER, "X-Header-Name")]
 
 
 def percent(text: str) -> list[str]:
-    """A percentage."""
+    """Check a percentage."""
     words = "a valid percent string must be a numeric string followed by an ending '%'"
     return [] if re.fullmatch(_PERCENT, text) else [expected(words, _PERCENT, "1%", "93%")]
 
 
 def http_path(text: str) -> list[str]:
-    """The part of a domain-prefixed path behind the domain."""
+    """Check the path after the domain of a domain-prefixed path."""
     return [] if re.fullmatch(_HTTP_PATH, text) else [expected("Invalid path", _HTTP_PATH)]
 
 
 def ip_family(text: str) -> int:
-    """4 or 6, or 0 for what is no address; leading zeros do not matter here."""
+    """4 or 6, or 0 for an invalid address; leading zeros are ignored here."""
     parts = text.split(".")
     if len(parts) == 4 and all(re.fullmatch("[0-9]+", part) and int(part) < 256 for part in parts):
         return 4
@@ -108,7 +108,7 @@ def ip_family(text: str) -> int:
 
 
 def ip_address(text: str) -> list[str]:
-    """An address, written in the one way that everybody reads the same."""
+    """Check an IP address in its unambiguous notation."""
     family = ip_family(text)
     if not family:
         return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
@@ -120,7 +120,7 @@ def ip_address(text: str) -> list[str]:
 
 
 def cidr(text: str) -> list[str]:
-    """A range of addresses."""
+    """Check a CIDR."""
     address, slash, length = text.partition("/")
     family = ip_family(address)
     bits = 32 if family == 4 else 128

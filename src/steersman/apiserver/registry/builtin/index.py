@@ -1,4 +1,4 @@
-"""Which of Kubernetes' own kinds behaves how."""
+"""The strategies of Kubernetes' own kinds."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _kind(api_version: str, kind: str) -> GroupVersionKind:
     return GroupVersionKind(group, version, kind)
 
 
-#: Kinds of which only the structure is checked, and which get the usual defaults.
+#: Kinds with structural checks and common defaults only.
 _STRUCTURAL: tuple[tuple[str, str], ...] = tuple(
     (group_version, kind)
     for group_version, kinds in {
@@ -127,11 +127,11 @@ def _strategies() -> dict[GroupVersionKind, Strategy]:
     return {kind: make(kind, has_status=kind.kind in _WITH_STATUS) for kind, make in made.items()}
 
 
-#: How each kind is filled in and judged.
+#: The strategy of each kind.
 strategies: Mapping[GroupVersionKind, Strategy] = _strategies()
-#: The columns of each kind's table; a kind that is not here has its name and when it was created.
+#: The columns of each kind's table; other kinds show their name and creation time.
 columns: Mapping[GroupVersionKind, tuple[Column, ...]] = builtin_columns()
-#: What field selectors can ask for.
+#: The fields for field selectors.
 selectable: Mapping[GroupVersionKind, Mapping[str, Callable[[Tree], str]]] = SELECTABLE
-#: Kinds whose fields are not judged beyond their types.
+#: Kinds whose fields are checked only by type.
 not_validated: tuple[GroupVersionKind, ...] = tuple(_kind(*named) for named in _STRUCTURAL)

@@ -1,7 +1,6 @@
-"""How kube-apiserver shows values in messages: in the field names of its internal types.
+"""Values in kube-apiserver's messages, which use the field names of its internal types.
 
-Guarantee: `printed` gives the JSON that the server's message shows for a value, and `difference` the lines that it shows
-for two of them.
+Guarantee: `printed` returns the JSON of a value in the server's message, and `difference` the lines for two values.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from steersman.apiserver.registry.builtin.wording import Raw, escaped
 #: Fields of a Pod's spec that the server keeps inside the Pod's security context.
 _MOVED = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 _ZEROS: dict[str, Any] = {"string": "", "int": 0, "bool": False, "quantity": "0", "intstr": 0}
-#: How many lines two values have together that are compared.
+#: The maximum total number of lines of two compared values.
 _COMPARED_MAX = 4_000
 
 
@@ -68,7 +67,7 @@ def _value(value: Any, type_: str) -> Any:
 
 
 def printed(value: Any, definition: str) -> Raw:
-    """A value as a message shows it; None and an empty list are shown as null."""
+    """A value as a message prints it; None and an empty list print as null."""
     shown = _value(
         None if value == [] else value, definition if definition.startswith(("*", "[]", "{}")) else f"*{definition}"
     )
@@ -76,15 +75,15 @@ def printed(value: Any, definition: str) -> Raw:
 
 
 def difference(old: Tree, new: Tree, definition: str) -> str:
-    """What is different in two values, as the server shows it."""
+    """The difference of two values, as the server prints it."""
     before, after = (escaped(json.dumps(internal(one, definition), indent=1, ensure_ascii=False)) for one in (old, new))
     if before.count("\n") + after.count("\n") > _COMPARED_MAX:
-        # What it costs to compare grows with the square.
+        # The cost of a comparison grows with the square.
         return "the difference is too long to be shown"
     lines = difflib.unified_diff(_lines(before), _lines(after), "", "", n=3)
     return "".join(list(lines)[2:])
 
 
 def _lines(text: str) -> list[str]:
-    # The server splits behind each newline and gives the last line one too.
+    # The server splits after each newline and appends one to the last line too.
     return [f"{line}\n" for line in text.split("\n")]

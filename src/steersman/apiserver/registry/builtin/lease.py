@@ -1,4 +1,4 @@
-"""Leases: durations and counts that make sense."""
+"""Leases: valid durations and counts."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class LeaseStrategy(BuiltinStrategy):
     knows_finalizers = False
 
     def prepare_create(self, obj: Tree) -> None:
-        """Drop what only a feature that is off would use."""
+        """Drop the fields of a disabled feature."""
         for field in ("strategy", "preferredHolder"):
             obj["spec"].pop(field, None)
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Drop what only a feature that is off would use."""
+        """Drop the fields of a disabled feature."""
         del old
         self.prepare_create(obj)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge the numbers."""
+        """Validate the numbers."""
         spec: Tree = inner(obj, "spec")
         problems: list[FieldProblem] = []
         duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")

@@ -34,15 +34,15 @@ class NamespaceStrategy(BuiltinStrategy):
         obj["spec"]["finalizers"] = finalizers
 
     def complete(self, obj: Tree) -> None:
-        """Label what has got its name meanwhile."""
+        """Label a namespace whose name was generated meanwhile."""
         self._label(obj)
 
     def is_unfinished(self, obj: Tree) -> bool:
-        """A generated name was not known when the label was filled in."""
+        """Whether the name was generated after the label was filled in."""
         return "generateName" in metadata(obj)
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Leave finalizers and status to their own subresources."""
+        """Restore finalizers and status, which have their own subresources."""
         self._label(obj)
         obj["spec"] = inner(old, "spec")
         obj["status"] = inner(old, "status")
@@ -55,12 +55,12 @@ class NamespaceStrategy(BuiltinStrategy):
         return problems
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Judge it as a new one."""
+        """Validate it like a new one."""
         del old
         return [WHOLE, *self.validate_create(obj), CHANGED]
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """The phase follows the deletion."""
+        """The phase must match the deletion."""
         del old
         deleting = metadata(obj).get("deletionTimestamp") is not None
         phase = subtree(obj, "status").get("phase", "")

@@ -1,4 +1,4 @@
-"""What is shown of objects to whoever reads them, where that is less than is stored."""
+"""Objects of which reads show less than is stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steersman.objects import GroupVersionKind
 
 
 def _service(record: Record) -> Record:
-    """A Service without the policy for which one that is only a name has no use; it counts when it is more again."""
+    """A Service without the policy that a headless one does not use; it applies again when the type changes."""
     if b'"internalTrafficPolicy"' not in record.value or b'"type":"ExternalName"' not in record.value:
         return record
     obj: dict[str, Any] = msgspec.json.decode(record.value)

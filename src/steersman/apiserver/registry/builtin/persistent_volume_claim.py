@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims: what is asked for, and what of it may change."""
+"""PersistentVolumeClaims: their requests, and the few changes that are allowed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES = ("Block", "Filesystem")
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _FINALIZER = "kubernetes.io/pvc-protection"
-#: What the older of the two fields may name.
+#: Allowed references of the older of the two fields.
 _OLD_SOURCES = {("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")}
 _FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"
 
 
 def fill_claim(spec: Tree) -> None:
-    """A claim that does not say is for a file system."""
+    """Default the volume mode to Filesystem."""
     spec.setdefault("volumeMode", "Filesystem")
 
 
@@ -40,7 +40,7 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
     """How PersistentVolumeClaims behave."""
 
     def default(self, obj: Tree) -> None:
-        """Bring it into the form of its type; what was given empty is refused, and shown as that."""
+        """Normalize it to the form of its type; empty values are rejected, and printed as such."""
         has_no_modes = subtree(obj, "spec").get("accessModes") == []
         asks_nothing = subtree(obj, "spec", "resources").get("requests") == {}
         super().default(obj)
@@ -55,7 +55,7 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
         obj["status"].setdefault("phase", "Pending")
 
     def prepare_create(self, obj: Tree) -> None:
-        """Clear the status, and protect the claim as long as it is used."""
+        """Clear the status, and protect the claim while it is in use."""
         obj["status"] = {"phase": "Pending"}
         meta = metadata(obj)
         finalizers = list(items(meta, "finalizers"))
@@ -64,21 +64,21 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
         _same_sources(obj["spec"])
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Put the status back."""
+        """Restore the status."""
         super().prepare_update(obj, old)
         _same_sources(obj["spec"])
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge what is asked for."""
+        """Validate the spec."""
         return claim("spec", subtree(obj, "spec"))
 
     def is_unfinished(self, obj: Tree) -> bool:
-        """The first update of a claim is stored even if it changes nothing."""
+        """Whether the first update is stored even if it changes nothing: always, for claims."""
         del obj
         return True
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """A bound claim may ask for more; little else may change."""
+        """A bound claim may request more; little else may change."""
         problems = self.validate_create(obj)
         new, before = dict(obj["spec"]), dict(old["spec"])
         if not before.get("volumeName") and new.get("volumeName"):
@@ -101,7 +101,7 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
 
     @staticmethod
     def _storage_class(obj: Tree, old: Tree, new: Tree, before: Tree) -> list[FieldProblem]:
-        """Forgive a class that is named where it was not."""
+        """Allow naming a class where none was named."""
         was = inner(metadata(old), "annotations").get(_CLASS_ANNOTATION)
         is_ = inner(metadata(obj), "annotations").get(_CLASS_ANNOTATION)
         unnamed = before.get("storageClassName") is None
@@ -116,7 +116,7 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
         return problems
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """What was given is not negative."""
+        """Capacities must not be negative."""
         del old
         problems: list[FieldProblem] = []
         for name, amount in inner(subtree(obj, "status"), "capacity").items():
@@ -136,10 +136,10 @@ def _not_smaller(obj: Tree, old: Tree) -> list[FieldProblem]:
 
 
 def _same_sources(spec: Tree) -> None:
-    """Two fields say where the content comes from: what one says, the other says too."""
+    """Two fields name the source of the content: copy each to the other."""
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if reference is not None:
-        # Claims of content in other namespaces belong to a feature that is off.
+        # Sources in other namespaces belong to a disabled feature.
         reference.pop("namespace", None)
     if source is not None and (source.get("apiGroup") or "", source.get("kind")) not in _OLD_SOURCES:
         del spec["dataSource"]
@@ -151,7 +151,7 @@ def _same_sources(spec: Tree) -> None:
 
 
 def claim(path: str, spec: Mapping[str, Any]) -> list[FieldProblem]:
-    """Judge the spec of a claim, or of a template of claims."""
+    """Validate the spec of a claim, or of a claim template."""
     problems: list[FieldProblem] = []
     modes = items(spec, "accessModes")
     if not modes:
@@ -191,7 +191,7 @@ def _sources(path: str, spec: Mapping[str, Any]) -> list[FieldProblem]:
         if reference.get("namespace"):
             namespace = reference["namespace"]
             problems += each(f"{path}.dataSourceRef.namespace", namespace, dns_label(namespace))
-    # The server shows the path of the other field, as an empty value, in both of these.
+    # In both of these, the server prints the path of the other field as an empty value.
     if source is not None and reference is not None:
         if reference.get("namespace"):
             problems.append(invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified"))

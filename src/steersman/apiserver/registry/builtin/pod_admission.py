@@ -1,8 +1,8 @@
-"""What a new Pod gets of the classes that it names: its priority, and what its runtime needs.
+"""Values that a new Pod gets from its classes: its priority, and the needs of its runtime.
 
 Guarantees
-- A Pod that names a PriorityClass or a RuntimeClass that is not there is refused in the server's words.
-- The two classes that every cluster has, for parts of the system itself, need not be stored.
+- A Pod with a missing PriorityClass or RuntimeClass is rejected with the server's message.
+- The two system PriorityClasses of every cluster need not be stored.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from steersman.objects import GroupVersionKind
 _POD = GroupVersionKind("", "v1", "Pod")
 _PRIORITIES = ("scheduling.k8s.io", "priorityclasses")
 _RUNTIMES = ("node.k8s.io", "runtimeclasses")
-#: Classes that are always there.
+#: Classes that always exist.
 _SYSTEM = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _PREEMPTS = "PreemptLowerPriority"
 
 
 class PodClasses(Plugin):
-    """Looks up the classes that a new Pod names."""
+    """Looks up the classes of a new Pod."""
 
     operations: frozenset[Operation] = frozenset({"CREATE"})
 
     async def admit(self, attributes: Attributes) -> None:
-        """Fill in the priority and what the runtime needs."""
+        """Fill in the priority and the needs of the runtime."""
         if attributes.definition.gvk != _POD or attributes.subresource or attributes.obj is None:
             return
         spec: Tree = attributes.obj.setdefault("spec", {})
@@ -73,7 +73,7 @@ async def _named_priority(attributes: Attributes, name: str) -> Tree | None:
 
 
 async def _default_priority(attributes: Attributes) -> Tree:
-    """The class of Pods that name none: of several, the least."""
+    """The default PriorityClass: of several, the lowest."""
     page = await attributes.context.storage.list("/".join((*_PRIORITIES, "")))
     marked = [decode_stored(record) for record in page.records if b'"globalDefault":true' in record.value]
     nothing: Tree = {}

@@ -1,4 +1,4 @@
-"""The cells of a Pod in tables: how it is, in one word."""
+"""The cells of a Pod in tables: its state in one word."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENDED = {
 
 
 class _Seen(NamedTuple):
-    """What one look at containers finds."""
+    """A summary of containers."""
 
     reason: str
     ready: int
@@ -45,7 +45,7 @@ def pod(obj: Tree) -> list[Any]:
 
 
 def row_conditions(obj: Tree) -> list[Tree]:
-    """What the row of a Pod that has ended says beside its cells."""
+    """The conditions in the row of a Pod that has ended."""
     ended = _ENDED.get(subtree(obj, "status").get("phase", ""))
     if ended is None:
         return []
@@ -101,7 +101,7 @@ def _look(spec: Tree, status: Tree) -> _Seen:
 
 
 def _look_at_init(spec: Tree, status: Tree, reason: str) -> tuple[_Seen, _Seen, bool]:
-    """What init containers do: all of them, those that stay, and whether they are still at it."""
+    """A summary of init containers: all of them, the sidecars, and whether they are still initializing."""
     given = items(spec, "initContainers")
     staying = {one.get("name", "") for one in given if one.get("restartPolicy") == "Always"}
     seen, sidecars = _Seen(reason, 0, 0, None), _Seen(reason, 0, 0, None)

@@ -1,4 +1,4 @@
-"""What Kubernetes fills in in the spec of a Pod, and in that of a template of Pods."""
+"""Defaults of the spec of a Pod, and of a Pod template."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from steersman.apiserver.registry.builtin.pod_resources import aggregate, suppor
 from steersman.apiserver.registry.builtin.resource_names import is_huge_page, may_be_overcommitted
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata
 
-_PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+# What repeats never gives a repetition back: nothing that follows could begin there, and each would cost memory.
+_PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*+"
 _HOST = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _IMAGE = re.compile(
-    rf"(?:(?:{_HOST}(?:\.{_HOST})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_PART}(?:/{_PART})*"
+    rf"(?:(?:{_HOST}(?:\.{_HOST})*+|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_PART}(?:/{_PART})*+"
     r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
     re.ASCII,
 )
@@ -26,7 +27,7 @@ _UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
 def pull_policy(image: str) -> str:
-    """When an image is pulled if nothing else is said: always, if it has no fixed tag."""
+    """The default pull policy of an image: Always, if it has no fixed tag."""
     found = _IMAGE.fullmatch(image)
     if found is None or _ONLY_DIGITS.fullmatch(image):
         return "IfNotPresent"
@@ -35,7 +36,7 @@ def pull_policy(image: str) -> str:
 
 
 def containers_of(spec: Tree) -> Iterator[Tree]:
-    """All the containers of a Pod."""
+    """All containers of a Pod."""
     for field in ("initContainers", "containers", "ephemeralContainers"):
         yield from items(spec, field)
 
@@ -44,9 +45,9 @@ def fill_spec(spec: Tree) -> None:
     """The defaults that Pods and templates share."""
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
-        # Two names of one field.
+        # Two names for one field.
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    # A feature that is off.
+    # A disabled feature.
     spec.pop("schedulingGroup", None)
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("restartPolicy", "Always")
@@ -76,7 +77,7 @@ def fill_container(container: Tree) -> None:
         if name in container:
             _fill_probe(container[name])
     lifecycle: Tree = inner(container, "lifecycle")
-    # A feature that is off.
+    # A disabled feature.
     lifecycle.pop("stopSignal", None)
     for name in ("postStart", "preStop"):
         _fill_request(inner(lifecycle, name))
@@ -97,7 +98,7 @@ def _fill_request(handler: Tree) -> None:
         request.setdefault("scheme", "HTTP")
 
 
-#: Defaults of the kinds of volumes; all but the first are fields that stand for themselves.
+#: Defaults of the volume types; all but the first are plain fields.
 _VOLUMES: dict[str, dict[str, Any]] = {
     "secret": {"defaultMode": _FILE_MODE},
     "configMap": {"defaultMode": _FILE_MODE},
@@ -112,7 +113,7 @@ _VOLUMES: dict[str, dict[str, Any]] = {
 
 
 def fill_volume(volume: Tree) -> None:
-    """The defaults of one volume; one that says nothing is an empty folder."""
+    """The defaults of one volume; without a type it is an emptyDir."""
     if not any(name != "name" for name in volume):
         volume["emptyDir"] = {}
     for name, defaults in _VOLUMES.items():
@@ -183,7 +184,7 @@ def _fill_pod_resources(spec: Tree) -> None:
 
 
 def admit_tolerations(spec: Tree) -> None:
-    """A Pod stays for a while on a node that is not ready or not reached, unless it says otherwise."""
+    """By default, a Pod stays for a while on a node that is not ready or unreachable."""
     given = list(items(spec, "tolerations"))
     named = {one.get("key", "") for one in given if one.get("effect", "") in {"NoExecute", ""}}
     added = [
@@ -199,7 +200,7 @@ _PROFILES = "container.apparmor.security.beta.kubernetes.io/"
 
 
 def old_profiles(pod: Tree) -> list[tuple[str, Tree, Tree]]:
-    """The AppArmor profiles that annotations tell: the annotation, the profile as a field, and its container."""
+    """The AppArmor profiles in annotations: the annotation, the profile as a field, and its container."""
     told = inner(metadata(pod), "annotations")
     found: list[tuple[str, Tree, Tree]] = []
     if not told:

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: one number or share, and which Pods it is about."""
+"""PodDisruptionBudgets: one count or percentage, and a selector of Pods."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PodDisruptionBudgetStrategy(BuiltinStrategy):
     counts_generations = True
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge the bounds and the selector."""
+        """Validate the bounds and the selector."""
         spec = subtree(obj, "spec")
         problems: list[FieldProblem] = []
         least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
@@ -41,7 +41,7 @@ class PodDisruptionBudgetStrategy(BuiltinStrategy):
         return problems
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Counts are not negative."""
+        """Counts must not be negative."""
         del old
         status = subtree(obj, "status")
         problems: list[FieldProblem] = []
@@ -51,18 +51,18 @@ class PodDisruptionBudgetStrategy(BuiltinStrategy):
 
 
 def count_or_share(path: str, value: Any) -> list[FieldProblem]:
-    """A number that is not negative, or a percentage."""
+    """Check a non-negative count, or a percentage."""
     return each(path, value, percent(value)) if isinstance(value, str) else not_negative(path, value)
 
 
 def at_most_all(path: str, value: Any) -> list[FieldProblem]:
-    """A percentage must not be more than everything."""
+    """A percentage must not exceed 100%."""
     too_much = isinstance(value, str) and not percent(value) and int(value[:-1]) > 100
     return [invalid(path, value, "must not be greater than 100%")] if too_much else []
 
 
 def amount(value: Any) -> int:
-    """The number of a count or a percentage, to see whether it is zero."""
+    """The number of a count or a percentage, to test for zero."""
     if isinstance(value, str):
         return int(value[:-1]) if not percent(value) else 0
     return value or 0

@@ -1,4 +1,4 @@
-"""What is done to a container to ask how it is, or to tell it something: probes and hooks."""
+"""Probes and lifecycle hooks of containers."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _handler(path: str, handler: Tree, grace: int | None) -> list[FieldProblem]:
 
 
 def probes(path: str, container: Tree, grace: int | None) -> list[FieldProblem]:
-    """Judge the probes of a container."""
+    """Validate the probes of a container."""
     problems: list[FieldProblem] = []
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(name)
@@ -145,7 +145,7 @@ def _probe(path: str, probe: Tree, grace: int | None) -> list[FieldProblem]:
 
 
 def lifecycle(path: str, hooks: Tree, grace: int | None, system: str | None) -> list[FieldProblem]:
-    """Judge the hooks of a container of a Pod for that operating system."""
+    """Validate the hooks of a container, in a Pod for this operating system."""
     problems: list[FieldProblem] = []
     for name in ("postStart", "preStop"):
         if name in hooks:

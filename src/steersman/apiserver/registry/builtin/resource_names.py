@@ -1,4 +1,4 @@
-"""Names of resources such as cpu, and which rules each follows."""
+"""Names of resources such as cpu, and the rules for each."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ _HUGE = "hugepages-"
 
 
 def is_huge_page(name: str) -> bool:
-    """Whether it stands for pages of memory of one size."""
+    """Whether it is a huge page size."""
     return name.startswith(_HUGE)
 
 
 def is_native(name: str) -> bool:
-    """Whether Kubernetes itself knows it."""
+    """Whether it is one of Kubernetes' own."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def may_be_overcommitted(name: str) -> bool:
-    """Whether more may be used than is asked for."""
+    """Whether it can be overcommitted."""
     return is_native(name) and not is_huge_page(name)
 
 
 def is_extended(name: str) -> bool:
-    """Whether it is somebody else's, such as a vendor's device."""
+    """Whether it is an extended resource, such as a vendor's device."""
     return not is_native(name) and not name.startswith("requests.") and not qualified_name(f"requests.{name}")
 
 
 def is_whole(name: str) -> bool:
-    """Whether it is counted in whole numbers."""
+    """Whether it is counted in integers."""
     return name in _COUNTED or is_extended(name)
 
 
 def is_standard(name: str) -> bool:
-    """Whether it is one of those without a domain."""
+    """Whether it is a standard resource without a domain."""
     return name in _STANDARD or name.startswith((_HUGE, f"requests.{_HUGE}"))
 
 
 def is_for_containers(name: str) -> bool:
-    """Whether a container may ask for it by a name without a domain."""
+    """Whether a container may request it by a name without a domain."""
     return name in _CONTAINER or is_huge_page(name)
 
 

@@ -1,4 +1,4 @@
-"""Secrets: their types and what each must hold."""
+"""Secrets: their types and required keys."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class SecretStrategy(BuiltinStrategy):
     """How Secrets behave."""
 
     def default(self, obj: Tree) -> None:
-        """Bring it into the form of its type."""
+        """Normalize it to the form of its type."""
         with_empty(obj, "data", super().default)
 
     def prepare_create(self, obj: Tree) -> None:
-        """Nothing in a field is no field."""
+        """Drop empty fields."""
         super().prepare_create(obj)
         drop_empty(obj, "data")
 
     def fill(self, obj: Tree) -> None:
-        """Write texts as data; a secret of no type is opaque."""
+        """Merge stringData into data; the default type is Opaque."""
         texts = obj.pop("stringData", None)
         if texts:
             encoded = {key: b64encode(value.encode()).decode() for key, value in texts.items()}
@@ -39,7 +39,7 @@ class SecretStrategy(BuiltinStrategy):
         obj.setdefault("type", "Opaque")
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Keys must be file names, everything together small enough, and what the type asks for must be there."""
+        """Keys must be file names, the total size small enough, and the keys that the type requires present."""
         problems: list[FieldProblem] = []
         data = inner(obj, "data")
         for key in data:
@@ -49,7 +49,7 @@ class SecretStrategy(BuiltinStrategy):
         return problems + _typed(obj, data)
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """A pair of key and certificate that is none."""
+        """Warnings about an invalid pair of key and certificate."""
         del old
         data = inner(obj, "data")
         if obj.get("type") != "kubernetes.io/tls" or b"-----BEGIN" in b64decode(data.get("tls.crt", "")):
@@ -57,7 +57,7 @@ class SecretStrategy(BuiltinStrategy):
         return ["tls: failed to find any PEM data in certificate input"]
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """The type stays, and so does what is immutable."""
+        """The type is immutable, and so is an immutable Secret."""
         stays = unchanged("type", obj.get("type"), old.get("type")) + locked(obj, old, ("data",))
         drop_empty(obj, "data")
         return [CHANGED, *stays, WHOLE, *self.validate_create(obj)]
@@ -89,7 +89,7 @@ def _docker(key: str, data: dict[str, str]) -> list[FieldProblem]:
 
 
 def _not_an_object(raw: bytes) -> str:
-    """Why a text is no JSON object, in the words of the server's decoder."""
+    """Why a text is not a JSON object, with the message of the server's decoder."""
     text = raw.strip()
     if not text:
         return "unexpected end of JSON input"

@@ -1,4 +1,4 @@
-"""What field selectors can ask for, beside name and namespace."""
+"""Fields for field selectors, other than name and namespace."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _EVENT: _Fields = {
     **{name: partial(_event_field, name) for name in ("reason", "reportingComponent", "type")},
     "source": _event_source,
 }
-#: The same fields by the names of events.k8s.io.
+#: The same fields with the names of events.k8s.io.
 _NEW_EVENT: _Fields = {
     **{f"regarding.{name}": partial(_event_field, f"involvedObject.{name}") for name in _ABOUT},
     **{name: partial(_event_field, name) for name in ("reason", "type")},

@@ -1,4 +1,4 @@
-"""ServiceAccounts: references to secrets are names."""
+"""ServiceAccounts: references to secrets hold only names."""
 
 from __future__ import annotations
 

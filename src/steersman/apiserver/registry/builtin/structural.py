@@ -1,4 +1,4 @@
-"""Kinds of which the structure is checked and the usual defaults are filled in, but whose rules are not judged."""
+"""Kinds with structural checks and common defaults, but without validation rules."""
 
 from __future__ import annotations
 
@@ -144,40 +144,40 @@ _FILLS: Mapping[str, Callable[[Tree], None]] = {
 }
 
 
-#: Lists that somebody owns who gives them without an item, though they are stored as none.
+#: Lists that a writer owns even if they are empty, though they are stored as absent.
 _LISTS: Mapping[str, tuple[str, ...]] = {"EndpointSlice": ("endpoints", "ports")}
 
 
 class StructuralStrategy(BuiltinStrategy):
-    """How kinds behave that are not judged."""
+    """How kinds without validation rules behave."""
 
     def __init__(self, kind: GroupVersionKind, *, has_status: bool = False) -> None:
         super().__init__(kind, has_status=has_status)
-        # A kubelet tells what its Node is like when it makes it.
+        # A kubelet creates its Node with a status.
         self.keeps_new_status = kind == _NODE
 
     def default(self, obj: Tree) -> None:
-        """Bring it into the form of its type, and fill in what was not given."""
+        """Normalize it to the form of its type, and fill in defaults."""
         empty = [name for name in _LISTS.get(self.kind.kind, ()) if obj.get(name) == []]
         super().default(obj)
         for name in empty:
             obj[name] = []
 
     def fill(self, obj: Tree) -> None:
-        """Fill in the usual defaults."""
+        """Fill in the common defaults."""
         fill = _FILLS.get(self.kind.kind)
         if fill is not None:
             fill(obj)
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """What a driver may not have meant."""
+        """Warnings about a driver's probable mistakes."""
         del old
         spec = inner(obj, "spec")
         hides = self.kind.kind != "CSIDriver" or "serviceAccountTokenInSecrets" in spec
         return [] if hides or not spec.get("tokenRequests") else [_TOKENS_SHOWN]
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Put the status back."""
+        """Restore the status."""
         super().prepare_update(obj, old)
         self._store_lists(obj)
 
@@ -196,6 +196,6 @@ class StructuralStrategy(BuiltinStrategy):
             if _VOLUME_FINALIZER not in finalizers:
                 metadata(obj)["finalizers"] = [*finalizers, _VOLUME_FINALIZER]
         elif self.kind.kind == "Node" and not any(one.get("key") == _NOT_READY for one in items(obj["spec"], "taints")):
-            # Nobody has seen it ready yet.
+            # It has not been seen ready yet.
             taint = {"key": _NOT_READY, "effect": "NoSchedule"}
             obj["spec"]["taints"] = [*items(obj["spec"], "taints"), taint]

@@ -1,4 +1,4 @@
-"""The cells of tables of kinds that are not judged: of nodes, volumes, networks, quotas, autoscaling and flows."""
+"""The cells of tables of kinds without validation rules: nodes, volumes, networks, quotas, autoscaling and flows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steersman.objects import Quantity
 _ROLE, _OLDER_ROLE = "node-role.kubernetes.io/", "kubernetes.io/role"
 _CLASS = "volume.beta.kubernetes.io/storage-class"
 _DEFAULTS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
-#: How many hosts or endpoints, and how many metrics, are shown before the rest is only counted.
+#: How many hosts or endpoints, and how many metrics, are shown before the rest is counted.
 _SHOWN_MAX, _METRICS_MAX = 3, 2
 
 
@@ -130,7 +130,7 @@ def ingress(obj: Tree) -> list[Any]:
     spec = subtree(obj, "spec")
     rules = items(spec, "rules")
     hosts = [rule["host"] for rule in rules if rule.get("host")]
-    # as the engine counts: what stands beyond the third host, rules without hosts included
+    # As the engine counts: everything after the third host, including rules without hosts.
     shown = _shown(hosts[:_SHOWN_MAX], len(rules) if len(hosts) > _SHOWN_MAX else 0)
     given = {
         one.get("ip") or one.get("hostname", "") for one in items(subtree(obj, "status", "loadBalancer"), "ingress")
@@ -186,7 +186,7 @@ def endpoint_slice(obj: Tree) -> list[Any]:
 
 
 def _shown(shown: list[str], count: int) -> str:
-    """What is shown of so many."""
+    """The shown items, with the number of the others."""
     text = ",".join(shown)
     return f"{text} + {count - len(shown)} more..." if count > len(shown) else text
 

@@ -1,4 +1,4 @@
-"""Looking into JSON trees, where what is absent, null and empty mean the same."""
+"""Access to JSON trees in which absent, null and empty mean the same."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ Tree: TypeAlias = dict[str, Any]
 
 
 def items(tree: Mapping[str, Any], name: str) -> list[Any]:
-    """The list at a name, to be read; empty if there is none."""
+    """The list at a name, for reading; empty if absent."""
     return cast("list[Any]", tree.get(name) or [])
 
 
 def inner(tree: Mapping[str, Any], name: str) -> Tree:
-    """The tree at a name, to be read; empty if there is none."""
+    """The tree at a name, for reading; empty if absent."""
     return cast("Tree", tree.get(name) or {})
 
 
 def subtree(tree: Mapping[str, Any], *path: str) -> Tree:
-    """What is at a path, to be read; empty if there is nothing."""
+    """The tree at a path, for reading; empty if absent."""
     for name in path:
         tree = inner(tree, name)
     return cast("Tree", tree)
 
 
 def metadata(obj: Tree) -> Tree:
-    """The metadata of an object, to be read and changed."""
+    """The metadata of an object, for reading and writing."""
     return cast("Tree", obj.setdefault("metadata", {}))
 
 
 def take(to: Tree, source: Mapping[str, Any], name: str) -> None:
-    """Make a field what it is elsewhere, also if it is not there."""
+    """Copy a field from elsewhere; remove it if it is absent there."""
     if name in source:
         to[name] = source[name]
     else:

@@ -1,4 +1,4 @@
-"""Problems in kube-apiserver's words: each function makes the cause that the server's own check of that kind makes."""
+"""Problems with kube-apiserver's wording: each function makes the cause of one of the server's own checks."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ NOT_POSITIVE = "must be greater than zero"
 
 
 class Raw(str):
-    """A value that a message shows as it is."""
+    """A value that a message prints unchanged."""
 
     __slots__ = ()
 
 
 _FOR_HTML = re.compile(r"[<>&\u2028\u2029]")
-#: Texts are quoted in pieces of this length, because quoting cuts what is long.
+#: Texts are quoted in pieces of this length, because quoting truncates long ones.
 _PIECE = 1000
 
 
 def escaped(text: str) -> str:
-    """Write JSON without the signs that mean something in HTML, as the server's encoder does."""
+    """JSON with HTML characters escaped, as by the server's encoder."""
     return _FOR_HTML.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def shown(value: Any) -> str:
-    """Print a value in a message, in full."""
+    """A value as printed in a message, in full."""
     match value:
         case Raw():
             return str(value)
@@ -50,51 +50,51 @@ def shown(value: Any) -> str:
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldProblem:
-    """A value that is wrong."""
+    """The problem of an invalid value."""
     said = f"Invalid value: {shown(value)}"
     return FieldProblem(path, f"{said}: {detail}" if detail else said, "FieldValueInvalid")
 
 
 def invalid_without_value(path: str, detail: str) -> FieldProblem:
-    """A value that is wrong, and is not shown."""
+    """The problem of an invalid value that is not printed."""
     return FieldProblem(path, f"Invalid value: {detail}", "FieldValueInvalid")
 
 
 def required(path: str, detail: str = "") -> FieldProblem:
-    """A value that is missing."""
+    """The problem of a missing value."""
     return FieldProblem(path, f"Required value: {detail}" if detail else "Required value", "FieldValueRequired")
 
 
 def forbidden(path: str, detail: str) -> FieldProblem:
-    """A value that may not be there."""
+    """The problem of a value that is not allowed."""
     return FieldProblem(path, f"Forbidden: {detail}", "FieldValueForbidden")
 
 
 def duplicate(path: str, value: Any) -> FieldProblem:
-    """A value that is there twice."""
+    """The problem of a duplicate value."""
     return FieldProblem(path, f"Duplicate value: {shown(value)}", "FieldValueDuplicate")
 
 
 def missing(path: str, value: str, detail: str = "") -> FieldProblem:
-    """A name of something that is not there."""
+    """The problem of a name without an object."""
     said = f"Not found: {shown(value)}"
     return FieldProblem(path, f"{said}: {detail}" if detail else said, "FieldValueNotFound")
 
 
 def unsupported(path: str, value: Any, supported: Iterable[str]) -> FieldProblem:
-    """A value that is none of those known."""
+    """The problem of a value outside the supported ones."""
     words = ", ".join(quoted(known) for known in supported)
     said = f"Unsupported value: {shown(value)}"
     return FieldProblem(path, f"{said}: supported values: {words}" if words else said, "FieldValueNotSupported")
 
 
 def too_long(path: str, longest: int) -> FieldProblem:
-    """A text or total that is too long."""
+    """The problem of a text or total that is too long."""
     return FieldProblem(path, f"Too long: may not be more than {longest} bytes", "FieldValueTooLong")
 
 
 def too_many(path: str, count: int, most: int) -> FieldProblem:
-    """A list with too many items."""
+    """The problem of a list with too many items."""
     items = "item" if most == 1 else "items"
     return FieldProblem(path, f"Too many: {count}: must have at most {most} {items}", "FieldValueTooMany")
 
@@ -105,10 +105,10 @@ def each(path: str, value: Any, messages: Iterable[str]) -> list[FieldProblem]:
 
 
 def not_negative(path: str, value: int | None) -> list[FieldProblem]:
-    """A count must not be below zero."""
+    """Check that a count is not negative."""
     return [invalid(path, value, NEGATIVE)] if value is not None and value < 0 else []
 
 
 def unchanged(path: str, new: Any, old: Any, *, printed: Any = None) -> list[FieldProblem]:
-    """A field must stay what it was."""
+    """Check that a field is unchanged."""
     return [] if new == old else [invalid(path, new if printed is None else printed, IMMUTABLE)]

@@ -1,4 +1,4 @@
-"""What all kinds share that make Pods of a template: selectors, templates, counts."""
+"""The common parts of kinds that create Pods from a template: selectors, templates, counts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MORE_THAN_REPLICAS = "cannot be greater than status.replicas"
 
 
 class WorkloadStrategy(BuiltinStrategy):
-    """What all kinds that make Pods of a template share."""
+    """The common behavior of kinds that create Pods from a template."""
 
     counts_generations = True
-    #: Whether Pods are named after objects of the kind, whose names may be none for a host.
+    #: Whether Pods are named after objects of the kind, whose names may be invalid for a host.
     names_pods = False
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """What is odd about the template, if it is new."""
+        """Warnings about a new template."""
         if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
             return []
         named = name_warnings(obj) if old is None and self.names_pods else []
@@ -33,7 +33,7 @@ class WorkloadStrategy(BuiltinStrategy):
 
 
 def selector_problems(path: str, selector: Tree | None, noun: str) -> list[FieldProblem]:
-    """A selector must be there, and select something in particular."""
+    """Check that a selector exists and is not empty."""
     if selector is None:
         return [required(path)]
     problems = label_selector(path, selector)
@@ -45,7 +45,7 @@ def selector_problems(path: str, selector: Tree | None, noun: str) -> list[Field
 def template_problems(
     path: str, template: Tree, selector: Tree | None, *, kind: str, unusable: str
 ) -> list[FieldProblem]:
-    """A template whose Pods the selector must select, and that always run."""
+    """Validate a template that the selector must match, and whose Pods always run."""
     matcher = compiled(selector)
     if matcher is None:
         return [invalid("spec.selector", shown_selector(selector), unusable)]
@@ -57,7 +57,7 @@ def template_problems(
 
 
 def always_running(path: str, template: Tree, kind: str) -> list[FieldProblem]:
-    """Pods of such a template are started again whenever they end."""
+    """Check that Pods of a template are always restarted."""
     spec = inner(template, "spec")
     problems: list[FieldProblem] = []
     policy = spec.get("restartPolicy", "")
@@ -70,12 +70,12 @@ def always_running(path: str, template: Tree, kind: str) -> list[FieldProblem]:
 
 
 def counts(status: Mapping[str, Any], names: tuple[str, ...]) -> list[FieldProblem]:
-    """Counts are not negative."""
+    """Check that counts are not negative."""
     return [found for name in names for found in not_negative(f"status.{name}", status.get(name))]
 
 
 def no_more(status: Mapping[str, Any], names: tuple[str, ...], *, than_ready: str = "") -> list[FieldProblem]:
-    """Parts are not more than all, nor available ones more than ready ones."""
+    """Check that parts do not exceed the whole, nor available Pods the ready ones."""
     problems = [
         invalid(f"status.{name}", status.get(name, 0), _MORE_THAN_REPLICAS)
         for name in names
@@ -88,7 +88,7 @@ def no_more(status: Mapping[str, Any], names: tuple[str, ...], *, than_ready: st
 
 
 def collisions(status: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldProblem]:
-    """What has happened is not taken back."""
+    """Check that the collision count does not decrease."""
     new, old = status.get("collisionCount"), before.get("collisionCount")
     if old is None or (new is not None and new >= old):
         return []

@@ -1,9 +1,9 @@
-"""CustomResourceDefinitions in the form that kube-apiserver gives them, before anybody judges them.
+"""CustomResourceDefinitions in kube-apiserver's form, before validation.
 
 Guarantees
-- `default_crd` leaves what the server would print: fields that are always there are there, numbers are Go's, parts of
-  schemas that were read as anything hold nothing that no schema has, and what is filled in is filled in.
-- What stands in a place for a schema and is none is refused as the server's decoder refuses it.
+- `default_crd` produces what the server would print: fields that are always present are present, numbers are Go's,
+  parts of schemas that were decoded as anything hold only schema fields, and defaults are filled in.
+- An invalid schema is rejected with the message of the server's decoder.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CANNOT: Final = 'CustomResourceDefinition in version "v1" cannot be handled as 
 
 
 def default_crd(crd: Tree) -> None:
-    """Bring a definition into the server's form, and fill in what was not given."""
+    """Convert a definition into the server's form, and fill in defaults."""
     spec = crd["spec"] = _with(_SPEC, inner(crd, "spec"))
     names: Tree = _with(_NAMES, spec["names"] or {})
     spec["names"] = names
@@ -54,13 +54,13 @@ def default_crd(crd: Tree) -> None:
 
 
 def empty_crd() -> Tree:
-    """What is written for a definition of which nothing was given, and nothing filled in."""
+    """The encoded form of an empty definition without defaults."""
     spec = _SPEC | {"names": dict(_NAMES)}
     return {"spec": spec, "status": _STATUS | {"acceptedNames": dict(_NAMES)}}
 
 
 def storage_version(spec: Mapping[str, Any]) -> str | None:
-    """The name of the version that is stored; None if there is none."""
+    """The name of the stored version; None if there is none."""
     return next((version["name"] for version in items(spec, "versions") if version.get("storage")), None)
 
 
@@ -109,7 +109,7 @@ def _conversion(given: Tree | None) -> Tree:
 
 
 def _settle(schema: Tree) -> Tree:
-    """Bring a schema whose own fields are of the right types, and all below it, into the server's form."""
+    """Convert a schema with valid field types, and everything below it, into the server's form."""
     for name in _SETTLERS.keys() & schema.keys():
         try:
             schema[name] = _SETTLERS[name](schema[name])
@@ -118,13 +118,13 @@ def _settle(schema: Tree) -> Tree:
     if "default" in schema:
         _tidy_embedded(schema, schema["default"])
     if schema.get("items", True) is None and schema.get("type") != "array":
-        # Nobody misses it, and nobody reads it again.
+        # It has no effect, and nothing reads it again.
         del schema["items"]
     return schema
 
 
 def _tidy_embedded(schema: Mapping[str, Any], value: Any) -> None:
-    """Leave of the metadata of embedded objects in a default what metadata are."""
+    """Prune the metadata of embedded objects in a default."""
     if isinstance(value, list):
         if is_schema(schema.get("items")):
             for item in cast("list[Any]", value):
@@ -134,7 +134,7 @@ def _tidy_embedded(schema: Mapping[str, Any], value: Any) -> None:
         return
     members = cast("Tree", value)
     if schema.get("x-kubernetes-embedded-resource") and isinstance(members.get("metadata"), dict):
-        # What cannot be read is left for the rules to refuse.
+        # Unreadable metadata is left for validation to reject.
         with suppress(Unreadable):
             members["metadata"] = CarefulReader().read(as_pairs(members["metadata"]), object_meta())
     known: Mapping[str, Any] = schema.get("properties") or {}
@@ -145,7 +145,7 @@ def _tidy_embedded(schema: Mapping[str, Any], value: Any) -> None:
 
 
 def metadata_problem(value: Any) -> str:
-    """Why something cannot be read as metadata, in the words of the server's decoder; empty if it can."""
+    """Why a value cannot be decoded as metadata, with the decoder's message; empty if it can."""
     try:
         CarefulReader().read(as_pairs(value), object_meta())
     except Unreadable as unreadable:
@@ -154,7 +154,7 @@ def metadata_problem(value: Any) -> str:
 
 
 def _inside(field: str, unreadable: Unreadable) -> Unreadable:
-    """What could not be read, with the field that it stands in."""
+    """A decoding error with the enclosing field added."""
     return Unreadable(_FIELD.sub(rf"\1{field}.", str(unreadable), count=1))
 
 
@@ -208,7 +208,7 @@ def _schema_shape() -> Shape:
 
 
 def _read(value: Any) -> Tree:
-    """Read what stands in a place for a schema, which nobody has looked into."""
+    """Decode a schema that has not been checked yet."""
     if not isinstance(value, dict):
         raise Unreadable("boolean or JSON schema expected")
     tree = cast("Tree", value)
@@ -219,7 +219,7 @@ def _read(value: Any) -> Tree:
 
 
 def _values(value: Any) -> Any:
-    """A value as Go keeps it: whole numbers of 64 bits, and floats."""
+    """A value as Go holds it: 64-bit integers and floats."""
     if isinstance(value, dict):
         return {name: _values(part) for name, part in cast("Tree", value).items()}
     if isinstance(value, list):
@@ -230,11 +230,11 @@ def _values(value: Any) -> Any:
 
 
 def _plain(value: float) -> float:
-    """A number as it is printed: without a fraction if it has none."""
+    """A number as printed: without a fraction if it is whole."""
     return int(Decimal(repr(value))) if value.is_integer() and abs(value) < _PLAIN_TO else value
 
 
-#: What is done to the parts of a schema: those that hold schemas, and those that hold numbers.
+#: How to convert the parts of a schema: those that hold schemas, and those that hold numbers.
 _SETTLERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "items": _items,
     "not": _settle,

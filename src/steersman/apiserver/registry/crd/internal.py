@@ -1,9 +1,9 @@
-"""A CustomResourceDefinition as kube-apiserver holds it while it judges it.
+"""A CustomResourceDefinition in kube-apiserver's internal form, which it validates.
 
 Guarantees
-- What all versions say alike is said once, for all of them: messages name it ``spec.validation``, ``spec.subresources`` and
-  so on, and versions do not have it.
-- `printed_versions` gives the versions as messages show them.
+- What all versions have in common is stored once for all: messages name it ``spec.validation``, ``spec.subresources``
+  and so on, and versions do not hold it.
+- `printed_versions` returns the versions as messages print them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from steersman.patches.trees import json_equal
 from steersman.schemas.structural_printing import list_text, pointer_text, printed_schema, struct_text
 from steersman.schemas.structural_words import whole
 
-#: What versions have of their own or in common, and what it is called in common.
+#: Fields of single versions or of all versions, and their common names.
 _COMMON: Final = (
     ("subresources", "subresources"),
     ("schema", "validation"),
@@ -26,7 +26,7 @@ _COMMON: Final = (
 
 
 def internal_spec(spec: Mapping[str, Any]) -> Tree:
-    """The spec of a definition as it is judged; parts of it are shared."""
+    """The spec of a definition in internal form; parts of it are shared."""
     made: Tree = dict(spec)
     versions = [dict(version) for version in items(spec, "versions")]
     if not versions:
@@ -47,14 +47,14 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def schemas_of(spec: Mapping[str, Any]) -> list[Tree]:
-    """All schemas of a spec as it is judged, each once."""
+    """All schemas of an internal spec, each once."""
     holders = [spec.get("validation"), *(version.get("schema") for version in items(spec, "versions"))]
     found = [cast("Tree", holder).get("openAPIV3Schema") for holder in holders if holder is not None]
     return [schema for schema in found if schema is not None]
 
 
 def printed_versions(spec: Mapping[str, Any]) -> str:
-    """The versions of a spec as it is judged."""
+    """The printed versions of an internal spec."""
     versions: Any = spec.get("versions")
     return "null" if versions is None else f"[{','.join(map(_version, versions))}]"
 

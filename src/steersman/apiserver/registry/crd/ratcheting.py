@@ -1,7 +1,7 @@
-"""What an update of a CustomResourceDefinition is not judged by, because the one that is there breaks it already.
+"""Rules that an update of a CustomResourceDefinition may violate, because the existing one already does.
 
-Guarantee: a rule that came after CRDs did binds whoever kept it: as in kube-apiserver, a definition that broke it may be
-updated and break it still.
+Guarantee: as in kube-apiserver, a rule that is newer than a definition does not apply to its updates if it was violated
+before.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ Schema = Mapping[str, Any]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How strictly a spec is judged."""
+    """How strictly a spec is validated."""
 
     schemas: SchemaOptions = SchemaOptions()
     #: Whether every version needs a schema.
     needs_schema: bool = True
     any_review: bool = False
-    #: Nobody calls a webhook before its kind is served.
+    #: No webhook is called before its kind is served.
     any_bundle: bool = True
-    #: Whether what makes up names and places in the store may no longer change.
+    #: Whether the parts that determine names and storage keys may no longer change.
     established: bool = False
-    #: Versions whose schemas are as they were, and those with more selectable fields than there may be.
+    #: Versions with unchanged schemas, and those with more selectable fields than allowed.
     same_schemas: frozenset[str] = frozenset()
     many_selectable: frozenset[str] = frozenset()
 
 
 def quick_options(crd: Tree, old: Tree) -> Options:
-    """What an update is judged by if nothing was wrong before: all rules, but those of what is served."""
+    """The options for an update of a valid definition: all rules, except those for established ones."""
     established = _is_established(old)
     return Options(
         any_bundle=not established or _has_bad_bundle(old),
@@ -51,7 +51,7 @@ def quick_options(crd: Tree, old: Tree) -> Options:
 
 
 def lenient_options(crd: Tree, old: Tree) -> Options:
-    """What an update is judged by, given what is wrong already."""
+    """The options for an update, given the existing violations."""
     before = internal_spec(old["spec"])
     schemas = schemas_of(before)
     parts = [part for schema in schemas for part in _all(schema)]
@@ -77,12 +77,12 @@ def lenient_options(crd: Tree, old: Tree) -> Options:
 
 
 def any_part(schemas: list[Tree], test: Callable[[Schema], bool]) -> bool:
-    """Whether a schema, or a part of one, is such a one."""
+    """Whether a schema, or a part of one, satisfies a test."""
     return any(test(part) for schema in schemas for part in _all(schema))
 
 
 def _all(schema: Schema) -> Iterator[Schema]:
-    """A schema and everything in it that is one."""
+    """A schema and all schemas inside it."""
     yield schema
     for name, value in schema.items():
         if name in {"properties", "patternProperties", "definitions", "dependencies"}:
@@ -128,7 +128,7 @@ def _same_schemas(spec: Tree, before: Tree) -> frozenset[str]:
 
 
 def _many_selectable(spec: Tree, before: Tree) -> frozenset[str]:
-    """Names of versions, and an empty one for what all have in common."""
+    """Names of versions, and an empty one for the common part."""
     pairs = [("", spec, before)]
     old = {version["name"]: version for version in items(before, "versions")}
     pairs += [(each["name"], each, old[each["name"]]) for each in items(spec, "versions") if each["name"] in old]

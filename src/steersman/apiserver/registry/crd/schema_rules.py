@@ -1,8 +1,8 @@
-"""The schema of one version of a CustomResourceDefinition, or of all of them.
+"""Validation of the schema of one version of a CustomResourceDefinition, or of all of them.
 
 Guarantees
-- In kube-apiserver's words and order; where that is the order of a Go map, fields come in the order of their names.
-- CEL rules are compiled only where nothing else is wrong: see `_cel_problems`.
+- Messages and order are kube-apiserver's; where that is the order of a Go map, fields are sorted by name.
+- CEL rules are compiled only if nothing else is wrong: see `_cel_problems`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from steersman.schemas.structural_words import forbidden, invalid, invalid_as
 Schema = Mapping[str, Any]
 
 _RULES: Final = b'"x-kubernetes-validations"'
-#: What the root of a schema may hold if the status is a subresource: it is judged alone then.
+#: Allowed at the root of a schema with a status subresource, because the status is validated alone.
 _AT_ROOT: Final = (
     "Description",
     "Type",
@@ -58,18 +58,18 @@ _COST_OF_ONE: Final = ("Forbidden: estimated rule cost exceeds", "Forbidden: est
 
 
 class SchemaOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a schema is not judged by, because it could not have been when it was made."""
+    """Rules that are relaxed for a schema, because they did not exist when it was created."""
 
     leniency: Leniency = Leniency()
-    #: Whether it has to be structural, and its defaults to hold nothing unknown.
+    #: Whether it must be structural, and its defaults must hold no unknown fields.
     structural: bool = True
     pruned_defaults: bool = True
-    #: Whether what a rule may cost was judged before.
+    #: Whether the costs of rules were checked before.
     same_costs: bool = False
 
 
 def schema_problems(schema: Schema, path: str, options: SchemaOptions, *, has_status: bool) -> list[FieldProblem]:
-    """What is wrong with a schema."""
+    """The problems of a schema."""
     found = _root_problems(schema, path) if has_status else []
     if schema.get("nullable"):
         found.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
@@ -106,7 +106,7 @@ def _root_problems(schema: Schema, path: str) -> list[FieldProblem]:
 
 
 def _compiled(schema: Schema, path: str, keywords: list[FieldProblem], *, same_costs: bool) -> list[FieldProblem]:
-    """What is wrong with CEL rules, where nothing else is wrong at them and below."""
+    """The problems of CEL rules, where nothing else is wrong at them and below."""
     found: list[FieldProblem] = []
     for each in _cel_problems(schema, path):
         node = each.path.partition(".x-kubernetes-validations")[0]
@@ -117,17 +117,17 @@ def _compiled(schema: Schema, path: str, keywords: list[FieldProblem], *, same_c
 
 
 def _cel_problems(schema: Schema, path: str) -> list[FieldProblem]:
-    """What is wrong with the CEL rules of a schema."""
-    from steersman.schemas.cel import compile_rules  # noqa: PLC0415 - only those who have rules pay for it
+    """The problems of a schema's CEL rules."""
+    from steersman.schemas.cel import compile_rules  # noqa: PLC0415 - only needed for schemas with rules
 
     return compile_rules(schema, path=path)[1]
 
 
 def _default_problems(schema: Schema, value: Any, path: str) -> list[FieldProblem]:
-    """What CEL rules say of a default: as something that stays, and as something new."""
+    """The problems that CEL rules find in a default: as an unchanged value, and as a new one."""
     if _RULES not in msgspec.json.encode(schema):
         return []
-    from steersman.schemas.cel import compile_rules  # noqa: PLC0415 - only those who have rules pay for it
+    from steersman.schemas.cel import compile_rules  # noqa: PLC0415 - only needed for schemas with rules
 
     rules, wrong = compile_rules(schema, path=path, resource=bool(schema.get("x-kubernetes-embedded-resource")))
     return [] if wrong else rules.problems(value, value, path=path) or rules.problems(value, path=path)

@@ -1,4 +1,4 @@
-"""How CustomResourceDefinitions behave, as objects; what they define is served elsewhere."""
+"""The strategy of CustomResourceDefinitions as objects; their custom resources are served elsewhere."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class CustomResourceDefinitionStrategy(BuiltinStrategy):
 
     unconditional_update = False
     counts_generations = True
-    #: Metadata are judged together with the rest, because the name depends on it.
+    #: Metadata is validated together with the rest, because the name depends on it.
     judges_metadata = False
     knows_finalizers = False
 
     def fill(self, obj: Tree) -> None:
-        """Bring the definition into the server's form, and fill in what was not given."""
+        """Convert the definition into the server's form, and fill in defaults."""
         default_crd(obj)
 
     def prepare_create(self, obj: Tree) -> None:
-        """Clear the status: what is stored first is the version that is stored from now on."""
+        """Clear the status, and record the storage version as the first stored version."""
         stored = storage_version(obj["spec"])
         obj["status"] = {
             "conditions": None,
@@ -43,7 +43,7 @@ class CustomResourceDefinitionStrategy(BuiltinStrategy):
         }
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Put the status back, and note that another version is stored from now on."""
+        """Restore the status, and record a new storage version."""
         super().prepare_update(obj, old)
         stored = storage_version(obj["spec"])
         before = items(obj["status"], "storedVersions")
@@ -51,26 +51,26 @@ class CustomResourceDefinitionStrategy(BuiltinStrategy):
             obj["status"] = obj["status"] | {"storedVersions": [*before, stored]}
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge a new definition."""
+        """Validate a new definition."""
         return validate_crd(obj)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Judge a changed definition."""
+        """Validate a changed definition."""
         return [CHANGED, *validate_crd_update(obj, old)]
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Judge a changed status."""
+        """Validate a changed status."""
         del old
         return validate_crd_status(obj)
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """Tell of formats that mean nothing, and did not before."""
+        """Warnings about new formats without an effect."""
         told = _unknown_formats(obj)
         known: list[str] = [] if old is None or not told else _unknown_formats(old)
         return [f"unrecognized format {quoted(name)}" for name in told if name not in known]
 
     def begin_deletion(self, obj: Tree) -> bool:
-        """Wait for the instances."""
+        """Wait for the deletion of the instances."""
         mark_for_deletion(obj)
         return True
 
@@ -83,7 +83,7 @@ def _unknown_formats(crd: Tree) -> list[str]:
 
 
 def _note_formats(schema: Mapping[str, Any], found: dict[str, None]) -> None:
-    """Note the formats that mean nothing, in a schema and in all of its parts."""
+    """Collect the formats without an effect, in a schema and all of its parts."""
     format_ = schema.get("format")
     if format_ and not enforced_format((schema.get("type", ""),), format_):
         found[format_] = None
