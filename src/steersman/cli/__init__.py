@@ -1,10 +1,10 @@
-"""The command line: ``steersman run``, ``steersman explain`` and ``steersman generate``.
+"""The command line: ``steersman run``, ``steersman explain``, ``steersman generate`` and others.
 
 Guarantees
-- What goes wrong is one sentence on stderr that says what to do next; the exit code is 1, or 2 for a command line that
-  makes no sense. A traceback comes before it only where ``run`` met a bug.
-- Results go to stdout or into the files one names, progress to stderr. A file whose content would not change is not
-  written; one that is written is replaced whole or not at all.
+- A failure is one sentence on stderr that says what to do next. The exit code is 1, or 2 for an invalid command line.
+  A traceback precedes it only if ``run`` hit a bug.
+- Results go to stdout or into the named files, progress to stderr. An unchanged file is not written; a changed one is
+  replaced atomically.
 """
 
 from steersman.cli.main import main

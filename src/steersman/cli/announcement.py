@@ -1,4 +1,4 @@
-"""What a program is about to do, said before it does it: to a person in a few lines, to a machine in one."""
+"""The announcement of what a program is about to do: a few lines for people, one log line for machines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     server: str
     version: str
-    #: Where the configuration came from, in words.
+    #: Where the configuration came from, as text.
     origin: str
     namespace: str
     manager: Manager
@@ -29,7 +29,7 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def announce(said: Announcement, *, readable: bool) -> None:
-    """Say it on the standard error."""
+    """Print it to stderr, or log it."""
     if not readable:
         _log.info(
             "starting",
@@ -56,18 +56,18 @@ def _lines(said: Announcement) -> Iterator[tuple[str, str]]:
     if url := endpoints_url(said.endpoints):
         yield "debug page", f"{url}/debug"
     elif said.endpoints is None:
-        yield "debug page", "none; --port 8080 gives it one, with metrics and health"
+        yield "debug page", "none; add --port 8080 for the debug page, metrics and health"
     leader = said.manager.statistics(keys=0).leader
     if leader is not None:
         yield (
             "leader",
             f"Lease {leader.lease if '/' in leader.lease else f'{said.namespace}/{leader.lease}'}",
         )
-    yield "stop", "Ctrl-C drains; a second one ends at once"
+    yield "stop", "Ctrl-C drains; a second Ctrl-C stops immediately"
 
 
 def endpoints_url(endpoints: Endpoints | None) -> str:
-    """Where the manager's pages will be; empty if that is not known yet."""
+    """The address of the manager's endpoints; empty if it is not known yet."""
     if endpoints is None or endpoints.port == 0:
         return ""
     scheme = "https" if endpoints.tls is not None else "http"

@@ -16,9 +16,9 @@ from steersman.schemas import crd_yaml
 
 
 def generate_crds(modules: Sequence[str], *, output: str | None = None, check: bool = False) -> int:
-    """Write the CRDs of all resource classes in these modules; the result is an exit code."""
+    """Write the CRDs of all resource classes in these modules; returns an exit code."""
     if check and output is None:
-        raise Misuse("--check compares with a file; name it with -o")
+        raise Misuse("--check compares with a file; name the file with -o")
     look_here_first()
     wanted = [module_and_name(text, "class", nothing="all of them") for text in modules]
     kinds: dict[GroupKind, list[type[Object]]] = {}
@@ -38,7 +38,7 @@ def generate_crds(modules: Sequence[str], *, output: str | None = None, check: b
 
 
 def resource_classes(name: str, attribute: str) -> list[type[Object]]:
-    """The resource classes of a module and, for a package, of all modules below it; or the one that is named."""
+    """The resource classes of a module and, for a package, of all its submodules; or only the named one."""
     module = load_module(name)
     if attribute:
         found: Any = getattr(module, attribute, None)
@@ -47,12 +47,12 @@ def resource_classes(name: str, attribute: str) -> list[type[Object]]:
         return [found]
     found_kinds = dict.fromkeys(cls for each in _with_modules_below(module) for cls in _kinds_in(each))
     if not found_kinds:
-        raise Failure(f"{name} defines no resource class; name a module with a class derived from Resource[...]")
+        raise Failure(f"{name} has no resource class; name a module with a class derived from Resource[...]")
     return sorted(found_kinds, key=lambda cls: cls.gvk())
 
 
 def _with_modules_below(module: ModuleType) -> Iterator[ModuleType]:
-    """A module and, if it is a package, everything in it; a ``__main__`` is a program, which is not to be run."""
+    """A module and, for a package, its submodules, except ``__main__``, which would run the program."""
     yield module
     for found in pkgutil.iter_modules(getattr(module, "__path__", ()), prefix=f"{module.__name__}."):
         if not found.name.endswith(".__main__"):
@@ -60,7 +60,7 @@ def _with_modules_below(module: ModuleType) -> Iterator[ModuleType]:
 
 
 def _kinds_in(module: ModuleType) -> list[type[Object]]:
-    """Classes that a module defines or, for a package, has from a module below it; not those imported from elsewhere."""
+    """Classes defined in a module or, for a package, in a submodule; not those imported from elsewhere."""
     own = (module.__name__, f"{module.__name__}.")
     found = [
         value

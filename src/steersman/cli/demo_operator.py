@@ -1,6 +1,6 @@
-"""The operator of the demo: a Site is a page, a Service and as many Pods as it asks for.
+"""The operator of the demo: makes a page, a Service and a number of Pods for each Site.
 
-In a real operator a Deployment would make the Pods; nothing here runs the controllers of Deployments.
+A real operator would use a Deployment for the Pods; the demo does not run the controllers of Deployments.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ NAME = "demo-operator"
 
 
 class SiteSpec(Spec):
-    """What is asked for."""
+    """The desired state."""
 
     title: str = "Hello"
     replicas: Annotated[int, Minimum(0), Maximum(20)] = 3
 
 
 class SiteStatus(StatusOf):
-    """What is there."""
+    """The observed state."""
 
     replicas: int = 0
     ready_replicas: int = 0
@@ -54,7 +54,7 @@ class Site(
 
 
 def home() -> Site:
-    """The Site that is there at the beginning."""
+    """The Site that exists at the beginning."""
     return Site(metadata=ObjectMeta(name="home", namespace="default"), spec=SiteSpec())
 
 
@@ -76,10 +76,10 @@ def _pod(site: Site, number: int) -> Pod:
 
 
 async def reconcile(ctx: Context, request: Request) -> Done:
-    """Make a Site so."""
+    """Make the objects of a Site match its spec."""
     site = await ctx.client.find(Site, request.key)
     if site is None or site.deleting:
-        return Done()  # what it owned is collected
+        return Done()  # the garbage collector deletes what it owned
     await ctx.client.apply(_page(site), owner=site, force=True)
     await ctx.client.apply(_service(site), owner=site, force=True)
     wanted = {f"{site.key.name}-{number}": number for number in range(site.spec.replicas)}
@@ -89,7 +89,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
             await ctx.client.delete(pod)
     leaving = {pod.key.name for pod in there if pod.deleting}
     for name, number in wanted.items():
-        if name not in leaving:  # it comes back when it is gone
+        if name not in leaving:  # it is recreated once it is gone
             await ctx.client.apply(_pod(site, number), owner=site, force=True)
     await _report(ctx, site)
     return Done()
@@ -103,7 +103,7 @@ async def _report(ctx: Context, site: Site) -> None:
 
 
 def make_manager() -> Manager:
-    """The operator as a program."""
+    """The operator's manager."""
     manager = Manager(name=NAME)
     manager.controller(Site).owns(ConfigMap).owns(Service).owns(Pod).run_with(reconcile)
     return manager

@@ -1,10 +1,10 @@
-"""What differs between two states of an object, in lines that read like its YAML. Pure.
+"""The difference between two states of an object, in lines that read like its YAML. Pure.
 
 Guarantees
-- Only what differs is shown, below the fields that lead to it. Items of a list are known by what names them, where
-  something does.
-- What is kept of itself (versions, generations, times of conditions, who owns which field) is never shown.
-- No value of a Secret is ever shown, in lines or in trees: `hidden` comes before everything else.
+- Only differences are shown, below the fields that lead to them. List items are matched by the field that names them,
+  if there is one.
+- Bookkeeping (versions, generations, times of conditions, managed fields) is never shown.
+- No value of a Secret is ever shown, in lines or in trees: `hidden` runs before everything else.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Tree: TypeAlias = dict[str, Any]
 
 _ABSENT: Any = object()
 _METADATA = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"})
-#: In a status: when, and about which generation.
+#: Fields of a status with times and generations.
 _TIMES = frozenset({"lastTransitionTime", "lastUpdateTime", "lastProbeTime", "lastHeartbeatTime", "observedGeneration"})
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-#: What names an item of a list, the likeliest first.
+#: Fields that name a list item, most likely first.
 _NAMING = ("name", "type", "key", "mountPath", "containerPort", "port", "ip", "devicePath", "topologyKey", "id")
 _TEXT_CONTEXT = 2
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One line: ``-`` for what was, ``+`` for what would be, a space for what leads there."""
+    """One line: ``-`` for the old state, ``+`` for the new one, a space for context."""
 
     sign: str
     depth: int
@@ -40,15 +40,15 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def part(tree: Tree | None, name: str) -> Tree:
-    """A field of an object that holds fields itself; empty if it is not there."""
+    """A nested object of an object; empty if it is absent."""
     return cast("Tree", (tree or {}).get(name) or {})
 
 
-# what is shown of an object
+# the visible part of an object
 
 
 def hidden(before: Tree | None, after: Tree | None) -> tuple[Tree | None, Tree | None]:
-    """Both states without what is the server's own, and without the values of a Secret."""
+    """Both states without server-managed fields, and without the values of a Secret."""
     one, other = _visible(before), _visible(after)
     told = other or one or {}
     if told.get("kind") == "Secret" and told.get("apiVersion") == "v1":
@@ -90,7 +90,7 @@ def _without_times(value: Any) -> Any:
 
 
 def _masked(tree: Tree | None, before: Tree | None) -> Tree | None:
-    """A Secret whose values say at most whether they changed; ``before`` is masked already and tells by `_Hidden`."""
+    """A Secret whose values show only whether they changed; ``before`` is already masked."""
     if tree is None:
         return None
     shown = dict(tree)
@@ -103,7 +103,7 @@ def _masked(tree: Tree | None, before: Tree | None) -> Tree | None:
 
 
 class _Hidden(str):
-    """A value that is not shown; it still knows what it was, to be compared, and tells nobody."""
+    """A hidden value; it keeps the real value for comparison only."""
 
     __slots__ = ("_real",)
     _real: str
@@ -119,7 +119,7 @@ class _Hidden(str):
 
 
 def diff_lines(before: Tree | None, after: Tree | None, *, depth: int = 0) -> list[Line]:
-    """What differs between two states; all of the one that is there, if there is one alone."""
+    """The difference between two states; the whole object if there is only one."""
     if before is None or after is None:
         sign = "+" if before is None else "-"
         return [line for name, value in (after or before or {}).items() for line in _whole(sign, name, value, depth)]
@@ -154,7 +154,7 @@ def _field(name: str, was: Any, becomes: Any, depth: int) -> Iterator[Line]:
         yield from _whole("+", name, becomes, depth)
         return
     lines = list(inside)
-    if lines:  # a list whose named items only changed places has none
+    if lines:  # empty if named items only changed places
         yield Line(" ", depth, f"{_key(name)}:")
         yield from lines
 
@@ -191,7 +191,7 @@ def _but(tree: Tree, name: str) -> Tree:
 
 
 def _naming(*lists: list[Any]) -> str | None:
-    """The field that tells the items of both lists apart; None if there is none."""
+    """The field that identifies the items of both lists; None if there is none."""
     items = [item for each in lists for item in each]
     if not items or not all(isinstance(item, dict) for item in items):
         return None
@@ -243,7 +243,7 @@ def _item(sign: str, value: Any, depth: int) -> Iterator[Line]:
         yield Line(sign, depth, f"- {_scalar(value)}")
         return
     lines = [line for name, inside in cast("Tree", value).items() for line in _whole(sign, name, inside, depth + 1)]
-    # the first field stands beside the dash
+    # the first field is on the line of the dash
     yield Line(sign, depth, f"- {lines[0].words}")
     yield from lines[1:]
 
@@ -253,7 +253,7 @@ def _key(name: str) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """A value as it stands in YAML, on one line."""
+    """A value as YAML, on one line."""
     if isinstance(value, str) and _is_plain(value):
         return str(value)
     return json.dumps(value, ensure_ascii=False)
@@ -275,7 +275,7 @@ def _is_plain(text: str) -> bool:
 
 
 def merged(base: Any, planned: Any, result: Any) -> Any:
-    """What was planned, with the changes in it that make ``result`` of ``base``."""
+    """``planned`` with the changes from ``base`` to ``result``."""
     if result == base:
         return planned
     if base is None:
@@ -295,7 +295,7 @@ def _merged_fields(base: Tree, planned: Tree, result: Tree) -> Tree:
     found: Tree = {}
     for name in dict.fromkeys((*planned, *result)):
         if name not in result and name in base:
-            continue  # taken away
+            continue  # removed
         if name not in result:
             found[name] = planned[name]
         elif name not in planned:
@@ -307,7 +307,7 @@ def _merged_fields(base: Tree, planned: Tree, result: Tree) -> Tree:
 
 
 def as_sent(sent: Any, answer: Any) -> Any:
-    """Of the server's answer, what was sent: without the defaults that the server adds."""
+    """The part of the server's response that was sent, without defaults added by the server."""
     if isinstance(sent, dict) and isinstance(answer, dict):
         told, there = cast("Tree", sent), cast("Tree", answer)
         return {name: as_sent(told[name], there[name]) for name in told if name in there}
@@ -319,7 +319,7 @@ def as_sent(sent: Any, answer: Any) -> Any:
 
 
 def count_fields(tree: Any) -> int:
-    """How many values a tree holds."""
+    """How many values a tree contains."""
     match tree:
         case dict() if tree:
             return sum(map(count_fields, cast("Tree", tree).values()))

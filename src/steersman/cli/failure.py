@@ -1,4 +1,4 @@
-"""Failures that end the command with one sentence, and the exit code of each."""
+"""Failures that end a command with one sentence, and their exit codes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import ClassVar
 
 
 class Failure(Exception):
-    """What went wrong and what to do next."""
+    """What failed, and what to do next."""
 
     exit_code: ClassVar[int] = 1
 
 
 class Misuse(Failure):
-    """A command line that makes no sense, whatever the files and servers it names hold."""
+    """An invalid command line, regardless of files and servers."""
 
     exit_code: ClassVar[int] = 2

@@ -1,4 +1,4 @@
-"""Reading documents and writing results, with failures in a sentence."""
+"""Reads documents and writes results; failures are one sentence."""
 
 from __future__ import annotations
 
@@ -18,23 +18,21 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal how it goes."""
+    """Print progress to stderr."""
     print(f"steersman: {text}", file=sys.stderr)
 
 
 def read_documents(name: str) -> list[Any]:
-    """All YAML or JSON documents of a file, or of the standard input for ``-``."""
-    shown = "the standard input" if name == "-" else name
+    """All YAML or JSON documents of a file, or of standard input for ``-``."""
+    shown = "standard input" if name == "-" else name
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     except OSError as error:
         raise Failure(f"cannot read {shown}: {error.strerror}; name a file with CRDs or an OpenAPI document") from error
     except UnicodeDecodeError as error:
-        raise Failure(
-            f"cannot read {shown}: it is not UTF-8 text; name a file with CRDs or an OpenAPI document"
-        ) from error
+        raise Failure(f"cannot read {shown}: not UTF-8 text; name a file with CRDs or an OpenAPI document") from error
     try:
-        return [msgspec.json.decode(text)]  # an OpenAPI document is megabytes, which YAML takes seconds for
+        return [msgspec.json.decode(text)]  # an OpenAPI document has megabytes, which take seconds as YAML
     except (msgspec.DecodeError, RecursionError):
         pass
     try:
@@ -45,13 +43,13 @@ def read_documents(name: str) -> list[Any]:
 
 
 def write_files(files: Mapping[Path, str], *, check: bool) -> int:
-    """Write texts, or with ``check`` only compare; the result is an exit code."""
+    """Write files, or only compare them with ``check``; returns an exit code."""
     changed = {path: text for path, text in files.items() if _content(path) != text}
     if check:
         for path in changed:
             say(f"{path} {'differs' if path.exists() else 'is missing'}")
         if changed:
-            say("generate again without --check")
+            say("run the command again without --check")
         return 1 if changed else 0
     for path, text in changed.items():
         _replace(path, text)
@@ -69,7 +67,7 @@ def _content(path: Path) -> str | None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Put a file in place whole, so that nobody ever imports half a module."""
+    """Replace a file atomically, so that no one ever imports half a module."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as file:

@@ -1,4 +1,4 @@
-"""The lines with which a program that runs for long begins: what it is, then a label and a few words each."""
+"""The heading of a long-running program: what it does, then labeled lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman._version import __version__
 
 
 def print_heading(what: str, lines: Iterable[tuple[str, str]]) -> None:
-    """Print them to the standard error; a label that comes again is not repeated."""
+    """Print the heading to stderr; a repeated label is printed once."""
     colours = sys.stderr.isatty()
     print(_painted(f"steersman {__version__}", "1", colours=colours), what, file=sys.stderr)
     before = ""

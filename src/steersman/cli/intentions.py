@@ -1,11 +1,11 @@
 """What an operator would change, object by object, while nothing is changed.
 
 Guarantees
-- Of each object there is one intention: from the state that the server held when the operator first touched it to the
-  state that all its writes together would make.
-- What is planned has versions of its own, higher than any that a server gives, so that readers of a cache see the planned
-  state and not the present one; `real_version` leads back.
-- Who intends what is known: writes are told apart by the reconcile that makes them.
+- There is one intention per object: from the server's state when the operator first touched it to the state after all
+  its writes.
+- Planned objects have resource versions above all real ones, so that readers of a cache see the planned state instead
+  of the current one; `real_version` leads back.
+- Each intention records the reconciles that cause it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from steersman.cli.diffs import Tree, merged, part
 from steersman.objects import GroupVersionKind, Key
 from steersman.wire.paths import ResourcePath
 
-#: Above every version that a server gives: etcd counts its writes, and 10**15 of them take longer than a cluster lives.
+#: Above every real version: etcd counts its writes, and 10**15 of them take longer than the life of a cluster.
 PLANNED_VERSIONS = 10**15
 
 
 class Reconcile(NamedTuple):
-    """Who writes: a controller, on behalf of an object."""
+    """The origin of a write: a controller, for an object."""
 
     controller: str
     kind: GroupVersionKind
@@ -35,12 +35,12 @@ class Reconcile(NamedTuple):
         return f"{self.kind.kind} {self.key}"
 
 
-#: The reconcile that runs now; None outside of all.
+#: The current reconcile; None outside of reconciles.
 CURRENT: ContextVar[Reconcile | None] = ContextVar("reconcile", default=None)
 
 
 class Place(NamedTuple):
-    """Where an object is, whatever version of its kind is spoken of."""
+    """The place of an object, independent of the version of its kind."""
 
     group: str
     resource: str
@@ -49,21 +49,21 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, path: ResourcePath, name: str | None = None) -> Place:
-        """The object that a path leads to, or one of this name in its collection."""
+        """The object of a path, or the one with this name in its collection."""
         return cls(path.group, path.resource, path.namespace or "", name or path.name or "")
 
 
 class Intention(msgspec.Struct):
-    """What is to become of one object."""
+    """The planned change of one object."""
 
     place: Place
-    #: As the server held it; None if it did not.
+    #: The server's state; None if it does not exist.
     before: Tree | None
-    #: As it would be; None if it would be gone.
+    #: The planned state; None if it would be gone.
     after: Tree | None
-    #: Whether it would be deleted; an object with finalizers is still there then.
+    #: Whether it would be deleted; with finalizers it would still exist.
     deleted: bool = False
-    #: What was sent to create it, without what the server adds.
+    #: The body sent to create it, without the server's additions.
     sent: Tree | None = None
     real_version: str = ""
     by: dict[Reconcile, None] = msgspec.field(default_factory=dict[Reconcile, None])
@@ -71,7 +71,7 @@ class Intention(msgspec.Struct):
 
     @property
     def tree(self) -> Tree:
-        """The object as it would be, or as it was."""
+        """The planned state, or the current one."""
         return self.after or self.before or {}
 
     @property
@@ -81,14 +81,14 @@ class Intention(msgspec.Struct):
 
     @property
     def name(self) -> str:
-        """``default/web``, or what is known of a name that the server makes."""
+        """``default/web``; for a generated name, its prefix."""
         made_up = part(self.tree, "metadata").get("generateName") if self.before is None else None
         name = f"{made_up}(generated)" if made_up else self.place.name
         return f"{self.place.namespace}/{name}" if self.place.namespace else name
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A write that the server would not take, or that cannot be tried."""
+    """A write that the server would reject, or that has no dry run."""
 
     what: str
     words: str
@@ -96,7 +96,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Intentions:
-    """All that is planned."""
+    """All planned changes."""
 
     def __init__(self) -> None:
         self._found: dict[Place, Intention] = {}
@@ -109,39 +109,39 @@ class Intentions:
         return iter(self._found.values())
 
     def get(self, place: Place) -> Intention | None:
-        """What is planned for an object."""
+        """The planned change of an object."""
         return self._found.get(place)
 
     def find(self, kind: GroupVersionKind, key: Key) -> Intention | None:
-        """What is planned for an object of a kind."""
+        """The planned change of an object of a kind."""
         place = self._places.get((kind.group, kind.kind, key))
         return self._found.get(place) if place is not None else None
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
-        """What was refused, each once."""
+        """The rejections, each once."""
         return tuple(self._refusals)
 
     def changes_of(self, who: Reconcile) -> int:
-        """How often a reconcile has changed what is planned."""
+        """How often a reconcile has changed the plan."""
         return self._changes.get(who, 0)
 
     def plans_namespace(self, name: str | None) -> bool:
-        """Whether a namespace is not there yet and would be."""
+        """Whether a namespace does not exist yet and would be created."""
         found = self._found.get(Place("", "namespaces", "", name or ""))
         return found is not None and found.before is None and found.after is not None
 
-    # what is told
+    # recording
 
     def made(self, place: Place, tree: Tree, *, sent: Tree, note: str = "") -> Tree:
-        """An object would be created, again if it was to be deleted; gives it back as it is to be seen."""
+        """Record a creation, also after a planned deletion; returns the object to show to readers."""
         intention = self._take(place, None)
         again = intention.sent == sent and not intention.deleted
         intention.sent, intention.deleted = sent, False
         return self._becomes(intention, tree, note, same=again)
 
     def changed(self, place: Place, before: Tree, result: Tree, note: str = "") -> Tree:
-        """The server would make ``result`` of ``before``; gives back the object as it is to be seen."""
+        """Record that the server would turn ``before`` into ``result``; returns the object to show to readers."""
         intention = self._take(place, before)
         base = intention.before if intention.before is not None else before
         planned = intention.after if intention.after is not None else base
@@ -149,10 +149,10 @@ class Intentions:
         return self._becomes(intention, tree, note, same=tree == _bare(planned))
 
     def deleted(self, place: Place, before: Tree, after: Tree | None) -> Tree | None:
-        """An object would be deleted; ``after`` if it would be marked and wait."""
+        """Record a deletion; ``after`` is given if the object would only be marked."""
         intention = self._take(place, before)
         if intention.before is None:
-            del self._found[place]  # it was never there
+            del self._found[place]  # it never existed
             self._count()
             return None
         if not intention.deleted:
@@ -161,7 +161,7 @@ class Intentions:
         return None if after is None else self._becomes(intention, after, "", same=True)
 
     def refused(self, what: str, words: str) -> None:
-        """A write would not be taken."""
+        """Record a rejected write."""
         self._refusals[Refusal(what, words, CURRENT.get())] = None
 
     def _take(self, place: Place, before: Tree | None) -> Intention:
@@ -196,6 +196,6 @@ class Intentions:
 
 
 def _bare(tree: Tree) -> Tree:
-    """An object without its version, which says nothing about it."""
+    """An object without its resource version."""
     metadata = {name: value for name, value in part(tree, "metadata").items() if name != "resourceVersion"}
     return {**tree, "metadata": metadata}

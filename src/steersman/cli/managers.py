@@ -1,4 +1,4 @@
-"""The manager that a command line names, in a module: a `Manager`, or a function that makes one of a client."""
+"""Finds the manager that a command line names: a `Manager`, or a function that makes one from a client."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from steersman.cli.failure import Failure, Misuse
 from steersman.manager import Manager
 from steersman.objects.misuse import nearest
 
-#: A function of a client that makes a manager.
+#: A function that makes a manager from a client.
 Maker: TypeAlias = Callable[..., Any]
 
 
 def find_manager(module: ModuleType, attribute: str) -> Manager | Maker:
-    """What a module calls its manager: a manager, or a function that makes one of a client."""
+    """The manager of a module, or a function that makes one from a client."""
     managers = {name: value for name, value in vars(module).items() if isinstance(value, Manager)}
     if not attribute:
         return _only(module.__name__, managers)

@@ -1,4 +1,4 @@
-"""``steersman generate models``: typed Python models of other people's kinds, or of one's own CRDs."""
+"""``steersman generate models``: typed Python models of third-party kinds, or of your own CRDs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def generate_models(
     own: bool = False,
     check: bool = False,
 ) -> int:
-    """Write the models of everything that was asked for; the result is an exit code."""
+    """Write the requested models; returns an exit code."""
     if bool(files) == from_server:
-        raise Misuse("say where the schemas are: either --from-server, or files with CRDs or OpenAPI v3 documents")
+        raise Misuse("pass either --from-server, or files with CRDs or OpenAPI v3 documents")
     if own and from_server:
-        raise Misuse("--own needs the CRD itself, which OpenAPI does not hold: kubectl get crd NAME -o yaml > FILE")
+        raise Misuse("--own needs the CRD itself, which OpenAPI does not contain: kubectl get crd NAME -o yaml > FILE")
     wanted = _group_versions(group_versions)
     try:
         if from_server:
@@ -41,9 +41,7 @@ def generate_models(
         description = _only(description, wanted)
         if not description.models:
             asked = ", ".join(str(group_version) for group_version in sorted(wanted or ()))
-            raise Failure(
-                f"found no kind{f' of {asked}' if asked else ''}; name files that hold CRDs, or --group-version"
-            )
+            raise Failure(f"found no kind{f' of {asked}' if asked else ''}; pass files with CRDs, or --group-version")
         target = Target(library=_library(description), source=source, as_owner=own)
         modules = write_models(description, target)
     except UnreadableSchema as error:
@@ -71,7 +69,7 @@ def _of_server(kubeconfig: str | None, context: str | None, wanted: set[GroupVer
     found = asyncio.run(read_server(kubeconfig=kubeconfig, context=context, wanted=is_wanted, progress=say))
     if not found.documents:
         raise Failure(
-            "the server has no group-version that steersman.kinds does not have already; name one with --group-version"
+            "steersman.kinds already contains all group-versions of the server; name one with --group-version"
             if wanted is None
             else f"the server does not serve {', '.join(str(each) for each in sorted(wanted))}; see kubectl api-versions"
         )
@@ -93,30 +91,30 @@ def _of_files(files: Iterable[str], wanted: set[GroupVersion] | None, *, own: bo
                 elif tree.get("kind") == "CustomResourceDefinition":
                     crds.append(tree)
     if not crds and not documents:
-        raise Failure(f"no CRD and no OpenAPI v3 document in {', '.join(files)}; name files that hold some")
+        raise Failure(f"no CRD and no OpenAPI v3 document in {', '.join(files)}; name files with some")
     if own and documents:
-        raise Failure("--own needs the CRD itself, which OpenAPI does not hold: kubectl get crd NAME -o yaml > FILE")
+        raise Failure("--own needs the CRD itself, which OpenAPI does not contain: kubectl get crd NAME -o yaml > FILE")
     from_crds = read_crds(crds, as_owner=own)
     from_openapi = read_openapi(documents, discovery=discovery, only=wanted) if documents else Catalog()
     return Catalog(models=from_openapi.models | from_crds.models, packages=from_openapi.packages | from_crds.packages)
 
 
 def _objects(document: Any, name: str) -> list[Node]:
-    """A document as objects: a List is its items."""
+    """The objects of a document: the items of a List, or itself."""
     if not isinstance(document, dict):
-        raise Failure(f"{name} holds a {type(document).__name__} where an object is expected; name files with CRDs")
+        raise Failure(f"{name} contains a {type(document).__name__} instead of an object; name files with CRDs")
     tree = cast("Node", document)
     items = tree.get("items")
     if str(tree.get("kind", "")).endswith("List") and isinstance(items, list):
         api_version, kind = tree.get("apiVersion"), str(tree["kind"]).removesuffix("List")
-        # The items of a typed list need not repeat what the list says.
+        # The items of a typed list may omit kind and apiVersion.
         stated = {"apiVersion": api_version, "kind": kind} if kind else {}
         return [stated | cast("Node", item) for item in cast("list[Any]", items) if isinstance(item, dict)]
     return [tree]
 
 
 def _only(description: Catalog, wanted: set[GroupVersion] | None) -> Catalog:
-    """Leave out the kinds of group-versions that nobody asked for."""
+    """Drop the kinds of group-versions that were not requested."""
     if wanted is None:
         return description
     models = {
@@ -130,7 +128,7 @@ def _only(description: Catalog, wanted: set[GroupVersion] | None) -> Catalog:
 
 
 def _library(description: Catalog) -> dict[str, tuple[str, str]]:
-    """Definitions that steersman.kinds has a class for."""
+    """The definitions that steersman.kinds has a class for."""
     found: dict[str, tuple[str, str]] = {}
     for name, model in description.models.items():
         known = None if model.kind is not None else class_of_definition(name)

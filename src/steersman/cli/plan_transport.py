@@ -1,10 +1,10 @@
-"""A transport for looking ahead: it reads from the server, tries writes as dry runs, and remembers what they would do.
+"""A transport for plans: reads from the server, tries writes as dry runs, and records their effects.
 
 Guarantees
-- Nothing is written. Of writes only dry runs are sent (see `steersman.cli.dry_runs`), and only to servers that know them;
-  everything else is answered here, or refused in words.
-- A program sees its own plans: a read of an object, by its name, shows what was planned for it.
-- Each write that would change something is in the `Intentions`; each that the server would refuse, with its words.
+- Nothing is written. Only dry runs of writes are sent (see `steersman.cli.dry_runs`), and only to servers that support
+  them; everything else is answered here, or rejected with a reason.
+- A program sees its own plan: reading an object by name returns its planned state.
+- Every write that would change something is recorded in the `Intentions`, and so is every rejection with its message.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from steersman.wire.content import APPLY_PATCH, JSON, JSON_PATCH, MERGE_PATCH
 from steersman.wire.paths import ResourcePath, group_version_path, parse_path
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-#: Answers that a program meets in any case and goes on from: it is not there, somebody was faster, ask again later.
+#: Statuses that every program must handle anyway: not found, conflict, expired, retry later.
 _USUAL = frozenset({404, 409, 410, 429, 503, 504})
 _BY_NAME = "metadata.name="
-_NO_NAMESPACE = "not tried: its namespace is not there yet"
-_NO_OBJECT = "not tried: the object is not there yet"
-_NOT_GONE = "not tried: the one that is to be deleted is still there"
+_NO_NAMESPACE = "not tried: its namespace does not exist yet"
+_NO_OBJECT = "not tried: the object does not exist yet"
+_NOT_GONE = "not tried: the object to be deleted still exists"
 _ASKED_AGAIN = 6
 _PAUSE = 0.5
 
@@ -58,7 +58,7 @@ class PlanTransport:
         self._inner = inner
         self._intentions = intentions
         self._locks: defaultdict[Place, asyncio.Lock] = defaultdict(asyncio.Lock)
-        #: Whether the servers of groups that are not Kubernetes' own know dry runs.
+        #: Whether the servers of groups outside Kubernetes support dry runs.
         self._tried: dict[tuple[str, str], bool] = {}
 
     async def send(
@@ -69,7 +69,7 @@ class PlanTransport:
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport
         before_send: Callable[[], None] | None = None,
     ) -> Response:
-        """Send a request, if it changes nothing; see `Transport.send`."""
+        """Send a request if it changes nothing; see `Transport.send`."""
         if is_read(request):
             if not stream and (known := await self._read(request)) is not None:
                 return known
@@ -96,10 +96,10 @@ class PlanTransport:
             return await self._write(_Attempt(request, path, place, tree, seconds))
 
     async def close(self) -> None:
-        """Close the transport inside."""
+        """Close the inner transport."""
         await self._inner.close()
 
-    # reading what is planned
+    # reading planned objects
 
     async def _read(self, request: Request) -> Response | None:
         path = parse_path(request.path)
@@ -113,7 +113,7 @@ class PlanTransport:
         return await self._list_of_one(request, path)
 
     async def _list_of_one(self, request: Request, path: ResourcePath) -> Response | None:
-        """A list of one name, which is how a cache asks for an object that it cannot be sure of."""
+        """Answer a list of one name, which is how a cache checks an object that it is unsure about."""
         query = dict(request.query)
         selector = query.get("fieldSelector", "")
         if not selector.startswith(_BY_NAME) or "," in selector or "watch" in query:
@@ -129,7 +129,7 @@ class PlanTransport:
         items = [] if known.after is None else [_as_asked(request, known.after)]
         return _answer(200, {**cast("Tree", listed), "items": items})
 
-    # what is written
+    # writing
 
     async def _write(self, attempt: _Attempt) -> Response:
         planned = self._intentions.get(attempt.place)
@@ -153,7 +153,7 @@ class PlanTransport:
                 response.status, response.headers, body if shown is None else msgspec.json.encode(shown)
             )
         if not _same_kind(result, before, attempt):
-            # a Scale, or another view of the object: what it means for the object itself is not shown
+            # a Scale, or another view of the object: its effect on other fields of the object is not shown
             self._intentions.changed(attempt.place, before or {}, _scaled(before or {}, attempt, result))
             return ReadResponse(response.status, response.headers, body)
         if before is None:
@@ -164,7 +164,7 @@ class PlanTransport:
         return ReadResponse(response.status, response.headers, msgspec.json.encode(shown))
 
     def _write_planned(self, attempt: _Attempt, planned: Intention) -> Response | None:
-        """Answer a write to an object that is only planned, or planned to be gone; None to ask the server."""
+        """Answer a write to an object that is only planned, or planned to be deleted; None to send a dry run."""
         place, path, method = attempt.place, attempt.path, attempt.request.method
         if planned.after is None:
             return self._make(attempt, _NOT_GONE) if method == "POST" or attempt.applies else _missing(path)
@@ -199,12 +199,12 @@ class PlanTransport:
         if response.status == 404 and creates and self._intentions.plans_namespace(attempt.path.namespace):
             return self._make(attempt, _NO_NAMESPACE)
         if response.status not in _USUAL:
-            words = str((result or {}).get("message") or f"the server answers {response.status}")
+            words = str((result or {}).get("message") or f"the server returned {response.status}")
             self._intentions.refused(_what(attempt.request, attempt.path, attempt.tree), words)
         return ReadResponse(response.status, response.headers, body)
 
     async def _delete_many(self, request: Request, path: ResourcePath) -> Response:
-        """Find out which objects would be deleted: a list, and no deletion, leaves."""
+        """Find out which objects would be deleted, with a list instead of a deletion."""
         headers = tuple(pair for pair in request.headers if pair[0].lower() != "content-type")
         selection = tuple(pair for pair in request.query if pair[0] in {"labelSelector", "fieldSelector"})
         async with await self._inner.send(Request("GET", path.path, selection, headers)) as response:
@@ -222,7 +222,7 @@ class PlanTransport:
         return ReadResponse(200, response.headers, body)
 
     async def _current(self, attempt: _Attempt) -> Tree | None:
-        """The object as the server holds it; None if it does not, or does not say."""
+        """The object on the server; None if it does not exist or is unreadable."""
         headers = [pair for pair in attempt.request.headers if pair[0].lower() not in {"accept", "content-type"}]
         path = msgspec.structs.replace(attempt.path, subresource=None).path
         request = Request("GET", path, headers=(*headers, ("Accept", JSON)))
@@ -230,7 +230,7 @@ class PlanTransport:
             return _tree(await response.read()) if response.status == 200 else None
 
     def _real(self, path: ResourcePath, tree: Any) -> Any:
-        """What is sent, with the server's versions in place of planned ones."""
+        """The body with the server's resource versions instead of planned ones."""
         if isinstance(tree, list):
             operations = cast("list[Tree]", tree)
             known = self._intentions.get(Place.of(path))
@@ -258,7 +258,7 @@ class PlanTransport:
         return _answer(405, _status(405, "MethodNotAllowed", words))
 
     async def _check_known(self, request: Request, path: ResourcePath) -> None:
-        """Refuse what goes to a server that does not know dry runs: another one than Kubernetes' own may serve a group."""
+        """Reject writes to a server without dry runs: an aggregated server may serve the group."""
         if path.group in _own_groups():
             return
         key = (path.group, path.version)
@@ -266,14 +266,15 @@ class PlanTransport:
             self._tried[key] = await self._knows_dry_runs(request, path)
         if not self._tried[key]:
             raise NotTried(
-                f"the server of {path.group}/{path.version} does not say that it knows dry runs, and a plan sends nothing else"
+                f"the server of {path.group}/{path.version} does not declare support for dry runs, and a plan sends"
+                " nothing else"
             )
 
     async def _knows_dry_runs(self, request: Request, path: ResourcePath) -> bool:
         headers = [pair for pair in request.headers if pair[0].lower() not in {"accept", "content-type"}]
         document = f"/openapi/v3{group_version_path(path.group, path.version)}"
         ask = Request("GET", document, headers=(*headers, ("Accept", JSON)))
-        for _ in range(_ASKED_AGAIN):  # what was installed just now is described a moment later
+        for _ in range(_ASKED_AGAIN):  # a kind installed just now is described a moment later
             try:
                 async with await self._inner.send(ask) as response:
                     body = await response.read()
@@ -300,11 +301,11 @@ class _Attempt(msgspec.Struct, frozen=True):
 
     @property
     def applies(self) -> bool:
-        """Whether it is a server-side apply to the object itself, which makes it if it is not there."""
+        """Whether it is a server-side apply of the object itself, which creates a missing object."""
         return self.content_type == APPLY_PATCH and not self.path.subresource
 
     def made_of(self, tree: Tree) -> Tree | None:
-        """What it makes of an object that no server holds; None if that takes a server."""
+        """Apply the write to an object that exists only in the plan; None if only a server can."""
         if self.request.method == "PUT":
             return self.tree
         match self.content_type:
@@ -348,7 +349,7 @@ def _tree(body: bytes) -> Tree | None:
 
 
 def _as_asked(request: Request, tree: Tree) -> Tree:
-    """An object in the form that a read asks for."""
+    """An object in the form that a read requests."""
     if "as=PartialObjectMetadata" not in (request.header("Accept") or "").replace(" ", ""):
         return tree
     return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": tree.get("metadata") or {}}
@@ -359,7 +360,7 @@ def _same_kind(result: Tree, before: Tree | None, attempt: _Attempt) -> bool:
 
 
 def _scaled(before: Tree, attempt: _Attempt, result: Tree) -> Tree:
-    """What a change of its scale makes of an object."""
+    """An object after a change of its scale."""
     if attempt.path.subresource != "scale":
         return before
     return {**before, "spec": {**part(before, "spec"), "replicas": part(result, "spec").get("replicas", 0)}}
@@ -370,7 +371,7 @@ def _is_planned(version: Any) -> bool:
 
 
 def _what(request: Request, path: ResourcePath | None, tree: Any) -> str:
-    """A write in words: ``create Deployment default/web``."""
+    """A write as text: ``create Deployment default/web``."""
     if path is None:
         return f"{request.method} {request.path}"
     told: Tree = cast("Tree", tree) if isinstance(tree, dict) else {}

@@ -1,4 +1,4 @@
-"""Schemas of a live server: its OpenAPI v3 documents and its resource lists."""
+"""The schemas of a live server: its OpenAPI v3 documents and its resource lists."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Node = dict[str, Any]
 
 @dataclass(frozen=True)
 class ServerSchemas:
-    """What a server says about its kinds."""
+    """A server's description of its kinds."""
 
     #: The server's version, such as ``v1.36.3``.
     version: str
     documents: list[Node]
-    #: One APIResourceList for each group-version.
+    #: One APIResourceList per group-version.
     discovery: list[Node]
-    #: Group -> the version that the server prefers.
+    #: Group -> the server's preferred version.
     preferred: dict[str, str] = field(default_factory=dict[str, str])
 
 
 async def fetch(paths: Iterable[str], *, kubeconfig: str | Path | None, context: str | None) -> dict[str, bytes]:
-    """Read paths of a server; any failure is one sentence."""
+    """Read paths of a server; a failure is one sentence."""
     from steersman.client import Client  # noqa: PLC0415 - the other commands need none
 
     try:
@@ -48,7 +48,7 @@ async def read_server(
     wanted: Callable[[GroupVersion], bool],
     progress: Callable[[str], None],
 ) -> ServerSchemas:
-    """Read the schemas of those group-versions that are wanted."""
+    """Read the schemas of the wanted group-versions."""
     first = await fetch(("/version", "/apis", "/openapi/v3"), kubeconfig=kubeconfig, context=context)
     try:
         available = served_group_versions(_json(first["/openapi/v3"], "/openapi/v3"))
@@ -79,5 +79,5 @@ def _json(raw: bytes, path: str) -> Node:
         return msgspec.json.decode(raw, type=Node)
     except msgspec.MsgspecError as error:
         raise Failure(
-            f"the server's answer to {path} is not JSON: {error}; is this a Kubernetes API server?"
+            f"the server's response to {path} is not JSON: {error}; is this a Kubernetes API server?"
         ) from error

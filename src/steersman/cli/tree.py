@@ -1,7 +1,7 @@
-"""Objects as a tree of who owns whom, in lines for a terminal. Pure.
+"""Objects as an ownership tree, in lines for a terminal. Pure.
 
-Guarantees: owners stand above what they own, in the order of kinds and names; what nobody here owns stands at the top; each
-object stands once, also where they own each other; lines are no wider than they may be.
+Guarantees: owners are above what they own, ordered by kind and name. Objects without an owner here are at the top. Each
+object appears once, even in a cycle of owners. Lines respect the given width.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _NAME_WIDTH = 34
 
 
 class Line(msgspec.Struct, frozen=True):
-    """An object of the tree: its branch and name, and how it is."""
+    """One object of the tree: its branch, name and state."""
 
     branch: str
     name: str
     state: str
-    #: "good", "busy", or "" if nothing is to be said about it.
+    #: "good", "busy", or "" for neutral.
     mood: str = ""
 
     def text(self, width: int) -> str:
-        """The line without colours."""
+        """The line without colors."""
         return f"{self.branch}{self.name:<{max(_NAME_WIDTH - len(self.branch), 1)}} {self.state}".rstrip()[:width]
 
 
@@ -41,7 +41,7 @@ def tree_lines(objects: Iterable[Object]) -> list[Line]:
         children.setdefault(owner, []).append(each)
     seen: set[str | None] = set()
     lines: list[Line] = []
-    # Those that own each other have nobody above them: the first of them stands at the top.
+    # Objects that own each other have no root: the first of them goes to the top.
     for root in (*children.get(None, ()), *ordered):
         lines += _below(root, children, "", "", seen)
     return lines
@@ -65,9 +65,9 @@ def _below(
 
 
 def state_of(obj: Object) -> tuple[str, str]:
-    """How an object is, in a few words, and in which mood."""
+    """The state of an object in a few words, and its mood."""
     if obj.deleting:
-        return "going", "busy"
+        return "terminating", "busy"
     match obj:
         case Pod():
             phase = (obj.status.phase if obj.status else None) or "Pending"
@@ -91,6 +91,6 @@ def _replicas(obj: Object) -> tuple[str, str]:
 
 
 def _order(obj: Object) -> tuple[str, str, list[tuple[int, str]]]:
-    """By kind and name, numbers in names as numbers."""
+    """Sort by kind and name, with numbers in names as numbers."""
     parts = obj.key.name.split("-")
     return type(obj).__name__, obj.key.namespace, [(int(part), "") if part.isdigit() else (-1, part) for part in parts]

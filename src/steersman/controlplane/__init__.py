@@ -1,11 +1,11 @@
-"""The API server with its own controllers, assembled.
+"""The control plane: the API server with its own controllers.
 
 Guarantees
-- One call gives a working control plane: garbage collection, namespaces that end, service accounts, and a client.
-- It starts in milliseconds in this process, or serves on a port for kubectl and any other client.
-- Everything that it started has ended when its ``async with`` block has ended.
-- Its controllers do what those of kube-controller-manager do: one suite of scenarios is played on both, and what is there
-  in the end is compared.
+- One call starts a working control plane: garbage collection, namespace deletion, service accounts, and a client.
+- It starts in milliseconds in this process, or serves a port for kubectl and any other client.
+- Everything it started has ended when its ``async with`` block ends.
+- Its controllers behave like those of kube-controller-manager: one suite of scenarios runs on both and compares the
+  resulting objects.
 """
 
 from steersman.controlplane.assembly import CONTROLLERS, is_controller

@@ -1,8 +1,8 @@
-"""clusterrole-aggregation-controller: a ClusterRole with an aggregation rule has the rules of all that it selects.
+"""clusterrole-aggregation-controller: a ClusterRole with an aggregation rule gets the rules of all roles it selects.
 
 Guarantees
-- The rules are those of the selected roles in the order of their names, each rule once; its own count for nothing.
-- A role whose rules are these already is not written.
+- The rules are those of the selected roles, in the order of their names, without duplicates; its own are replaced.
+- A role that already has these rules is not written.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from steersman.objects import Key, Kind, Selector, Unstructured
 NAME = "clusterrole-aggregation-controller"
 CLUSTER_ROLE = Kind("rbac.authorization.k8s.io/v1", "ClusterRole")
 CLUSTER_ROLES = "rbac.authorization.k8s.io/clusterroles/"
-#: Any role may be a part of any other: all are looked at together.
+#: Any role may select any other, so all are reconciled together.
 _ALL = Request(Key("", "all"))
 
 Tree = dict[str, Any]
 
 
 class AggregatedRoles(Reconciler[Unstructured]):
-    """Puts roles together."""
+    """Aggregates roles."""
 
     def __init__(self) -> None:
         self._add: Add | None = None
 
     def feeds(self, add: Add) -> None:
-        """Say where requests go."""
+        """Set where requests are queued."""
         self._add = add
 
     def seen_all(self, sightings: Sequence[Sighting]) -> None:
@@ -49,7 +49,7 @@ class AggregatedRoles(Reconciler[Unstructured]):
         """See `Watcher`."""
 
     async def reconcile(self, ctx: Context, request: Request) -> Done:
-        """Bring every aggregated role up to date; what that changes comes back as a sighting."""
+        """Update every aggregated role; a change to one triggers another reconcile."""
         del request
         roles = sorted((each.tree for each in await ctx.client.list(CLUSTER_ROLE)), key=_name)
         for role in roles:

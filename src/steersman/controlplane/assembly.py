@@ -1,9 +1,9 @@
-"""From the names of controllers to controllers that run.
+"""Makes running controllers from their names.
 
 Guarantees
-- Each acts as a user of its own, named as kube-controller-manager names them, who may do everything.
-- A request that fails is the failure of one key, which is tried again with growing delays.
-- Whether anything is left to do is known exactly, and what, in words.
+- Each acts as its own user, named as in kube-controller-manager, with all permissions.
+- A failed request fails one key, which is retried with growing delays.
+- Whether work is left is known exactly, and described in text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SERVICE_ACCOUNT = "serviceaccount-controller"
 ROOT_CA = "root-ca-certificate-publisher-controller"
 ROLES = "clusterrole-aggregation-controller"
 
-#: All controllers, each with the service account of kube-system in whose name it acts.
+#: All controllers, each with the service account in kube-system that it acts as.
 CONTROLLERS = {
     GARBAGE: "generic-garbage-collector",
     NAMESPACE: "namespace-controller",
@@ -39,7 +39,7 @@ CONTROLLERS = {
     ROOT_CA: "root-ca-cert-publisher",
     ROLES: "clusterrole-aggregation-controller",
 }
-#: How many things each does at once: as many as in kube-controller-manager, or enough.
+#: The concurrency of each: that of kube-controller-manager, or enough.
 _CONCURRENCY = {GARBAGE: 20, NAMESPACE: 10, SERVICE_ACCOUNT: 1, ROOT_CA: 1, ROLES: 1}
 _ACCOUNTS = "system:serviceaccount:kube-system:"
 
@@ -53,29 +53,29 @@ class _Part(Watcher, Protocol):
 
 
 def chosen(controllers: Iterable[str] | None) -> tuple[str, ...]:
-    """The controllers that are meant: all of them, unless some are named."""
+    """The selected controllers; all of them by default."""
     if controllers is None:
         return tuple(CONTROLLERS)
     if isinstance(controllers, str):
-        raise TypeError(f"controllers is a list of names: write controllers=[{controllers!r}]")
+        raise TypeError(f"controllers must be a list of names: write controllers=[{controllers!r}]")
     names = tuple(dict.fromkeys(controllers))
     for name in names:
         if name not in CONTROLLERS:
             near = nearest(name, CONTROLLERS)
-            hint = f"did you mean {near}?" if near else f"there are {', '.join(CONTROLLERS)}"
-            raise ValueError(f"controllers: there is no {name!r}; {hint}")
+            hint = f"did you mean {near}?" if near else f"the controllers are {', '.join(CONTROLLERS)}"
+            raise ValueError(f"controllers: unknown controller {name!r}; {hint}")
     return names
 
 
 def user_of(controller: str) -> User:
-    """In whose name a controller acts."""
+    """The user that a controller acts as."""
     name = f"{_ACCOUNTS}{CONTROLLERS[controller]}"
     groups = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated", "system:masters")
     return User(name=name, groups=groups)
 
 
 def is_controller(user: str) -> bool:
-    """Whether a user's name is that of a controller."""
+    """Whether a user name belongs to a controller."""
     return user.startswith(_ACCOUNTS) and user.removeprefix(_ACCOUNTS) in CONTROLLERS.values()
 
 
@@ -98,7 +98,7 @@ class Assembled:
                 self._assemble(name, part)
 
     def _part(self, name: str, authority: bytes | None) -> _Part | None:
-        """What does the work; None if there is none."""
+        """The reconciler of a controller; None if the server does not serve what it needs."""
         if name == GARBAGE:
             return GarbageCollector(self.sightings)
         served = {each.resource for each in self._server.registry if not each.gvk.group}
@@ -106,7 +106,7 @@ class Assembled:
             return Namespaces(self.sightings)
         if name == SERVICE_ACCOUNT and {"namespaces", "serviceaccounts"} <= served:
             return ServiceAccounts()
-        # Without a port there is no certificate that anybody could check.
+        # Without a port, there is no certificate to verify.
         if name == ROOT_CA and {"namespaces", "configmaps"} <= served and authority is not None:
             return RootCertificates(authority.decode())
         if name == ROLES and self._server.registry.any_version("rbac.authorization.k8s.io", "clusterroles") is not None:
@@ -129,24 +129,24 @@ class Assembled:
         self.controllers.append(controller)
 
     async def is_busy(self) -> bool:
-        """Whether anything is ready, runs or is tried again; what waits for a time of its own does not count."""
+        """Whether any key is ready, running or being retried; keys that wait for their own time do not count."""
         return any(controller.busy for controller in self.controllers) or bool(await self._definitions.busy())
 
     async def left(self) -> str:
-        """What keeps it busy, in words."""
+        """What keeps it busy, as text."""
         found: list[str] = []
         for controller in self.controllers:
             queue = controller.statistics(keys=0).queue
             if controller.busy:
                 again = queue.failing + queue.requeued
-                words = f"{queue.ready} waiting, {queue.running} running, {again} to be tried again"
+                words = f"{queue.ready} waiting, {queue.running} running, {again} to be retried"
                 found.append(f"{controller.name} ({words})")
-        found += [f"the end of {name}" for name in await self._definitions.busy()]
+        found += [f"the deletion of {name}" for name in await self._definitions.busy()]
         return "; ".join(found)
 
 
 class _Clients:
-    """The client of one controller: a new one when kinds came or went, which knows nothing of the old ones."""
+    """The client of one controller; replaced when the served kinds change, to drop its discovery cache."""
 
     def __init__(self, server: ApiServer, user: User) -> None:
         self.transport = server.transport(user)
@@ -161,7 +161,7 @@ class _Clients:
                 self.transport,
                 user_agent="kube-controller-manager",
                 validate=False,
-                # The queue tries again, with delays of its own.
+                # The queue retries, with its own delays.
                 retry=RetryPolicy(attempts=1),
                 on_warning=_ignored,
             )
@@ -169,4 +169,4 @@ class _Clients:
 
 
 def _ignored(_: object) -> None:
-    """Warnings are for people who write manifests."""
+    """Ignore warnings: they are for people who write manifests."""

@@ -1,6 +1,6 @@
-"""The conditions of a namespace that is going, in the words of kube-controller-manager.
+"""The conditions of a terminating namespace, in kube-controller-manager's wording.
 
-Guarantees: pure. Each of the five conditions is always said; its transition time changes with its status alone.
+Guarantees: pure. All five conditions are always set; the transition time changes only with the status.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ CONTENT_FAILURE = "NamespaceDeletionContentFailure"
 CONTENT_REMAINING = "NamespaceContentRemaining"
 FINALIZERS_REMAINING = "NamespaceFinalizersRemaining"
 
-#: Each condition with its reason and message when all is well.
+#: Each condition with its reason and message if there is no problem.
 _WELL = {
     "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
     "NamespaceDeletionGroupVersionParsingFailure": (
@@ -26,12 +26,12 @@ _WELL = {
     FINALIZERS_REMAINING: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 }
 
-#: What is not well: a condition with its reason and message.
+#: Problems: a condition with its reason and message.
 Problems = dict[str, tuple[str, str]]
 
 
 def content_problems(failures: Sequence[str], remaining: Mapping[str, int], finalizers: Mapping[str, int]) -> Problems:
-    """What is to be said of failures, and of objects that are left: by resource, and by finalizer."""
+    """The problems for failures and for remaining objects, by resource and by finalizer."""
     problems: Problems = {}
     if failures:
         words = ", ".join(sorted(failures))
@@ -52,7 +52,7 @@ def content_problems(failures: Sequence[str], remaining: Mapping[str, int], fina
 
 
 def set_conditions(namespace: Namespace, problems: Problems, now: datetime) -> bool:
-    """Set all conditions of a namespace; whether that changed any."""
+    """Set all conditions of a namespace; returns whether any changed."""
     status = namespace.status = namespace.status or NamespaceStatus()
     conditions = list(status.conditions or ())
     known = {condition.type: condition for condition in conditions}

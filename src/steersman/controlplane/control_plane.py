@@ -1,10 +1,10 @@
-"""The API server with its own controllers, as one thing.
+"""A control plane: the API server with its own controllers, as one object.
 
 Guarantees
-- ``async with`` owns everything: when it begins, the server answers, every controller works, and the namespaces that are
-  there have what they should; when it ends, nothing is left running.
-- `settled` returns when the controllers have nothing left to do for all that was written before.
-- What a controller decides on is an answer of the server, and what it does is a request like anybody's.
+- ``async with`` owns everything. When the block begins, the server answers, every controller works, and existing
+  namespaces are complete. When it ends, nothing is left running.
+- `settled` returns when the controllers have finished all work caused by earlier writes.
+- Controllers decide on responses of the server and act through requests, like any other client.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ _log = logging.getLogger("steersman.controlplane")
 
 #: The name under which the administrator's client owns fields.
 FIELD_MANAGER = "steersman"
-#: Seconds to wait at the start for what is there to be looked at, and between two words about what is waited for.
+#: Seconds to wait at the start for initial work, and between two log lines about pending work.
 _FIRST_LOOK, _PATIENCE = 1.0, 10.0
 
 
 class ControlPlane:
-    """A Kubernetes API with garbage collection, namespaces that end, and what else its controllers do.
+    """A Kubernetes API with garbage collection, namespace deletion, and its other controllers.
 
     ```python
     async with ControlPlane(resources=[Site]) as plane:
         await plane.client.create(Site(...))
     ```
 
-    ``controllers`` are names of kube-controller-manager's; all of those that there are unless told otherwise. With a
-    ``port`` (0: any free one) it is served over TLS as well, and the administrator's ``kubeconfig`` is written. A
-    ``folder`` keeps objects, certificates and the kubeconfig. The other options are those of `ApiServer`.
+    ``controllers`` are names from kube-controller-manager; by default all that exist here. With a ``port`` (0: any free
+    one) it also serves TLS and writes the administrator's ``kubeconfig``. A ``folder`` stores objects, certificates and
+    the kubeconfig. The other options are those of `ApiServer`.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ControlPlane:
         history: int = HISTORY,
     ) -> None:
         if port is None and kubeconfig is not None:
-            raise ValueError("kubeconfig names a file for clients of a port: say port=0 for any free one")
+            raise ValueError("kubeconfig needs a port to point at: pass port=0 for any free one")
         #: The names of its controllers.
         self.controllers = chosen(controllers)
         if storage is None and folder is not None:
@@ -102,7 +102,7 @@ class ControlPlane:
             limits=limits,
             history=history,
         )
-        #: Where it is served, and the administrator's kubeconfig; None without a port.
+        #: Its address, and the administrator's kubeconfig; None without a port.
         self.url: str | None = None
         self.kubeconfig: Path | None = None
         self._port = port
@@ -117,18 +117,18 @@ class ControlPlane:
     def client(self) -> Client:
         """The administrator's client."""
         if self._client is None:
-            raise RuntimeError("the control plane does not run; use it within its 'async with'")
+            raise RuntimeError("the control plane is not running; use it within its 'async with'")
         return self._client
 
     def transport(self, user: User | str | None = None) -> InProcessTransport:
-        """The way to the server without a socket, as the administrator or as ``user``: see `ApiServer.transport`."""
+        """A transport to the server without a socket, as administrator or as ``user``: see `ApiServer.transport`."""
         return self.server.transport(user)
 
-    # life
+    # lifetime
 
     async def __aenter__(self) -> Self:
         if self._stack is not None:
-            raise RuntimeError("this ControlPlane runs already; for a second one make a second ControlPlane")
+            raise RuntimeError("this ControlPlane is already running; make another one for a second control plane")
         stack = AsyncExitStack()
         try:
             await self._start(stack)
@@ -167,10 +167,10 @@ class ControlPlane:
             async with asyncio.timeout(_FIRST_LOOK):
                 await self.settled()
         except TimeoutError:
-            _log.info("there is much to do: %s", await assembled.left())
+            _log.info("the controllers are still working: %s", await assembled.left())
 
     async def _serve(self, stack: AsyncExitStack) -> bytes | None:
-        """Start the server, on its port if it has one; the certificate of its authority."""
+        """Start the server, on its port if it has one; returns the certificate of its authority."""
         if self._port is None:
             await stack.enter_async_context(self.server)
             return None
@@ -187,22 +187,23 @@ class ControlPlane:
     # waiting
 
     async def settled(self) -> None:
-        """Wait until no controller has anything left to do for all that was written before.
+        """Wait until the controllers have finished all work caused by earlier writes.
 
-        That is what follows from it, too: children of children, the end of a namespace. A controller whose requests
-        fail tries again, and is waited for; bound the time with ``asyncio.timeout``. What waits for somebody else, such as
-        an object with a finalizer, is not waited for.
+        - Consequences are included: children of children, the end of a namespace.
+        - A controller whose requests fail keeps retrying, and this keeps waiting; bound the time with
+          ``asyncio.timeout``.
+        - Objects that wait for someone else, such as those with a finalizer, are not waited for.
         """
         assembled = self._assembled
         if assembled is None:
-            raise RuntimeError("the control plane does not run; use it within its 'async with'")
+            raise RuntimeError("the control plane is not running; use it within its 'async with'")
         while True:
             self._news.clear()
             await assembled.sightings.wait_for(await self.server.storage.revision())
             if not await assembled.is_busy():
                 if assembled.sightings.reached >= await self.server.storage.revision():
                     return
-                # What the last run wrote was not seen yet.
+                # The writes of the last reconcile have not been seen yet.
                 continue
             try:
                 async with asyncio.timeout(_PATIENCE):

@@ -1,6 +1,6 @@
-"""The definitions of custom resources that are going: what the server itself has left to do for them.
+"""Custom resource definitions under deletion: what the server itself still has to do for them.
 
-Guarantees: it only looks. A definition whose instances are all held by finalizers waits for others, and is not busy.
+Guarantees: read-only. A definition whose instances are all held by finalizers does not count as busy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class EndingDefinitions:
-    """Watches definitions that were deleted."""
+    """Tracks definitions under deletion."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server
@@ -40,7 +40,7 @@ class EndingDefinitions:
         """See `Watcher`."""
 
     async def busy(self) -> list[str]:
-        """The definitions whose instances the server is about to delete, or has deleted."""
+        """The definitions whose instances the server is deleting."""
         return [name for name in self._ending if await self._is_busy(name)]
 
     async def _is_busy(self, name: str) -> bool:

@@ -1,15 +1,14 @@
-"""garbage-collector-controller: objects go when their owners have gone.
+"""garbage-collector-controller: deletes objects whose owners are gone.
 
 Guarantees
-- An object is deleted when none of its owners is there, and only then. Whether they are is asked of the server for each
-  of them, by uid; what is deleted is the object that was looked at, in the version that was looked at, or one with the
-  same owners.
-- Background, foreground and orphan are what the finalizers of the owner say. A cycle of objects that wait for each other
-  is opened.
-- A reference to an owner that is gone is removed from an object that has another one.
-- A cluster-scoped object with a namespaced owner is never deleted. An owner of another namespace is none, and an Event
-  says so.
-- An owner whose kind is not served holds its dependents; they are looked at again when kinds come.
+- An object is deleted only when none of its owners exists. The server is asked about each owner, by uid. The deletion
+  applies only to the object as it was read, or to a newer version with the same owners.
+- The owner's finalizers decide between background, foreground and orphan. A cycle of objects that wait for each other
+  is broken.
+- A reference to a missing owner is removed from an object that has another one.
+- A cluster-scoped object with a namespaced owner is never deleted. An owner in another namespace does not count, and an
+  Event reports it.
+- An owner of an unserved kind keeps its dependents; they are checked again when the served kinds change.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ from steersman.controlplane.namespaced import Add
 from steersman.controlplane.sightings import Owner, Sighting, Sightings
 from steersman.objects import Key, OwnerReference, PartialObjectMetadata
 
-#: Objects that are nobody's dependents and nobody's owners.
+#: Objects that neither have owners nor own others.
 _IGNORED = frozenset({"core/events/"})
-#: What an owner is called: apiVersion, kind, name and uid, and the namespace in which it would be.
+#: The identity of an owner: apiVersion, kind, name and uid, and its presumed namespace.
 _Called: TypeAlias = tuple[str, str, str, str, str]
-#: How many owners that are known to be gone are remembered.
+#: How many missing owners to remember.
 _ABSENT_KEPT = 500
 
 
 class _OwnerWithNamespace(Exception):
-    """An object without a namespace names an owner that has one: that is wrong, and stays so."""
+    """A cluster-scoped object names a namespaced owner: an error that does not go away by itself."""
 
 
 class GarbageCollector(Reconciler[object]):
-    """Looks at objects whose owners changed; a request names an object by its uid."""
+    """Checks objects whose owners changed; a request identifies an object by uid."""
 
     def __init__(self, sightings: Sightings) -> None:
         self._sightings = sightings
@@ -47,21 +46,21 @@ class GarbageCollector(Reconciler[object]):
         self._add: Add | None = None
         #: Objects that wait for a kind to be served.
         self._unserved: dict[str, None] = {}
-        #: Owners in other namespaces that are to be reported, by the dependent's uid.
+        #: Owners in other namespaces still to report, by the dependent's uid.
         self._misplaced: dict[str, list[Owner]] = {}
-        #: Owners that are gone.
+        #: Owners known to be gone.
         self._absent: dict[_Called, None] = {}
 
-    # what happens
+    # events
 
     def feeds(self, add: Add) -> None:
-        """Say where requests go."""
+        """Set where requests are queued."""
         self._add = add
 
     def seen_all(self, sightings: Sequence[Sighting]) -> None:
         """See `Watcher`."""
         counted = [each for each in sightings if each.definition.prefix not in _IGNORED]
-        self._look(self._graph.replace(counted), "it is there")
+        self._look(self._graph.replace(counted), "it exists")
 
     def seen(self, sighting: Sighting) -> None:
         """See `Watcher`."""
@@ -71,7 +70,7 @@ class GarbageCollector(Reconciler[object]):
             self._forget(sighting)
         findings = self._graph.see(sighting)
         if findings.look:
-            what = "went" if sighting.gone else "changed"
+            what = "was deleted" if sighting.gone else "changed"
             self._look(findings, f"{sighting.definition.gvk.kind} {sighting.metadata.name} {what}")
 
     def _forget(self, sighting: Sighting) -> None:
@@ -79,11 +78,11 @@ class GarbageCollector(Reconciler[object]):
         self._unserved.pop(metadata.uid, None)
         self._misplaced.pop(metadata.uid, None)
         if self._graph.dependents(metadata.uid):
-            # They can be judged even if the kind of their owner goes with it.
+            # Their owner is gone, even if its kind is no longer served.
             self._remember_absent((gvk.api_version, gvk.kind, metadata.name, metadata.uid, metadata.namespace))
 
     def kinds_changed(self) -> None:
-        """Look again at what could not be judged."""
+        """Check objects again that waited for a kind."""
         waiting, self._unserved = self._unserved, {}
         for uid in waiting:
             self._look_at(uid, "the served kinds changed")
@@ -97,13 +96,13 @@ class GarbageCollector(Reconciler[object]):
     def _look_at(self, uid: str, note: str) -> None:
         node = self._graph.get(uid)
         if node is not None and self._add is not None:
-            # Without its namespace: what belongs together is looked at together, not in turns with other namespaces.
+            # Without its namespace: related objects are checked together, not in turns with other namespaces.
             self._add(Request(Key("", uid)), Cause(what="external", note=note))
 
-    # what is done about it
+    # actions
 
     async def reconcile(self, ctx: Context, request: Request) -> Outcome:
-        """Delete or mend one object, if that is due."""
+        """Delete or repair one object, if necessary."""
         uid = request.key.name
         misplaced = self._misplaced.pop(uid, ())
         node = self._graph.get(uid)
@@ -126,7 +125,7 @@ class GarbageCollector(Reconciler[object]):
         return Done()
 
     async def _orphan(self, live: LiveObjects, node: Node) -> None:
-        """Remove an owner from its dependents, then let it go."""
+        """Remove an owner from its dependents, then release it."""
         uid = node.metadata.uid
         removals = [live.remove_owners(each, [uid]) for each in self._graph.dependents(uid)]
         results = await asyncio.gather(*removals, return_exceptions=True)
@@ -136,7 +135,7 @@ class GarbageCollector(Reconciler[object]):
         await live.remove_finalizer(node, ORPHAN)
 
     async def _finish(self, live: LiveObjects, node: Node) -> None:
-        """Let an object go if no dependent holds it; otherwise look at those that do."""
+        """Release an object if no dependent blocks it; otherwise check those that do."""
         if await live.of(node) is None:
             return
         blocking = [each for each in self._graph.dependents(node.metadata.uid) if each.blocks(node.metadata.uid)]
@@ -147,7 +146,7 @@ class GarbageCollector(Reconciler[object]):
                 self._look_at(each.metadata.uid, f"its owner {node.gvk.kind} {node.metadata.name} waits for it")
 
     async def _judge(self, live: LiveObjects, node: Node) -> Outcome:
-        """Delete an object without owners; forget those of its owners that go or are gone, if it keeps one."""
+        """Delete an object without owners; if it keeps one, remove its missing and terminating owners."""
         now = await live.of(node)
         references = now.metadata.owner_references if now is not None else None
         if now is None or not references:
@@ -155,7 +154,7 @@ class GarbageCollector(Reconciler[object]):
         solid = False
         gone: list[str] = []
         waiting: list[str] = []
-        # All at once, so that what is done about one of them meanwhile shows in none or in all.
+        # Concurrently, so that a change to one of them meanwhile shows in none or in all.
         owners = [self._owner(live, node, each) for each in references]
         for reference, owner in zip(references, await asyncio.gather(*owners, return_exceptions=True), strict=True):
             if isinstance(owner, BaseException):
@@ -168,13 +167,13 @@ class GarbageCollector(Reconciler[object]):
                 solid = True
         if solid:
             if gone or waiting:
-                # Those that wait would wait for ever.
+                # Otherwise those owners would wait forever.
                 await live.remove_owners(node, [*gone, *waiting])
             return Done()
         if waiting and (dependents := self._graph.dependents(node.metadata.uid)):
             if any(each.waits_for_dependents for each in dependents) and _blocks(now):
-                # An owner and a dependent of one object that both wait may be a circle: from now on nobody waits for this
-                # one. It is looked at again when that has had its effect.
+                # If an owner and a dependent of an object both wait, they may form a cycle: stop owners from waiting
+                # for this object, and check it again afterwards.
                 await live.unblock(node, now)
                 return Requeue()
             await live.delete(node, now, "Foreground")
@@ -183,7 +182,7 @@ class GarbageCollector(Reconciler[object]):
         return Done()
 
     async def _owner(self, live: LiveObjects, node: Node, reference: OwnerReference) -> PartialObjectMetadata | None:
-        """An owner as it is now; None if it is gone."""
+        """The current state of an owner; None if it is gone."""
         namespace = node.metadata.namespace
         called = (reference.api_version, reference.kind, reference.name, reference.uid)
         if (*called, "") in self._absent or (*called, namespace) in self._absent:
@@ -198,18 +197,18 @@ class GarbageCollector(Reconciler[object]):
         return owner
 
     def _remember_absent(self, owner: _Called) -> None:
-        """An owner is gone, and its uid does not come back."""
+        """Remember a missing owner; its uid is never reused."""
         if len(self._absent) >= _ABSENT_KEPT:
             del self._absent[next(iter(self._absent))]
         self._absent[owner] = None
 
 
 def _blocks(obj: PartialObjectMetadata) -> bool:
-    """Whether an owner may wait for an object."""
+    """Whether an owner may wait for this object."""
     return any(each.block_owner_deletion for each in obj.metadata.owner_references or ())
 
 
 def _policy(obj: PartialObjectMetadata) -> Propagation:
-    """What becomes of the dependents of an object without owners: what its finalizers say already."""
+    """The propagation for the dependents of an ownerless object: as its finalizers already say."""
     finalizers = obj.metadata.finalizers or ()
     return "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else "Background"

@@ -1,10 +1,10 @@
-"""Who owns whom: all objects by uid, and the dependents of each.
+"""The ownership graph: all objects by uid, and the dependents of each.
 
 Guarantees
-- Pure: what is told to it changes it, and it answers whom to look at because of that.
-- It is told of all kinds in one order, so an owner that is not in it was not there when its dependent was seen.
-- Owners are known by their uid alone. A reference that calls its owner otherwise than the owner is called makes its
-  dependent doubtful; one into another namespace is wrong, and reported.
+- Pure: it takes changes and returns which objects to check because of them.
+- It receives all kinds in one order, so an owner that is missing here did not exist when its dependent was seen.
+- Owners are identified by uid alone. A reference whose kind or name differs from its owner's makes the dependent
+  suspicious; a reference into another namespace is wrong and is reported.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ class Node:
 
     @property
     def going(self) -> bool:
-        """Whether it was deleted and something holds it."""
+        """Whether it is marked for deletion."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def waits_for_dependents(self) -> bool:
-        """Whether it goes when its dependents have gone."""
+        """Whether it waits until its dependents are gone (foreground deletion)."""
         return self.going and FOREGROUND in self.metadata.finalizers
 
     @property
     def gives_up_dependents(self) -> bool:
-        """Whether it goes when its dependents do not refer to it any more."""
+        """Whether it waits until its dependents no longer refer to it (orphaning)."""
         return self.going and ORPHAN in self.metadata.finalizers
 
     def blocks(self, owner: str) -> bool:
-        """Whether an owner that waits for its dependents waits for this one."""
+        """Whether an owner under foreground deletion waits for this object."""
         return any(each.uid == owner and each.block_owner_deletion for each in self.metadata.owner_references)
 
     def is_called(self, reference: Owner) -> bool:
-        """Whether a reference calls this object as it is called."""
+        """Whether a reference has this object's apiVersion, kind and name."""
         named = (reference.api_version, reference.kind, reference.name)
         return named == (self.gvk.api_version, self.gvk.kind, self.metadata.name)
 
 
 class Findings:
-    """What follows from a change."""
+    """The consequences of a change."""
 
     def __init__(self) -> None:
-        #: Uids of objects to look at, each once, in order.
+        #: Uids of objects to check, each once, in order.
         self.look: dict[str, None] = {}
         #: References to owners in other namespaces, each with the uid of the dependent.
         self.misplaced: list[tuple[str, Owner]] = []
 
 
 class Graph:
-    """All objects, and who depends on them."""
+    """All objects and their dependents."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
@@ -81,12 +81,12 @@ class Graph:
         return [self._nodes[each] for each in self._dependents.get(uid, ())]
 
     def replace(self, sightings: Sequence[Sighting]) -> Findings:
-        """These are all objects that there are."""
+        """Replace the content: these are all existing objects."""
         findings = Findings()
         there = dict.fromkeys(each.metadata.uid for each in sightings)
         for node in [node for uid, node in self._nodes.items() if uid not in there]:
             self._remove(node, findings)
-        # All are there before anybody is judged: the order of a listing says nothing.
+        # Add all objects before checking any: the order of a list means nothing.
         known = {uid: node.metadata for uid, node in self._nodes.items()}
         for sighting in sightings:
             self._put(sighting)
@@ -95,7 +95,7 @@ class Graph:
         return findings
 
     def see(self, sighting: Sighting) -> Findings:
-        """One object came, changed or went."""
+        """Record that one object was created, changed or deleted."""
         findings = Findings()
         before = self._nodes.get(sighting.metadata.uid)
         if not sighting.gone:
@@ -135,7 +135,7 @@ class Graph:
                 findings.look[reference.uid] = None
 
     def _compare(self, node: Node, before: Metadata | None, findings: Findings) -> None:
-        """What follows from an object as it is, and as it was."""
+        """Find the consequences of an object's old and new state."""
         uid, metadata = node.metadata.uid, node.metadata
         old = {each.uid: each for each in before.owner_references} if before is not None else {}
         new = {each.uid: each for each in metadata.owner_references}
@@ -143,7 +143,7 @@ class Graph:
             for reference in old.values():
                 now = new.get(reference.uid)
                 if reference.block_owner_deletion and (now is None or not now.block_owner_deletion):
-                    # An owner may have waited for this.
+                    # An owner may have waited for this object.
                     findings.look[reference.uid] = None
             self._judge(node, [each for each in metadata.owner_references if each.uid not in old], findings)
         if _starts(ORPHAN, before, metadata):
@@ -153,7 +153,7 @@ class Graph:
             findings.look[uid] = None
 
     def _judge(self, node: Node, references: Iterable[Owner], findings: Findings) -> None:
-        """Look at a dependent whose new references may lead nowhere."""
+        """Check a dependent whose new references may be invalid."""
         namespace, doubtful = node.metadata.namespace, False
         for reference in references:
             owner = self._nodes.get(reference.uid)
@@ -171,7 +171,7 @@ class Graph:
 
 
 def _starts(finalizer: str, before: Metadata | None, now: Metadata) -> bool:
-    """Whether a deletion that a finalizer holds begins."""
+    """Whether a deletion held by this finalizer begins."""
     if now.deletion_timestamp is None or finalizer not in now.finalizers:
         return False
     return before is None or before.deletion_timestamp is None or finalizer not in before.finalizers

@@ -1,8 +1,8 @@
-"""Objects of any kind as the server has them now, and the requests of the garbage collector about them.
+"""Objects of any kind in their current state on the server, and the garbage collector's requests about them.
 
 Guarantees
-- Whatever is changed or deleted is the object with the uid that was asked for, or nothing is.
-- A kind that is not served is `NotServed`; an object that is gone meanwhile is no failure.
+- Only the object with the given uid is changed or deleted.
+- An unserved kind raises `NotServed`; an object that is gone meanwhile is not a failure.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from steersman.wire.paths import is_segment
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
-#: How often an object is read again because somebody else wrote it.
+#: How often to re-read an object after a conflict.
 _ATTEMPTS = 5
 
 
 class NotServed(Exception):
-    """A kind is not served, now."""
+    """A kind is currently not served."""
 
 
 class LiveObjects:
@@ -40,21 +40,21 @@ class LiveObjects:
     # reading
 
     async def of(self, node: Node) -> PartialObjectMetadata | None:
-        """A node as it is now; None if it is gone."""
+        """The current state of a node; None if it is gone."""
         found = await self._find(self._definition(node), _key(node))
         return found if found is not None and found.metadata.uid == node.metadata.uid else None
 
     def kind(self, reference: OwnerReference) -> Definition:
-        """What serves the kind of an owner."""
+        """The definition that serves the kind of an owner."""
         definition = self._sightings.of_kind(GroupVersionKind.of(reference.api_version, reference.kind))
         if definition is None:
             raise NotServed(f"{reference.api_version} {reference.kind} is not served")
         return definition
 
     async def owner(self, reference: OwnerReference, namespace: str) -> PartialObjectMetadata | None:
-        """An owner as it is now; None if it is gone, or another one has its name."""
+        """The current state of an owner; None if it is gone, or another object has its name."""
         if not is_segment(reference.name):
-            # Nobody can be asked for it, so nobody can say that it is gone.
+            # The server cannot be asked for it, so it cannot be known to be gone.
             raise NotServed(
                 f"{reference.api_version} {reference.kind} {reference.name!r} has a name that no object can have"
             )
@@ -64,9 +64,10 @@ class LiveObjects:
     # writing
 
     async def delete(self, node: Node, seen: PartialObjectMetadata, propagation: Propagation) -> None:
-        """Delete an object as it was seen.
+        """Delete an object as it was read.
 
-        Should it have changed since, it is still deleted if its owners have not: what changes all the time goes too.
+        If it has changed since, it is still deleted as long as its owners are the same: otherwise an object that
+        changes all the time would never be deleted.
         """
         kind, key, uid = _kind(self._definition(node)), _key(node), node.metadata.uid
         version = seen.metadata.resource_version
@@ -88,7 +89,7 @@ class LiveObjects:
         await self._patch_references(node, removed, lambda each: {} if each.uid in owners else reference_tree(each))
 
     async def unblock(self, node: Node, seen: PartialObjectMetadata) -> None:
-        """Let no owner wait for this object."""
+        """Stop owners from waiting for this object."""
         blocking = [each for each in seen.metadata.owner_references or () if each.block_owner_deletion]
         unblocked = [{**reference_tree(each), "blockOwnerDeletion": False} for each in blocking]
         await self._patch_references(
@@ -98,7 +99,7 @@ class LiveObjects:
     async def _patch_references(
         self, node: Node, strategic: list[dict[str, Any]], changed: Callable[[OwnerReference], dict[str, Any]]
     ) -> None:
-        """Change references: by a strategic merge patch where the kind takes one, otherwise all of them at once."""
+        """Change references: with a strategic merge patch if the kind supports it, otherwise by replacing the list."""
         definition, key = self._definition(node), _key(node)
         try:
             if not definition.custom:
@@ -115,7 +116,7 @@ class LiveObjects:
             return
 
     async def remove_finalizer(self, node: Node, finalizer: str) -> None:
-        """Remove a finalizer of an object."""
+        """Remove a finalizer from an object."""
         definition = self._definition(node)
         for attempt in range(_ATTEMPTS):
             now = await self.of(node)
@@ -136,7 +137,7 @@ class LiveObjects:
     def _definition(self, node: Node) -> Definition:
         definition = self._sightings.definition(node.prefix)
         if definition is None:
-            raise NotServed(f"{node.gvk} is not served any more")
+            raise NotServed(f"{node.gvk} is no longer served")
         return definition
 
     async def _find(self, definition: Definition, key: Key) -> PartialObjectMetadata | None:
@@ -148,7 +149,7 @@ class LiveObjects:
 
 
 def reference_tree(reference: OwnerReference) -> dict[str, Any]:
-    """A reference as it stands in an object."""
+    """A reference as JSON."""
     tree: dict[str, Any] = {
         "apiVersion": reference.api_version,
         "kind": reference.kind,

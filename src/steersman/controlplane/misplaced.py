@@ -1,6 +1,6 @@
-"""The Event that tells of a reference to an owner in another namespace.
+"""The Event about a reference to an owner in another namespace.
 
-Guarantees: telling is all that it does. An Event that cannot be written is logged, and nobody waits for it.
+Guarantee: best effort. A failure to write the Event is logged and not retried.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COMPONENT = "garbage-collector-controller"
 
 
 async def report_misplaced(client: Client | ReconcileClient, node: Node, owner: Owner) -> None:
-    """Say on a dependent that its owner is not in its namespace."""
+    """Report on a dependent that its owner is not in its namespace."""
     metadata, moment = node.metadata, now()
     called = (
         f"[{owner.api_version}/{owner.kind}, namespace: {metadata.namespace}, name: {owner.name}, uid: {owner.uid}]"
@@ -30,7 +30,7 @@ async def report_misplaced(client: Client | ReconcileClient, node: Node, owner: 
     seconds = moment.replace(microsecond=0)
     event = Event(
         metadata=ObjectMeta(
-            # Unlike all others of this object, as those of kube-controller-manager are.
+            # Unique per object, like the names that kube-controller-manager uses.
             name=f"{metadata.name}.{int(moment.timestamp() * 1_000_000_000):x}",
             namespace=metadata.namespace or "default",
         ),
@@ -53,4 +53,4 @@ async def report_misplaced(client: Client | ReconcileClient, node: Node, owner: 
     try:
         await client.create(event)
     except ApiError as error:
-        _log.info("cannot tell of the owner of %s %s: %s", node.gvk.kind, metadata.name, error)
+        _log.info("cannot write the event about the owner of %s %s: %s", node.gvk.kind, metadata.name, error)

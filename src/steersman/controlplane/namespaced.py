@@ -1,6 +1,6 @@
-"""What the controllers of namespaces share: they reconcile a namespace by its name.
+"""The shared part of controllers that reconcile namespaces by name.
 
-Guarantees: a namespace that came or changed is reconciled, also one that was there at the start.
+Guarantee: every new or changed namespace is reconciled, including those that exist at the start.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from steersman.controller import Cause, Request
 from steersman.controlplane.sightings import Sighting
 from steersman.objects import Key
 
-#: Lets a request be reconciled.
+#: Queues a request.
 Add = Callable[[Request, Cause], None]
 
 NAMESPACES = "core/namespaces/"
 
 
 class NamespaceWatcher:
-    """Lets namespaces be reconciled."""
+    """Queues namespaces."""
 
     def __init__(self) -> None:
         self._add: Add | None = None
 
     def feeds(self, add: Add) -> None:
-        """Say where requests go."""
+        """Set where requests are queued."""
         self._add = add
 
     def add(self, namespace: str, note: str) -> None:
-        """Let a namespace be reconciled."""
+        """Queue a namespace."""
         assert self._add is not None
         self._add(Request(Key("", namespace)), Cause(what="external", note=note))
 

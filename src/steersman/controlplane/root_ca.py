@@ -1,8 +1,8 @@
-"""root-ca-certificate-publisher-controller: every namespace has the ConfigMap ``kube-root-ca.crt``.
+"""root-ca-certificate-publisher-controller: keeps the ConfigMap ``kube-root-ca.crt`` in every namespace.
 
 Guarantees
-- It holds the certificate of the authority by which the server's own can be checked, whoever changes or deletes it.
-- In a namespace that is going nothing is created.
+- It contains the certificate of the authority that signed the server's own; changes and deletions are reverted.
+- Nothing is created in a terminating namespace.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ DESCRIPTION = (
 
 
 class RootCertificates(NamespaceWatcher, Reconciler[Namespace]):
-    """Publishes a certificate."""
+    """Publishes the CA certificate."""
 
     def __init__(self, certificate: str) -> None:
         super().__init__()
         self._data = {"ca.crt": certificate}
 
     def seen(self, sighting: Sighting) -> None:
-        """A namespace or its ConfigMap changed."""
+        """Queue the namespace that changed, or whose ConfigMap changed."""
         if sighting.definition.prefix == "core/configmaps/":
             if sighting.metadata.name == NAME:
                 self.add(sighting.metadata.namespace, f"its ConfigMap {NAME} changed")
@@ -39,7 +39,7 @@ class RootCertificates(NamespaceWatcher, Reconciler[Namespace]):
             super().seen(sighting)
 
     async def reconcile(self, ctx: Context, request: Request) -> Done:
-        """Create or mend the ConfigMap of one namespace."""
+        """Create or repair the ConfigMap of one namespace."""
         namespace = request.key.name
         found = await ctx.client.find(ConfigMap, (namespace, NAME))
         if found is None:

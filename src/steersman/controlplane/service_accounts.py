@@ -1,8 +1,8 @@
-"""serviceaccount-controller: every active namespace has the ServiceAccount ``default``.
+"""serviceaccount-controller: keeps the ServiceAccount ``default`` in every active namespace.
 
 Guarantees
-- It is there soon after the namespace, and again soon after somebody deleted it.
-- In a namespace that is going nothing is created.
+- It exists soon after the namespace, and again soon after a deletion.
+- Nothing is created in a terminating namespace.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ NAME = "default"
 
 
 class ServiceAccounts(NamespaceWatcher, Reconciler[Namespace]):
-    """Creates what is missing."""
+    """Creates missing service accounts."""
 
     def seen(self, sighting: Sighting) -> None:
-        """A namespace changed, or an account went."""
+        """Queue the namespace that changed, or whose account was deleted."""
         if sighting.definition.prefix == "core/serviceaccounts/":
             if sighting.gone and sighting.metadata.name == NAME:
-                self.add(sighting.metadata.namespace, "its ServiceAccount went")
+                self.add(sighting.metadata.namespace, "its ServiceAccount was deleted")
         else:
             super().seen(sighting)
 
@@ -47,5 +47,5 @@ class ServiceAccounts(NamespaceWatcher, Reconciler[Namespace]):
 
 
 def is_terminating(refused: Forbidden) -> bool:
-    """Whether something could not be created because its namespace is going."""
+    """Whether a creation failed because its namespace is terminating."""
     return any(cause.reason == "NamespaceTerminating" for cause in refused.causes)

@@ -1,13 +1,11 @@
-"""Everything that happens in the server, as its controllers see it.
+"""All changes in the server, as its controllers see them.
 
 Guarantees
-- One watch of the store is all that runs, whatever the number of kinds; it costs nothing while nothing is written.
-- Changes come in the order in which they were made, over all kinds: what is not among the objects seen so far was not
-  there at the revision that was reached.
-- What is shown of an object is its metadata, and serves to know whom to look at. What is done about it is decided on
-  answers of the server.
-- A kind that is served from now on is shown with all its objects; after a gap in the store's history everything is
-  shown again.
+- One watch on the store serves all kinds; it costs nothing while nothing is written.
+- Changes come in the order they were made, over all kinds: an object not seen so far did not exist at the revision
+  reached.
+- A sighting carries an object's metadata and tells controllers what to check. They decide on responses of the server.
+- A newly served kind is shown with all its objects; after a gap in the store's history everything is shown again.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ _log = logging.getLogger("steersman.controlplane")
 
 
 class Owner(msgspec.Struct, frozen=True, rename="camel"):
-    """A reference to an owner, as it stands in an object."""
+    """A reference to an owner, as stored in an object."""
 
     api_version: str = ""
     kind: str = ""
@@ -38,7 +36,7 @@ class Owner(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    """What controllers look at to know whom to look at."""
+    """The metadata that tells controllers what to check."""
 
     name: str = ""
     namespace: str = ""
@@ -56,12 +54,12 @@ _decoder = msgspec.json.Decoder(_Stored)
 
 
 def metadata_of(stored: bytes) -> Metadata:
-    """The metadata of an object as it is stored; msgspec's error if there are none."""
+    """The metadata of a stored object; raises msgspec's error if it is missing."""
     return _decoder.decode(stored).metadata
 
 
 class Sighting(msgspec.Struct, frozen=True):
-    """An object of a kind, as a change left it, or as it was before it went."""
+    """An object after a change, or its last state before deletion."""
 
     definition: Definition
     metadata: Metadata
@@ -69,66 +67,66 @@ class Sighting(msgspec.Struct, frozen=True):
 
 
 class Watcher(Protocol):
-    """Is told what happens. It must not wait."""
+    """Called with every change. Its methods must not block."""
 
     def seen_all(self, sightings: Sequence[Sighting]) -> None:
-        """These are all objects that there are."""
+        """These are all existing objects."""
         ...
 
     def seen(self, sighting: Sighting) -> None:
-        """An object came, changed or went."""
+        """An object was created, changed or deleted."""
         ...
 
     def kinds_changed(self) -> None:
-        """Kinds came or went; objects of new ones are shown after this."""
+        """Kinds were added or removed; objects of new kinds are shown after this."""
         ...
 
 
 class Sightings:
-    """Follows the store of a server for its watchers: `begin`, then `run` in a task."""
+    """Follows the store of a server for its watchers: call `begin`, then `run` in a task."""
 
     def __init__(self, server: ApiServer, on_news: Callable[[], None]) -> None:
         self._server = server
-        #: Is called when watchers were told something.
+        #: Called after watchers were notified.
         self._on_news = on_news
         self._watchers: list[Watcher] = []
-        #: What is served: by the beginning of its keys, and by kind; and of which revision of the registry that is.
+        #: The served kinds, by key prefix and by kind, and the registry revision they are from.
         self._definitions: dict[str, Definition] = {}
         self._by_kind: dict[GroupVersionKind, Definition] = {}
         self._looked_at = -1
-        #: The kinds that watchers know of.
+        #: The kinds that watchers have been shown.
         self._shown: frozenset[str] = frozenset()
         self._shown_of = -1
         self._kinds_changed = asyncio.Event()
-        #: How many objects each resource has in each namespace, by the beginning of their keys.
+        #: How many objects each resource has in each namespace, by key prefix.
         self._counts: dict[str, dict[str, int]] = {}
         self._turns: dict[asyncio.Future[None], None] = {}
-        #: The watchers know of everything up to this revision.
+        #: Watchers have seen everything up to this revision.
         self.reached = 0
 
     def add(self, watcher: Watcher) -> None:
-        """Tell one more, from `begin` on."""
+        """Add a watcher, before `begin`."""
         self._watchers.append(watcher)
 
-    # what is served
+    # served kinds
 
     def definitions(self) -> Iterable[Definition]:
-        """What is served, one version of each."""
+        """The served kinds, one version of each."""
         self._look_at_kinds()
         return list(self._definitions.values())
 
     def definition(self, prefix: str) -> Definition | None:
-        """What serves the objects whose keys begin so; None if nothing does."""
+        """The definition of the objects with this key prefix; None if not served."""
         self._look_at_kinds()
         return self._definitions.get(prefix)
 
     def of_kind(self, gvk: GroupVersionKind) -> Definition | None:
-        """What serves a kind in just this version; None if nothing does."""
+        """The definition of a kind in exactly this version; None if not served."""
         self._look_at_kinds()
         return self._by_kind.get(gvk)
 
     def is_empty(self, definition: Definition, namespace: str) -> bool:
-        """Whether no object of a kind was in a namespace at the revision that was reached."""
+        """Whether a namespace had no object of a kind at the revision reached."""
         return not self._counts.get(namespace, {}).get(definition.prefix)
 
     def _look_at_kinds(self) -> None:
@@ -140,13 +138,13 @@ class Sightings:
         self._definitions = {}
         for definition in registry:
             if "delete" in definition.verbs:
-                # Two groups may share objects, and a kind has versions: the first that is served speaks for all.
+                # Groups may share objects, and a kind has versions: the first one served represents all.
                 self._definitions.setdefault(definition.prefix, definition)
 
     # following
 
     async def begin(self) -> None:
-        """Show everything that is there."""
+        """Show all existing objects."""
         self._look_at_kinds()
         self._shown, self._shown_of = frozenset(self._definitions), self._looked_at
         page = await self._server.storage.list("")
@@ -159,7 +157,7 @@ class Sightings:
         self.reached = page.revision
 
     async def run(self) -> None:
-        """Follow for ever."""
+        """Follow the store forever."""
         self._server.registry.listeners.append(self._kinds_changed.set)
         try:
             async with Supervisor() as tasks:
@@ -179,7 +177,7 @@ class Sightings:
                         self._wake()
             except Compacted as gone:
                 if self.reached < gone.oldest:
-                    _log.info("the store was compacted past revision %d: everything is read again", self.reached)
+                    _log.info("the store was compacted past revision %d: reading everything again", self.reached)
                     await self.begin()
                     self._wake()
 
@@ -193,7 +191,7 @@ class Sightings:
                 await self._kinds_changed.wait()
 
     async def _show_kinds(self) -> None:
-        """Tell of kinds that came and went, and show what was stored before a kind was served."""
+        """Announce added and removed kinds, and show objects stored before their kind was served."""
         self._look_at_kinds()
         looked_at, before = self._looked_at, self._shown
         self._shown = frozenset(self._definitions)
@@ -206,7 +204,7 @@ class Sightings:
         self._shown_of = looked_at
 
     async def wait_for(self, revision: int) -> None:
-        """Wait until a revision was reached, and the kinds that were served before are known."""
+        """Wait until a revision is reached, and all kinds served by then have been shown."""
         kinds = self._server.registry.revision
         while self.reached < revision or self._shown_of < kinds:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -241,7 +239,7 @@ class Sightings:
                 watcher.seen(sighting)
 
     def _sighting(self, record: Record, *, gone: bool = False) -> Sighting | None:
-        """None: no object, or of no kind that is served."""
+        """A sighting of a record; None if it is not an object, or of no served kind."""
         key = record.key
         definition = self._definitions.get(key[: key.find("/", key.find("/") + 1) + 1])
         if definition is None:
@@ -249,7 +247,7 @@ class Sightings:
         try:
             return Sighting(definition, metadata_of(record.value), gone)
         except msgspec.MsgspecError:
-            _log.warning("%s is stored without readable metadata: no controller looks at it", key)
+            _log.warning("%s has no readable metadata: controllers ignore it", key)
             return None
 
     def _count(self, key: str, change: int) -> None:

@@ -1,7 +1,7 @@
-"""Puts an engine together and takes it apart.
+"""Assembles an engine and takes it down.
 
-Guarantees: the block is entered when every part is ready and left when every process is gone and the folder removed; a
-start that fails, or a part that ended by itself, keeps the logs and names them in the error.
+Guarantees: the block begins when every part is ready, and ends when every process is gone and the directory is removed.
+A failed start, or a part that exited by itself, keeps the logs and names them in the error.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from steersman.testing.parts import ApiServer, ControllerManager, EtcdMember, La
 from steersman.testing.ports import Ports
 from steersman.testing.processes import supervised
 
-# Stages are ended from the highest to the lowest. Each etcd member has its own, up to this: members that are asked to
-# end together wait for each other to take over the lead.
+# Stages are stopped from the highest to the lowest. Each etcd member has its own, up to this: members stopped together
+# would wait for each other to take over leadership.
 _API_SERVER_STAGE = 10
 _CONTROLLER_MANAGER_STAGE = 11
 
@@ -53,7 +53,7 @@ async def running_cluster(
     logs.mkdir()
     output = None if environment.attach_output else logs / "supervisor.log"
     with Ports() as ports:
-        # The supervisor removes the folder when nothing uses it any more.
+        # The supervisor removes the directory when nothing uses it any more.
         async with supervised(folder=folder, budget=environment.stop_timeout, log=output) as processes:
             builder = _Builder(folder, topology, programs, ports)
             async with _http(builder.credentials) as http, Supervisor() as tasks:
@@ -75,7 +75,7 @@ async def running_cluster(
                     raise
                 yield cluster
                 await _report_crashes(cluster)
-                # What is left are the waits for processes that end only when the supervisor does.
+                # Only waits for processes remain; the supervisor ends those processes.
                 tasks.cancel()
 
 
@@ -83,7 +83,7 @@ async def _report_crashes(cluster: Cluster) -> None:
     crashed = [part for part in cluster.parts() if part.crashed]
     if crashed:
         await cluster.keep_logs()
-        raise EngineError("; ".join(f"{part.name} ended by itself; {part.log_hint()}" for part in crashed))
+        raise EngineError("; ".join(f"{part.name} exited by itself; {part.log_hint()}" for part in crashed))
 
 
 class _Builder:
@@ -113,7 +113,7 @@ class _Builder:
         self.credentials = Credentials(ca_file=authority.certificate_file, admin=admin, token=token)
 
     def build(self, around: Surroundings) -> Cluster:
-        """Make the parts, none of them started."""
+        """Make the parts, without starting them."""
         cluster = Cluster(self.credentials, around)
         members = [
             EtcdAddress(name=f"etcd-{number}", client_url=self._address("http"), peer_url=self._address("http"))

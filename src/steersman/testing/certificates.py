@@ -1,7 +1,7 @@
-"""A certificate authority for one engine, and what it signs.
+"""A certificate authority for one engine, and the certificates it signs.
 
-Guarantees: every engine has its own authority and keys, made anew and never used twice; a key is written so that only
-its owner can read it; the server's certificate is good for loopback alone.
+Guarantees: every engine has its own authority and keys, never reused. Only the owner can read a key file. The server's
+certificate is valid for loopback only.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from steersman import aio
 
-# Clocks of containers and their hosts differ; a certificate that is valid a little early does no harm here.
+# Clocks of containers and their hosts differ; a slightly early start of validity does no harm here.
 _BACKDATED = timedelta(hours=1)
 _LIFETIME = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """Where a certificate and its private key lie."""
+    """The files of a certificate and its private key."""
 
     certificate_file: Path
     key_file: Path
 
 
 class CertificateAuthority:
-    """Signs the certificates of one engine and writes them into a folder."""
+    """Signs the certificates of one engine and writes them into a directory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -60,7 +60,7 @@ class CertificateAuthority:
         return self._issue(name, subject, ExtendedKeyUsageOID.SERVER_AUTH, x509.SubjectAlternativeName(names))
 
     def client(self, name: str, *, user: str, groups: tuple[str, ...] = ()) -> KeyPair:
-        """Make a certificate with which a client is `user`, a member of `groups`."""
+        """Make a client certificate for `user`, a member of `groups`."""
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, user)])
         return self._issue(name, subject, ExtendedKeyUsageOID.CLIENT_AUTH, None)
@@ -129,6 +129,6 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    # Created with its mode, so that there is no moment at which others could read it.
+    # Create the file with its mode, so that others can never read it.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)

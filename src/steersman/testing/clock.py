@@ -1,12 +1,12 @@
-"""Time that a test can skip: what waits for an hour runs at once, in the order of its timers.
+"""Skips time in tests: pending timers fire immediately, in order.
 
 Guarantees
-- While time is skipped, it moves from one timer to the next, and only when nothing is left to run: whatever an hour of
-  waiting would have let happen has happened, in the same order.
-- Otherwise time passes as ever, so that nothing hangs; and the loop's time never goes back.
-- Wall time (`steersman.aio.now`) is skipped along with it, and is the machine's again when the test is over.
+- While time is skipped, it jumps from one timer to the next, and only when nothing is left to run. Everything that an
+  hour of waiting would have triggered has happened, in the same order.
+- Otherwise time passes normally, so nothing hangs. The loop's time never goes back.
+- Wall time (`steersman.aio.now`) is skipped too, and is the machine's again after the test.
 
-It needs everything to be on one event loop. What comes from threads, processes and sockets is not waited for.
+Everything must run on one event loop: skipping does not wait for threads, processes and sockets.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from weakref import WeakKeyDictionary, ref
 
 from steersman import aio
 
-#: More timers than this in one skip mean that something asks again and again.
+#: More timers than this in one skip indicate a busy loop.
 _TIMERS_MAX = 100_000
 
 
 class Clock:
-    """Skips time on the loop that it is used on: ``await clock.advance(3600)``."""
+    """Skips time on the running loop: ``await clock.advance(3600)``."""
 
     def __init__(self) -> None:
-        #: How many seconds were skipped.
+        #: How many seconds were skipped in total.
         self.skipped = 0.0
 
     def now(self) -> datetime:
-        """The present time of the running loop, as controllers have it."""
+        """The current time of the running loop, as controllers see it."""
         _skipper()
         return aio.now()
 
     async def advance(self, seconds: float | timedelta) -> None:
-        """Let so much time pass; returns when all that was due has run and everything waits again."""
+        """Skip this much time; returns when all due work has run and everything waits again."""
         length = seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)
         if not 0 <= length < float("inf"):
-            raise ValueError(f"clock.advance: time goes forward by a number of seconds; got {seconds}")
+            raise ValueError(f"clock.advance() needs a non-negative number of seconds (got {seconds})")
         skipper = _skipper()
         before = skipper.offset
         idle = asyncio.get_running_loop().create_future()
@@ -51,7 +51,7 @@ class Clock:
 
     @contextmanager
     def skipping(self, until: float) -> Generator[None]:
-        """Let time fly while the block waits, up to a moment of the loop's time."""
+        """Skip time while the block waits, up to a moment of the loop's time."""
         skipper = _skipper()
         before = skipper.offset
         with skipper.skipping(until, None):
@@ -59,7 +59,7 @@ class Clock:
         self.skipped += skipper.offset - before
 
 
-#: The clock of the test that runs now.
+#: The clock of the current test.
 _current: list[Clock] = []
 
 
@@ -78,7 +78,7 @@ def clock_in_use() -> Generator[Clock]:
 
 @contextmanager
 def time_flies(until: float) -> Generator[bool]:
-    """Skip time while the block waits, if the test has a clock; whether it has."""
+    """Skip time while the block waits, if the test has a clock; yields whether it has one."""
     if not _current:
         yield False
         return
@@ -91,11 +91,11 @@ class _Skipper:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.offset = 0.0
-        # weak: whoever knows the loop's time must not keep the loop
+        # weak: this must not keep the loop alive
         self._loop = ref(loop)
         self._bound = False
         self._began, self._began_at = aio.now(), self.time()
-        #: Until when time may fly, for each who waits; one who advances it is told when everything is idle then.
+        #: The end of each active skip; `advance` also passes a future to resolve once everything is idle.
         self._waits: list[tuple[float, asyncio.Future[None] | None]] = []
         self._timers = 0
 
@@ -104,14 +104,14 @@ class _Skipper:
         return (type(loop).time(loop) if loop is not None else 0.0) + self.offset
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell the loop's wall time from now on."""
+        """Provide the loop's wall time from now on."""
         if not self._bound:
             self._bound = True
             self._began, self._began_at = aio.now(), self.time()
             aio.bind(loop, clock=self, seed=aio.randomness().getrandbits(64))
 
     def unbind(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let the loop have the machine's wall time again."""
+        """Return the loop to the machine's wall time."""
         if self._bound:
             self._bound = False
             aio.unbind(loop)
@@ -122,9 +122,7 @@ class _Skipper:
     @contextmanager
     def skipping(self, until: float, idle: asyncio.Future[None] | None) -> Generator[None]:
         if idle is not None and self._waits:
-            raise RuntimeError(
-                "clock.advance: time is being skipped already, by another advance, eventually or consistently"
-            )
+            raise RuntimeError("clock.advance: another advance, eventually or consistently is already skipping time")
         wait = (until, idle)
         if not self._waits:
             self._timers = 0
@@ -136,7 +134,7 @@ class _Skipper:
                 self._waits.remove(wait)
 
     def moved(self, timeout: float | None) -> bool:
-        """Everything waits, for so long: move the time, or say that it is as late as it was to become."""
+        """When everything waits: move the time, or resolve `advance` at its end; return whether either happened."""
         if not self._waits:
             return False
         left = max(until for until, _ in self._waits) - self.time()
@@ -152,21 +150,21 @@ class _Skipper:
         return bool(waiting)
 
     def _given_up(self, left: float) -> bool:
-        """From here on time passes as ever; whoever advances it learns why."""
+        """Stop skipping, and raise the reason from `advance`."""
         waits, self._waits = self._waits, []
         for _, idle in waits:
             if idle is not None and not idle.done():
                 idle.set_exception(
                     RuntimeError(
-                        f"clock.advance: {_TIMERS_MAX:,} timers were passed and {left:,.0f} s are left: something sleeps for "
-                        "very short times, again and again. Advance by less, or let it wait for an event"
+                        f"clock.advance: passed {_TIMERS_MAX:,} timers with {left:,.0f} s left: some code keeps"
+                        " sleeping for very short times. Advance by less, or let it wait for an event"
                     )
                 )
         return True
 
 
 class _Selector:
-    """The selector of a loop, but for waiting while time is skipped."""
+    """A loop's selector that skips time instead of waiting."""
 
     def __init__(self, inner: selectors.BaseSelector, skipper: _Skipper) -> None:
         self._inner = inner
@@ -185,24 +183,22 @@ class _Selector:
         return getattr(self._inner, name)
 
 
-#: Weak, so that a closed loop takes its time along.
+#: Weak, so that a closed loop is not kept.
 _skippers: WeakKeyDictionary[asyncio.AbstractEventLoop, _Skipper] = WeakKeyDictionary()
 
 
 def _skipper() -> _Skipper:
-    """That of the running loop; once it has one, it keeps it, for time must not go back."""
+    """The skipper of the running loop, made on first use and then kept, since time must not go back."""
     loop = asyncio.get_running_loop()
     if (found := _skippers.get(loop)) is not None:
         found.bind(loop)
         return found
     inner = getattr(loop, "_selector", None)
     if not isinstance(inner, selectors.BaseSelector):
-        raise TypeError(
-            f"time cannot be skipped on a {type(loop).__name__}: run the test on asyncio's own selector loop"
-        )
+        raise TypeError(f"cannot skip time on a {type(loop).__name__}: run the test on asyncio's own selector loop")
     skipper = _Skipper(loop)
     changed = cast("Any", loop)
-    changed.time, changed._selector = skipper.time, _Selector(inner, skipper)  # noqa: SLF001 - asyncio has no door for it
+    changed.time, changed._selector = skipper.time, _Selector(inner, skipper)  # noqa: SLF001 - asyncio has no hook
     skipper.bind(loop)
     _skippers[loop] = skipper
     return skipper

@@ -1,7 +1,7 @@
-"""The running control plane of an engine, as one thing: its parts, and the few requests that the fixtures make.
+"""The running control plane of an engine: its parts, and the requests that the fixtures make.
 
-Guarantees: parts start in the order etcd, API servers, controller manager, each when the former are ready; a request of
-the fixtures goes to an API server that serves, whatever a test did to the others.
+Guarantees: parts start in the order etcd, API servers, controller manager, each after the previous ones are ready.
+Requests of the fixtures go to an API server that is serving, whatever a test did to the others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """How the administrator is known to the API servers, and they to it."""
+    """The administrator's credentials, and the CA of the API servers."""
 
     ca_file: Path
     admin: KeyPair
@@ -34,7 +34,7 @@ class Credentials:
 
 
 class Cluster:
-    """The running parts, and the few requests that the fixtures make."""
+    """The running parts, and the requests that the fixtures make."""
 
     def __init__(self, credentials: Credentials, around: Surroundings) -> None:
         self.credentials = credentials
@@ -56,11 +56,11 @@ class Cluster:
 
     @property
     def logs(self) -> Path:
-        """The folder with one log for each part."""
+        """The directory with one log per part."""
         return self._around.logs
 
     def parts(self) -> list[Part]:
-        """Every part, in the order of their start."""
+        """Every part, in start order."""
         last = [] if self.controller_manager is None else [self.controller_manager]
         return [*self.etcd, *self.api_servers, *last]
 
@@ -74,12 +74,12 @@ class Cluster:
     async def _start_together(self, parts: Sequence[Part]) -> None:
         for part in parts:
             await part.launch()
-        # One after the other: the wait for the slowest covers the wait for the others.
+        # One after the other: waiting for the slowest covers the others.
         for part in parts:
             await part.become_ready()
 
     async def wait_ready(self) -> None:
-        """Wait until every API server that runs and is not paused is ready, if etcd has a quorum for it."""
+        """Wait until every running, unpaused API server is ready; returns at once if etcd has no quorum."""
         serving = sum(member.running and not member.paused for member in self.etcd)
         if serving * 2 <= len(self.etcd):
             return
@@ -88,7 +88,7 @@ class Cluster:
                 await server.become_ready()
 
     async def keep_logs(self) -> Path:
-        """Spare the logs when the folder is removed."""
+        """Keep the logs when the directory is removed."""
         await self._around.processes.keep(self.logs)
         return self.logs
 
@@ -101,13 +101,13 @@ class Cluster:
         return revision
 
     async def back_up(self) -> Path:
-        """Copy what etcd holds, all members at one moment, and return the folder with the copy."""
+        """Copy etcd's data, all members at one moment, and return the directory with the copy."""
         self._backups += 1
         folder = self._around.logs.parent / f"backup-{self._backups}"
         for member in self.etcd:
             await member.pause()
         try:
-            # What a program has written it has given to the kernel: a copy of a stopped one is as good as of a killed one.
+            # Written data is in the kernel: a copy of a stopped process is as good as one of a killed process.
             for member in self.etcd:
                 await asyncio.to_thread(shutil.copytree, member.data, folder / member.name)
         finally:
@@ -116,10 +116,10 @@ class Cluster:
         return folder
 
     async def restore(self, backup: Path) -> None:
-        """Put a copy back, the API servers being away meanwhile."""
+        """Restore a copy; the API servers are down meanwhile."""
         missing = [member.name for member in self.etcd if not (backup / member.name).is_dir()]
         if missing:
-            raise EngineError(f"{backup} is no copy of this engine's etcd: it has nothing of {', '.join(missing)}")
+            raise EngineError(f"{backup} is not a copy of this engine's etcd: it lacks {', '.join(missing)}")
         for part in (*self.api_servers, *self.etcd):
             await part.kill()
         for member in self.etcd:
@@ -131,11 +131,11 @@ class Cluster:
     async def _ask_etcd(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         member = next((member for member in self.etcd if member.running and not member.paused), None)
         if member is None:
-            raise EngineError(f"cannot ask etcd for {path}: no member runs; start one first")
+            raise EngineError(f"cannot send {path} to etcd: no member is running; start one first")
         async with self._around.http.post(member.url + path, json=body) as response:
             answer = await response.json(content_type=None)
         if response.status != 200:
-            raise EngineError(f"etcd refused {path} with {body}: {answer.get('message', answer)}")
+            raise EngineError(f"etcd rejected {path} with {body}: {answer.get('message', answer)}")
         return answer
 
     async def create_namespace(self, name: str) -> None:
@@ -144,7 +144,7 @@ class Cluster:
         await self._request("POST", "/api/v1/namespaces", body=body, also_fine=409)
 
     async def delete_namespace(self, name: str) -> None:
-        """Delete a namespace; what is in it goes when a controller manager runs."""
+        """Delete a namespace; its content is deleted only if a controller manager runs."""
         await self._request("DELETE", f"/api/v1/namespaces/{name}", also_fine=404)
 
     async def delete_crds(self, group: str) -> None:
@@ -164,7 +164,7 @@ class Cluster:
         accept: str = "application/json",
         also_fine: int = 200,
     ) -> dict[str, Any]:
-        """Ask a serving API server as its administrator; asked again once, should a restart have cut the connection."""
+        """Send a request to a serving API server as administrator; retries once if a restart cut the connection."""
         server = next((part for part in self.api_servers if part.running and not part.paused), self.api_servers[0])
         attempts = 2
         for attempt in range(1, attempts + 1):
@@ -176,7 +176,7 @@ class Cluster:
                 if response.status < 300 or response.status == also_fine:
                     return json.loads(answer)
                 text = answer.decode(errors="replace")
-                raise EngineError(f"{method} {server.url}{path} was answered {response.status}: {text}")
+                raise EngineError(f"{method} {server.url}{path} returned {response.status}: {text}")
             except (aiohttp.ClientError, TimeoutError) as error:
                 if attempt == attempts:
                     raise EngineError(f"{method} {server.url}{path} failed: {error!r}; {server.log_hint()}") from error

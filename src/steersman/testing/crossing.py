@@ -1,7 +1,7 @@
-"""From one event loop to a server on another: tests each have a loop, a shared server has its own.
+"""Reaches a server on another event loop: each test has its own loop, a shared server has another.
 
-Guarantees: what is sent arrives on the server's loop and its answer on the caller's; cancelling the caller cancels the
-server's work; contexts go along, so that a server knows who speaks.
+Guarantees: requests arrive on the server's loop and responses on the caller's. Cancelling the caller cancels the
+server's work. Context variables are passed along, so that a server knows the caller.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ R = TypeVar("R")
 
 
 async def call_on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, R]) -> R:
-    """Run ``work`` on a loop that runs in another thread, or here if it is the caller's own."""
+    """Run ``work`` on a loop in another thread, or here if it is the caller's own."""
     if loop is asyncio.get_running_loop():
         return await work
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
 
 class CrossingTransport:
-    """Sends through a transport of its own that lives on another loop."""
+    """Sends through a transport that lives on another loop."""
 
     def __init__(self, inner: Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._inner = inner
@@ -47,10 +47,10 @@ class CrossingTransport:
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport
         before_send: Callable[[], None] | None = None,
     ) -> Response:
-        """Send a request and wait for the head of its answer; see `Transport.send`."""
+        """Send a request and wait for the head of its response; see `Transport.send`."""
 
         async def whole() -> ReadResponse:
-            # one way there and back, body and all
+            # one crossing for the whole response
             async with await self._inner.send(request, timeout=timeout, before_send=before_send) as response:
                 return ReadResponse(response.status, response.headers, await response.read())
 
@@ -65,7 +65,7 @@ class CrossingTransport:
 
 
 class _Stream:
-    """An answer without an end; its pieces are handed over as they come, and wait here."""
+    """A streamed response; its chunks are queued here as they come."""
 
     def __init__(self, inner: Response, loop: asyncio.AbstractEventLoop, request: Request) -> None:
         self._inner = inner
@@ -96,7 +96,7 @@ class _Stream:
             except TimeoutError:
                 await self.close()
                 raise DeadlineExceeded(
-                    f"{describe_request(self._request)}: nothing came for {idle_timeout:g} s", sent=True
+                    f"{describe_request(self._request)}: no data for {idle_timeout:g} s", sent=True
                 ) from None
             if isinstance(piece, BaseException):
                 raise piece
@@ -105,7 +105,7 @@ class _Stream:
             yield piece
 
     async def _hand_over(self) -> None:
-        """Runs on the other loop."""
+        """Forward chunks; runs on the other loop."""
         last: bytes | BaseException = b""
         try:
             async for piece in self._inner.chunks():
@@ -116,7 +116,7 @@ class _Stream:
             self._tell(last)
 
     def _tell(self, piece: bytes | BaseException) -> None:
-        with suppress(RuntimeError):  # the loop there was closed, and nobody waits
+        with suppress(RuntimeError):  # the receiving loop is closed
             self._here.call_soon_threadsafe(self._pieces.put_nowait, piece)
 
     async def close(self) -> None:
@@ -134,7 +134,7 @@ class _Stream:
 
 
 def handler_over(send: Callable[[], Coroutine[Any, Any, Transport]]) -> Handler:
-    """A server that is a way to another one: every request asks ``send`` for it."""
+    """A server that forwards every request to the transport that ``send`` returns."""
 
     async def handle(request: Request) -> ServerResponse:
         transport = await send()
@@ -151,7 +151,7 @@ async def _body(response: Response) -> AsyncIterator[bytes]:
 
 
 class LateTransport:
-    """A transport that is opened by the first request on a loop, once for each loop, and closed with it."""
+    """A transport opened by the first request on a loop, once per loop, and closed with the loop."""
 
     def __init__(self, opened: Callable[[], AbstractAsyncContextManager[Transport]], *, name: str) -> None:
         self._opened = opened
@@ -166,29 +166,29 @@ class LateTransport:
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport
         before_send: Callable[[], None] | None = None,
     ) -> Response:
-        """Send a request and wait for the head of its answer; see `Transport.send`."""
+        """Send a request and wait for the head of its response; see `Transport.send`."""
         transport = await self.ready()
         return await transport.send(request, stream=stream, timeout=timeout, before_send=before_send)
 
     async def ready(self) -> Transport:
-        """Open it on this loop, if it is not."""
+        """Open it on this loop, if needed."""
         loop = asyncio.get_running_loop()
         if (resident := self._here.get(loop)) is None:
             resident = self._here[loop] = Resident(self._opened, name=self._name)
         try:
             return await resident.start()
         except BaseException:
-            # the next request tries again, and says itself what is wrong
+            # the next request retries, and reports its own error
             self._here.pop(loop, None)
             raise
 
     async def close(self) -> None:
-        """Close what was opened on this loop."""
+        """Close what this loop opened."""
         if (resident := self._here.pop(asyncio.get_running_loop(), None)) is not None:
             await resident.stop()
 
     def end(self) -> None:
-        """Close all that was opened, from outside of any loop."""
+        """Close everything, from outside of any loop."""
         for resident in self._here.values():
             resident.end()
         self._here.clear()

@@ -1,10 +1,10 @@
-"""A control plane in the process of the tests: on the loop of one test, or in a thread for all loops.
+"""A control plane in the test process: on the loop of one test, or in a thread for all loops.
 
 Guarantees
-- On a test's loop it starts with the first request and ends with the test, or with the loop if that is closed first.
-- In a thread it serves every loop, one after the other or at once.
-- It listens on a port only when somebody asks where; the port has a thread of its own.
-- Whoever comes from a loop that it cannot serve is told which one it can.
+- On a test's loop, it starts with the first request and ends with the test, or with the loop if that closes first.
+- In a thread, it serves every loop, one after the other or concurrently.
+- It opens a port only when url or kubeconfig is read; the port has its own thread.
+- Using it from a loop that it cannot serve raises an error that names the right one.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from steersman.transport import Transport
 
 
 class WrongLoop(RuntimeError):
-    """A control plane that lives on one event loop was used from another."""
+    """A control plane bound to one event loop was used from another."""
 
 
 class EmbeddedHost(Host):
-    """A control plane in this process: on the loop of whoever uses it first, or in a thread for all loops."""
+    """A control plane in this process: on the first user's loop, or in a thread for all loops."""
 
     name = "embedded"
 
@@ -42,7 +42,7 @@ class EmbeddedHost(Host):
         self._stack = ExitStack()
         self._port: tuple[str, Path] | None = None
         self.lasting, self.shares_time = lasting and in_thread, not in_thread
-        #: Namespaces to make when it starts.
+        #: Namespaces to create on start.
         self._wanted: list[str] = []
         self._resident: Resident[ControlPlane] | None = None
         self._thread: LoopThread[tuple[ControlPlane, asyncio.AbstractEventLoop]] | None = None
@@ -65,28 +65,28 @@ class EmbeddedHost(Host):
             yield plane, asyncio.get_running_loop()
 
     def make_namespace(self, name: str) -> None:
-        """Make it now, or when the control plane starts."""
+        """Create it now, or when the control plane starts."""
         if self._thread is None:
             self._wanted.append(name)
         else:
             self._thread.submit(create_namespace(self._plane.client, name)).result()
 
     async def plane(self) -> ControlPlane:
-        """The control plane itself, started if need be."""
+        """The control plane itself, started if necessary."""
         if self._resident is None:
             return self._plane
         if self._resident.loop not in {None, asyncio.get_running_loop()}:
             raise WrongLoop(
-                "this control plane lives on the event loop that used it first, and this is another one. Under "
-                "pytest-asyncio every test has a loop of its own unless told otherwise, and an async fixture of wider "
-                "scope has a third: give both the same loop_scope, or let the server have a thread for all loops with "
+                "this control plane belongs to the event loop that used it first, and this is another loop. Under "
+                "pytest-asyncio every test has its own loop by default, and an async fixture of wider scope has yet "
+                "another: give both the same loop_scope, or run the server in a thread for all loops with "
                 'steersman_scope = "module" or "session" in the pytest configuration'
             )
         return await self._resident.start()
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Transport]:
-        """The way to it."""
+        """A transport to it."""
         transport: Transport = (await self.plane()).transport()
         if self._thread is not None:
             transport = CrossingTransport(transport, self._loop)
@@ -94,7 +94,7 @@ class EmbeddedHost(Host):
             yield transport
 
     async def settled(self, client: Client) -> None:
-        """Ask its controllers."""
+        """Wait for its controllers."""
         del client
         plane = await self.plane()
         await (plane.settled() if self._thread is None else self._thread.call(plane.settled()))
@@ -110,7 +110,7 @@ class EmbeddedHost(Host):
         return self._listening()[1]
 
     def _listening(self) -> tuple[str, Path]:
-        """Open a port, in a thread of its own: whoever asks need not wait on a loop for it."""
+        """Open a port, in its own thread: the caller need not be on a loop."""
         if self._port is None:
             loop = self._loop if self._thread is not None else _running_loop()
             folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-control-plane-")))
@@ -120,13 +120,13 @@ class EmbeddedHost(Host):
         return self._port
 
     def clean_up(self, *, namespace: str = "", group: str = "") -> Future[None] | None:
-        """Begin to delete."""
+        """Start deleting."""
         if self._thread is None:
             return None
         return self._thread.submit(remove(self._plane.client, namespace, group))
 
     def end(self) -> None:
-        """Stop what was started."""
+        """Stop everything it started."""
         self._stack.close()
         if self._resident is not None:
             self._resident.end()
@@ -139,8 +139,8 @@ def _running_loop() -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
     except RuntimeError:
         raise WrongLoop(
-            "the control plane of an async test listens on a port when the test asks for it: read kubeconfig and url in "
-            "the test or in an async fixture, not before"
+            "the control plane of an async test opens its port on demand, which needs a running loop: read kubeconfig"
+            " and url inside the test or an async fixture"
         ) from None
 
 

@@ -1,12 +1,12 @@
-"""A real Kubernetes control plane for tests: kube-apiserver and etcd, ready in seconds and gone without a trace.
+"""A real Kubernetes control plane for tests: kube-apiserver and etcd, ready in seconds and removed without a trace.
 
 Guarantees:
 
-- What answers is Kubernetes itself; nothing is imitated.
-- No process outlives the test, however the test ends; the folder of an engine goes with it, except for the logs of one
-  that failed.
-- An engine belongs to no event loop: it may be started on one, used on many and stopped on another.
-- Engines do not disturb each other: each has its own ports, certificates, data and token.
+- It is Kubernetes itself; nothing is imitated.
+- No process outlives the test, however the test ends. The engine's directory is removed, except for the logs of a
+  failed engine.
+- An engine is not bound to an event loop: it may be started on one, used on many and stopped on another.
+- Engines do not affect each other: each has its own ports, certificates, data and token.
 """
 
 from __future__ import annotations
@@ -58,11 +58,13 @@ class Engine:
     ) -> EngineStart:
         """Start an engine for a block: ``async with Engine.start() as engine:``, or ``with`` outside of a loop.
 
-        `flags` are given by program: ``{"kube-apiserver": ["--etcd-compaction-interval=1s"]}``; one of the same name
-        replaces ours. The environment says where the programs are (``KUBEBUILDER_ASSETS``, ``TEST_ASSET_*``, else the
-        cache that tools/engine/build fills), how long to wait (``KUBEBUILDER_CONTROLPLANE_START_TIMEOUT``, ``_STOP_TIMEOUT``)
-        and whether to show the output (``KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT=true``). With
-        ``USE_EXISTING_CLUSTER=true`` nothing is started: the engine is the cluster of the default kubeconfig.
+        `flags` are per program: ``{"kube-apiserver": ["--etcd-compaction-interval=1s"]}``; a flag of the same name
+        replaces ours. These environment variables apply:
+
+        - ``KUBEBUILDER_ASSETS``, ``TEST_ASSET_*``: the programs; by default those in the cache of tools/engine/build.
+        - ``KUBEBUILDER_CONTROLPLANE_START_TIMEOUT``, ``_STOP_TIMEOUT``: how long to wait.
+        - ``KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT=true``: show the output.
+        - ``USE_EXISTING_CLUSTER=true``: start nothing, and use the cluster of the default kubeconfig.
         """
         topology = Topology(
             api_servers=api_servers,
@@ -82,7 +84,7 @@ class Engine:
 
     @property
     def kubeconfig(self) -> Path:
-        """A kubeconfig file for the (first) API server, as administrator; its mode is 0600."""
+        """A kubeconfig file for the (first) API server, as administrator, with mode 0600."""
         return self._cluster.kubeconfig
 
     @property
@@ -107,17 +109,17 @@ class Engine:
 
     @property
     def logs(self) -> Path:
-        """The folder with one log for each part."""
+        """The directory with one log per part."""
         return self._own("logs").logs
 
     @property
     def api_servers(self) -> tuple[ApiServer, ...]:
-        """The API servers, to be killed, paused and restarted."""
+        """The API servers, to kill, pause and restart."""
         return self._own("api_servers").api_servers
 
     @property
     def etcd(self) -> tuple[EtcdMember, ...]:
-        """The etcd members, to be killed, paused and restarted."""
+        """The etcd members, to kill, pause and restart."""
         return self._own("etcd").etcd
 
     @property
@@ -135,35 +137,35 @@ class Engine:
         return Client.connect(kubeconfig=self.kubeconfig, **options)
 
     async def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """Run kubectl as administrator and return what it printed; raise `KubectlError` with what it complained of."""
+        """Run kubectl as administrator and return its output; raises `KubectlError` with its stderr."""
         program = find_kubectl(self._environment)
         return await run_kubectl(program, arguments, kubeconfig=self.kubeconfig, stdin=stdin)
 
     async def wait_ready(self) -> None:
-        """Wait until every API server that runs and is not paused is ready."""
+        """Wait until every running, unpaused API server is ready."""
         await self._thread.call(self._own("wait_ready").wait_ready())
 
     async def compact(self, revision: int | None = None) -> int:
-        """Compact etcd's history up to `revision`, or up to now; return that revision.
+        """Compact etcd's history up to `revision`, by default up to now; return that revision.
 
-        What is older is then answered 410 Expired, unless an API server still has it in its own memory: restart that one
-        as well to be sure.
+        Older versions then get 410 Expired, unless an API server still has them in memory: restart it as well to be
+        sure.
         """
         return await self._thread.call(self._own("compact").compact(revision))
 
     async def back_up(self) -> Path:
-        """Copy all that etcd holds; return the folder with the copy, which goes with the engine."""
+        """Copy etcd's data; return the directory with the copy, which is removed with the engine."""
         return await self._thread.call(self._own("back_up").back_up())
 
     async def restore(self, backup: Path) -> None:
-        """Put back what `back_up` copied: everything is as it was then, and resource versions go back.
+        """Restore what `back_up` copied: all state, including resource versions, goes back to that moment.
 
-        etcd and the API servers are killed for it, as whoever restores a cluster has to do; returns when all are ready.
+        Kills etcd and the API servers, as restoring a real cluster does; returns when all are ready again.
         """
         await self._thread.call(self._own("restore").restore(backup))
 
     async def keep_logs(self) -> Path:
-        """Keep the logs when the engine ends, and return the folder they are in."""
+        """Keep the logs after the engine ends, and return their directory."""
         return await self._thread.call(self._own("keep_logs").keep_logs())
 
     async def create_namespace(self, name: str) -> None:
@@ -171,27 +173,27 @@ class Engine:
         await self._thread.call(self._cluster.create_namespace(name))
 
     async def delete_namespace(self, name: str) -> None:
-        """Delete a namespace, without waiting until it is gone; its content goes if a controller manager runs."""
+        """Delete a namespace, without waiting for its end; its content is deleted only if a controller manager runs."""
         await self._thread.call(self._cluster.delete_namespace(name))
 
     async def delete_crds(self, group: str) -> None:
-        """Delete all custom resource definitions of an API group, without waiting until they are gone."""
+        """Delete all custom resource definitions of an API group, without waiting for their end."""
         await self._thread.call(self._cluster.delete_crds(group))
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run `work` on the engine's own loop: for code that has no loop, ``engine.submit(engine.compact()).result()``."""
+        """Run `work` on the engine's loop, for code without a loop: ``engine.submit(engine.compact()).result()``."""
         return self._thread.submit(work)
 
     @property
     def is_existing_cluster(self) -> bool:
-        """Whether this is a cluster that was there already (``USE_EXISTING_CLUSTER=true``)."""
+        """Whether this is an existing cluster (``USE_EXISTING_CLUSTER=true``)."""
         return isinstance(self._cluster, ExistingCluster)
 
     def _own(self, purpose: str) -> Cluster:
         if isinstance(self._cluster, Cluster):
             return self._cluster
         raise EngineError(
-            f"Engine.{purpose} is only for an engine that was started here: unset USE_EXISTING_CLUSTER to use it"
+            f"Engine.{purpose} needs an engine that Steersman started: unset USE_EXISTING_CLUSTER to use it"
         )
 
 
@@ -234,7 +236,7 @@ class EngineStart:
 
     def _new_thread(self) -> LoopThread[Cluster | ExistingCluster]:
         if self._thread is not None:
-            raise RuntimeError("an engine is started once: call Engine.start again for another")
+            raise RuntimeError("an EngineStart can be entered once: call Engine.start() again for another engine")
         self._thread = LoopThread(self._life, name="steersman-engine")
         return self._thread
 
@@ -250,7 +252,7 @@ class EngineStart:
 
     def _submit_end(self, error: BaseException | None) -> Future[None]:
         assert self._thread is not None
-        # What ends a test early (a cancellation, Ctrl-C, a skip) is no failure to look into.
+        # An early end of a test (a cancellation, Ctrl-C, a skip) is not a failure to investigate.
         if isinstance(error, Exception) and isinstance(self._cluster, Cluster):
             self._thread.submit(_keep_logs(self._cluster, error))
         return self._thread.stop()
@@ -262,7 +264,7 @@ async def _keep_logs(cluster: Cluster, error: Exception) -> None:
 
 @contextmanager
 def _beside(error: BaseException | None) -> Generator[None]:
-    """Let a failure of the engine's end pass, or join the block's own failure, which is what people look for."""
+    """Raise a failure of the engine's end, or add it as a note to the block's own failure, which matters more."""
     try:
         yield
     except EngineError as failure:

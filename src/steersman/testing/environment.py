@@ -1,7 +1,7 @@
-"""What the environment says about engines: the names that envtest made known, then our own cache.
+"""The environment variables of engines: those of envtest, then our own cache.
 
-Guarantees: the programs of one engine come from one place, unless a `TEST_ASSET_*` variable names one by itself; when
-they are not found, one sentence says what to do.
+Guarantees: all programs of an engine come from one place, unless a `TEST_ASSET_*` variable names one individually. If a
+program is missing, the error says what to do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STOP_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The settings that the environment gives an engine."""
+    """An engine's settings from the environment."""
 
     variables: Mapping[str, str]
     use_existing_cluster: bool
@@ -38,7 +38,7 @@ class Environment:
 
     @classmethod
     def read(cls, variables: Mapping[str, str] | None = None) -> Environment:
-        """Read the settings, from this process's environment unless others are given."""
+        """Read the settings, by default from this process's environment."""
         given = dict(os.environ if variables is None else variables)
         return cls(
             variables=given,
@@ -49,7 +49,7 @@ class Environment:
         )
 
     def program(self, name: str) -> Path:
-        """Return where the program `name` lies; raise `EngineError` with what to do if it is nowhere."""
+        """Return the path of the program `name`; raise `EngineError` with instructions if it is missing."""
         by_itself = self.variables.get(_ASSETS[name])
         if by_itself:
             return _executable(Path(by_itself), name, f"${_ASSETS[name]}")
@@ -69,9 +69,9 @@ class Environment:
 def _executable(path: Path, name: str, source: str) -> Path:
     if not os.access(path, os.X_OK) or path.is_dir():
         raise EngineError(
-            f"there is no program {name} at {path} ({source}): set KUBEBUILDER_ASSETS to a folder with kube-apiserver, "
-            "etcd and kubectl (and kube-controller-manager where a test needs it), such as envtest's setup-envtest makes, or "
-            "build them once with tools/engine/build of a Steersman checkout"
+            f"program {name} not found at {path} ({source}): set KUBEBUILDER_ASSETS to a directory with kube-apiserver,"
+            " etcd and kubectl (and kube-controller-manager if a test needs it), such as setup-envtest creates, or"
+            " build them once with tools/engine/build in a Steersman checkout"
         )
     return path.absolute()
 
@@ -89,5 +89,5 @@ def _seconds(variables: Mapping[str, str], name: str, default: float) -> float:
         total += float(found["number"]) * _SECONDS[found["unit"]]
         rest = rest[found.end() :]
     if rest or total <= 0:
-        raise EngineError(f"{name} is {text!r}, which is no duration such as 30s or 2m30s: correct it or unset it")
+        raise EngineError(f"{name} is {text!r}, which is not a duration such as 30s or 2m30s: correct it or unset it")
     return total

@@ -1,4 +1,4 @@
-"""What goes wrong with an engine, each said so that the reader knows what to do next."""
+"""Errors of engines."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ _LINES_SHOWN = 20
 
 
 class EngineError(Exception):
-    """An engine could not be started, changed or asked."""
+    """Starting, changing or querying an engine failed."""
 
 
 class KubectlError(EngineError):
-    """kubectl ended with an error; `stderr` is what it said."""
+    """kubectl failed; `stderr` is its error output."""
 
     def __init__(self, arguments: tuple[str, ...], code: int, stderr: str) -> None:
         super().__init__(
-            f"kubectl {' '.join(arguments)} ended with status {code}: {stderr.strip() or 'it said nothing'}"
+            f"kubectl {' '.join(arguments)} exited with status {code}: {stderr.strip() or 'stderr is empty'}"
         )
         self.code = code
         self.stderr = stderr
 
 
 def last_lines(log: Path) -> str:
-    """The end of a log, indented, for the text of an error."""
+    """The last lines of a log, indented, for an error message."""
     try:
         with log.open(encoding="utf-8", errors="replace") as lines:
             shown = deque(lines, maxlen=_LINES_SHOWN)

@@ -1,7 +1,7 @@
-"""A cluster that is there already, in place of an engine of our own (`USE_EXISTING_CLUSTER=true`).
+"""An existing cluster instead of an engine (`USE_EXISTING_CLUSTER=true`).
 
-Guarantees: nothing is started or stopped; what is used is the current context of the default kubeconfig, copied at the
-start, so that a context switched meanwhile does not move the tests to another cluster.
+Guarantees: nothing is started or stopped. The current context of the default kubeconfig is copied at the start, so that
+switching contexts meanwhile does not move the tests to another cluster.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from steersman.testing.kubectl import run_kubectl
 
 
 class ExistingCluster:
-    """The requests of the fixtures, made with kubectl: whatever credentials the cluster wants, kubectl has them."""
+    """The requests of the fixtures, made with kubectl, which supports all kinds of credentials."""
 
     def __init__(self, kubectl: Path, kubeconfig: Path, url: str) -> None:
         self.kubeconfig = kubeconfig
@@ -34,7 +34,7 @@ class ExistingCluster:
         await self._run("create", "namespace", name)
 
     async def delete_namespace(self, name: str) -> None:
-        """Delete a namespace, without waiting until it is gone."""
+        """Delete a namespace, without waiting for its end."""
         await self._run("delete", "namespace", name, "--ignore-not-found", "--wait=false")
 
     async def delete_crds(self, group: str) -> None:
@@ -58,8 +58,8 @@ async def existing_cluster(environment: Environment) -> AsyncGenerator[ExistingC
         )
     except KubectlError as error:
         raise EngineError(
-            f"USE_EXISTING_CLUSTER is true, but the default kubeconfig cannot be used ({error.stderr.strip()}): choose a "
-            "context with kubectl config use-context, or unset the variable to start an engine"
+            f"USE_EXISTING_CLUSTER is true, but the default kubeconfig is unusable ({error.stderr.strip()}): choose a "
+            "context with `kubectl config use-context`, or unset the variable to start an engine"
         ) from error
     document: dict[str, Any] = yaml.safe_load(text)
     url: str = document["clusters"][0]["cluster"]["server"]
@@ -71,7 +71,7 @@ async def existing_cluster(environment: Environment) -> AsyncGenerator[ExistingC
 
 
 def find_kubectl(environment: Environment) -> Path:
-    """The kubectl beside the engine's programs, else the one on PATH: any version near the cluster's will do."""
+    """The kubectl next to the engine's programs, else the one on PATH: any version near the cluster's works."""
     try:
         return environment.program("kubectl")
     except EngineError:

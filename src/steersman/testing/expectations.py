@@ -1,6 +1,6 @@
-"""What a test expects of an object, and in which fields the object differs from it. Pure.
+"""What a test expects of an object, and which fields differ. Pure.
 
-Guarantees: only what is said is compared; every difference names its field; nothing is lost of what was found there.
+Guarantees: only fields named in the expectation are compared. Every difference names its field and the value found.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from steersman.objects.difference import same_json, to_json
 from steersman.objects.document import encode_custom
 from steersman.objects.struct import Struct
 
-#: A part of an object as JSON: maps are compared by the keys they name, of lists of maps every item must be found, None
-#: means that the field is not there, and ``...`` that it is there, whatever it holds.
+#: A part of an object as JSON. Maps are compared by the expected keys. Every expected item of a list of maps must be
+#: found. None expects the field to be absent; ``...`` expects it to be present with any value.
 Expected: TypeAlias = Mapping[str, Any] | Object | Unstructured
 
 ABSENT = object()
 
 
 class Difference(NamedTuple):
-    """One field that is not as expected; `ABSENT` where there is nothing."""
+    """One field that differs; `ABSENT` stands for a missing value."""
 
     field: str
     expected: Any
@@ -32,7 +32,7 @@ class Difference(NamedTuple):
 
 
 def expected_tree(expected: Expected) -> dict[str, Any]:
-    """What is expected, as JSON."""
+    """The expectation as JSON."""
     if isinstance(expected, Unstructured):
         return expected.tree
     if isinstance(expected, Object):
@@ -41,7 +41,7 @@ def expected_tree(expected: Expected) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Values that tests write, such as times and quantities, as the server writes them."""
+    """Convert Python values in tests, such as times and quantities, to the server's form."""
     if isinstance(value, Mapping):
         return {str(name): _plain(each) for name, each in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
@@ -52,7 +52,7 @@ def _plain(value: Any) -> Any:
 
 
 def differences(expected: Any, found: Any, field: str = "") -> Iterator[Difference]:
-    """Where ``found`` is not what is expected."""
+    """Yield where ``found`` differs from ``expected``."""
     if isinstance(expected, EllipsisType):
         if found is ABSENT or found is None:
             yield Difference(field, "anything", ABSENT)
@@ -84,13 +84,13 @@ def _in_map(expected: dict[str, Any], found: Any, field: str) -> Iterator[Differ
 
 
 def _as_written(name: str) -> str:
-    """A field of Python as it is spelled in YAML, which is how fields are named in expectations."""
+    """A Python field name as written in YAML, which expectations use."""
     first, *more = name.split("_")
     return first + "".join(each.capitalize() for each in more)
 
 
 def _in_items(expected: list[Any], found: Any, field: str) -> Iterator[Difference]:
-    """Every item that is expected must be there; one that is not is compared with the item that is nearest to it."""
+    """Find every expected item; a missing one is compared with the most similar item."""
     items: list[Any] = cast("list[Any]", found) if isinstance(found, list) else []
     if not items:
         yield Difference(field, expected, found)
@@ -107,7 +107,7 @@ def _in_items(expected: list[Any], found: Any, field: str) -> Iterator[Differenc
 
 
 def _other_name(wanted: Any, item: Any) -> bool:
-    """Whether two items are about different things, by the fields that tell such things apart."""
+    """Whether two items are about different things, by the fields that usually identify items."""
     if not isinstance(wanted, dict) or not isinstance(item, dict):
         return True
     one, other = cast("dict[str, Any]", wanted), cast("dict[str, Any]", item)

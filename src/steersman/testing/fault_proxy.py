@@ -2,9 +2,9 @@
 
 Guarantees:
 
-- Bytes pass as they came; TLS goes through it untouched, from the client to the server itself.
-- A fault holds from the call that makes it until `heal`, or happens once, as its description says; faults add up.
-- What a stall holds back is bounded by the kernel's buffers, and delivered in order when it ends.
+- Bytes pass unchanged; TLS goes through it end to end.
+- A fault lasts from its call until `heal`, or happens once, as its docstring says; faults add up.
+- Data held back by a stall is bounded by the kernel's buffers, and delivered in order when the stall ends.
 - Leaving the block ends every connection and every task.
 """
 
@@ -25,17 +25,17 @@ from steersman.aio import Supervisor
 if TYPE_CHECKING:
     from steersman.client import Config
 
-#: Which way bytes go: requests to the server, answers back to the client.
+#: The direction of bytes: requests to the server, answers back to the client.
 Way: TypeAlias = Literal["requests", "answers"]
 
 _BOTH: tuple[Way, ...] = ("requests", "answers")
 _CHUNK = 65536
-# A connection that is closed with this is reset: its other end sees an error instead of an orderly end.
+# Closing a connection with this resets it: the peer sees an error instead of an orderly end.
 _RESET = struct.pack("ii", 1, 0)
 
 
 class FaultProxy:
-    """A proxy whose faults are chosen while it runs.
+    """A proxy with faults to choose while it runs.
 
     ```python
     async with FaultProxy(engine.url) as proxy, Client.connect(proxy.config(engine.kubeconfig)) as client:
@@ -48,7 +48,7 @@ class FaultProxy:
         parts = urlsplit(target)
         if parts.hostname is None or parts.port is None:
             raise ValueError(
-                f"a fault proxy needs the address of a server with its port, such as engine.url: {target!r}"
+                f"a fault proxy needs the address of a server including the port, such as engine.url (got {target!r})"
             )
         self._target = (parts.hostname, parts.port)
         self._scheme = parts.scheme
@@ -61,9 +61,9 @@ class FaultProxy:
         self._delay: dict[Way, float] = {}
         self._pace: dict[Way, float] = {}
         self._changed = asyncio.Event()
-        #: Connections that were accepted since the start.
+        #: Connections accepted since the start.
         self.accepted = 0
-        #: Bytes that were delivered since the start.
+        #: Bytes delivered since the start.
         self.delivered: dict[Way, int] = dict.fromkeys(_BOTH, 0)
 
     def __repr__(self) -> str:
@@ -71,16 +71,16 @@ class FaultProxy:
 
     @property
     def url(self) -> str:
-        """Where clients connect; the server's certificate must be good for 127.0.0.1, as that of an engine is."""
+        """Where clients connect; the server's certificate must be valid for 127.0.0.1, as an engine's is."""
         return f"{self._scheme}://127.0.0.1:{self._port}"
 
     @property
     def connections(self) -> int:
-        """How many connections are open now."""
+        """How many connections are open."""
         return len(self._links)
 
     def config(self, kubeconfig: str | Path, *, context: str | None = None) -> Config:
-        """The configuration of a kubeconfig with this proxy in the place of its server."""
+        """The configuration of a kubeconfig, with this proxy instead of its server."""
         from steersman.client import load_kubeconfig  # noqa: PLC0415 - a proxy without a client does not pay for one
 
         return dataclasses.replace(load_kubeconfig(kubeconfig, context=context), server=self.url)
@@ -88,7 +88,7 @@ class FaultProxy:
     # life
 
     async def __aenter__(self) -> Self:
-        # Bound but not listened on: the port stays ours while connections are refused.
+        # Bound but not listening: the port stays ours while connections are refused.
         held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._owner.callback(held.close)
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -118,14 +118,14 @@ class FaultProxy:
     # faults
 
     def cut(self) -> int:
-        """Reset every connection that is open; how many there were. New ones are accepted."""
+        """Reset every open connection and return their number. New ones are accepted."""
         links = list(self._links)
         for link in links:
             link.reset()
         return len(links)
 
     def refuse(self) -> None:
-        """Refuse new connections, as a machine does on which nobody listens; those that are open stay."""
+        """Refuse new connections, as a machine without a listener does; open ones stay."""
         self._stop_listening()
 
     async def accept(self) -> None:
@@ -136,43 +136,43 @@ class FaultProxy:
             )
 
     def stall(self, *ways: Way) -> None:
-        """Deliver nothing more, both ways or one: connections stay open, new ones are accepted, and nothing answers."""
+        """Stop delivering, in both directions or one: connections stay open and new ones are accepted, without data."""
         self._stalled.update(ways or _BOTH)
 
     def freeze(self) -> int:
-        """Deliver nothing more on the connections that are open, as a router does that forgot them; how many there are.
+        """Stop delivering on the open connections, like a router that dropped their state; return their number.
 
-        New connections are not concerned: who notices the silence and connects again is served.
+        New connections work: a client that notices the silence and reconnects is served.
         """
         for link in self._links:
             link.frozen = True
         return len(self._links)
 
     def delay(self, seconds: float, *ways: Way) -> None:
-        """Deliver bytes so much later, and at most twice so much."""
+        """Deliver bytes this much later, and at most twice as much."""
         self._delay.update(dict.fromkeys(ways or _BOTH, seconds))
 
     def throttle(self, bytes_per_second: float, *ways: Way) -> None:
-        """Let each connection carry so many bytes a second at most."""
+        """Limit each connection to this many bytes per second."""
         if bytes_per_second <= 0:
-            raise ValueError(f"a throttled connection carries some bytes a second, not {bytes_per_second}; see stall")
+            raise ValueError(f"throttle() needs a positive rate (got {bytes_per_second}); use stall() to stop delivery")
         self._pace.update(dict.fromkeys(ways or _BOTH, bytes_per_second))
 
     def cut_after(self, count: int, way: Way = "answers") -> None:
-        """Reset every connection that is open, once each has delivered so many more bytes."""
+        """Reset each open connection after it has delivered this many more bytes."""
         for link in self._links:
             link.left[way] = count
 
     def lose_answers(self) -> int:
-        """Deliver requests and lose their answers: every connection that is open is reset when its next answer comes.
+        """Deliver requests but lose their answers: each open connection is reset when its next answer comes.
 
-        The number of connections. New ones are not concerned, so that a client can find out what became of its request.
+        Returns the number of connections. New ones work, so that a client can check what happened to its request.
         """
         self.cut_after(0, "answers")
         return len(self._links)
 
     async def heal(self) -> None:
-        """End all faults, and deliver what was held back."""
+        """End all faults, and deliver the data held back."""
         self._stalled.clear()
         self._delay.clear()
         self._pace.clear()
@@ -189,13 +189,13 @@ class FaultProxy:
         assert self._tasks is not None
         link = _Link(writer)
         if self._server is None:
-            # accepted in the very moment of a refusal
+            # accepted just as the proxy started to refuse
             link.reset()
             return
         self.accepted += 1
         self._links[link] = None
         link.task = self._tasks.start(self._carry(link, reader), name=f"connection {self.accepted} of a fault proxy")
-        # not in the task itself: one that is cancelled before its first step does nothing at all
+        # not in the task itself: a task cancelled before its first step runs nothing
         link.task.add_done_callback(lambda _: self._ended(link))
 
     def _ended(self, link: _Link) -> None:
@@ -211,7 +211,7 @@ class FaultProxy:
                 ways.start(self._pump(link, "answers", answers, link.client), name="answers")
             link.close()
         except OSError:
-            # the server is away; a client that connected to it directly would have been refused
+            # the server is down; without the proxy the client would have been refused
             pass
 
     async def _pump(self, link: _Link, way: Way, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
@@ -235,7 +235,7 @@ class FaultProxy:
             link.reset()
 
     async def _hold(self, link: _Link, way: Way, size: int) -> None:
-        """Wait as long as the faults want it."""
+        """Wait as long as the faults require."""
         if delay := self._delay.get(way):
             await asyncio.sleep(delay)
         if pace := self._pace.get(way):
@@ -245,7 +245,7 @@ class FaultProxy:
 
 
 class _Link:
-    """One connection of a client, and ours to the server for it."""
+    """One connection of a client, and ours to the server."""
 
     def __init__(self, client: asyncio.StreamWriter) -> None:
         self.client = client
@@ -253,21 +253,21 @@ class _Link:
         self._ends = [client]
         self._closed = False
         self.frozen = False
-        #: How many more bytes are delivered before the connection is reset.
+        #: How many more bytes to deliver before resetting the connection.
         self.left: dict[Way, int] = {}
 
     def add(self, end: asyncio.StreamWriter) -> None:
-        """Take the connection to the server."""
+        """Add the connection to the server."""
         self._ends.append(end)
 
     def close(self) -> None:
-        """End both connections as their ends did, with everything delivered."""
+        """Close both connections in order, with everything delivered."""
         self._closed = True
         for end in self._ends:
             end.close()
 
     def reset(self) -> None:
-        """Break both connections, unless they ended by themselves, and whatever waits for them."""
+        """Reset both connections, unless they ended by themselves, and cancel their task."""
         if self._closed:
             return
         self._closed = True

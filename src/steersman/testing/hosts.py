@@ -1,6 +1,6 @@
-"""Where the control plane of a test runs: in this process (see `embedded_host`), in processes, or somewhere already.
+"""Where the control plane of a test runs: in this process (see `embedded_host`), in processes, or in a cluster.
 
-Guarantees: whatever it is, a test reaches it from any loop that the host can serve, or is told in words why not; nothing
+Guarantees: a test reaches any host from every loop that the host can serve; otherwise the error says why not. Nothing
 that a host started outlives `end`.
 """
 
@@ -28,18 +28,18 @@ from steersman.testing.errors import EngineError
 from steersman.testing.loop_thread import LoopThread
 from steersman.transport import Transport
 
-#: For how long a store must stand still to count as settled, where its controllers cannot be asked.
+#: How long a store must be unchanged to count as settled, if its controllers cannot be queried.
 _QUIET = 0.3
 
 
 class Host(ABC):
-    """A running control plane, or one that starts when it is first used."""
+    """A running control plane, or one that starts on first use."""
 
-    #: As ``--steersman-server`` has it.
+    #: The value for ``--steersman-server``.
     name: str
-    #: Whether what a test made is still there after it.
+    #: Whether a test's objects remain after it.
     lasting = True
-    #: Whether its time is that of the test's own loop.
+    #: Whether it uses the time of the test's own loop.
     shares_time = False
 
     def __init__(self) -> None:
@@ -57,50 +57,50 @@ class Host(ABC):
 
     @property
     def credentials(self) -> Credentials:
-        """Who the administrator is, on every request."""
+        """The administrator's credentials."""
         return StaticCredentials()
 
     @abstractmethod
     def opened(self) -> AbstractAsyncContextManager[Transport]:
-        """The way to it from the running loop, for a block."""
+        """A transport to it from the running loop, for a block."""
 
     async def install(self, client: Client, classes: Iterable[type[Object]]) -> None:
-        """Have it serve kinds."""
+        """Install kinds."""
         missing = [each for each in classes if each not in self.installed]
         if missing:
             await client.install(*missing)
             self.installed.update(missing)
 
     async def settled(self, client: Client) -> None:
-        """Wait until its controllers have nothing left to do; here: until nothing was written for a while."""
+        """Wait until its controllers are idle; by default, until nothing was written for a while."""
         before = ""
-        while before != (before := await revision_of(client)):  # noqa: ASYNC110 - nobody tells when nothing happens
+        while before != (before := await revision_of(client)):  # noqa: ASYNC110 - no event says "nothing happens"
             await asyncio.sleep(_QUIET)
 
     @abstractmethod
     def make_namespace(self, name: str) -> None:
-        """See to it that a namespace is there when the first request comes."""
+        """Ensure that a namespace exists before the first request."""
 
     @abstractmethod
     def clean_up(self, *, namespace: str = "", group: str = "") -> Future[None] | None:
-        """Begin to delete a namespace, or the definitions of an API group."""
+        """Start deleting a namespace, or the definitions of an API group."""
 
-    def end(self) -> None:  # noqa: B027 - what is somebody else's stays
-        """Stop what was started."""
+    def end(self) -> None:  # noqa: B027 - a host that started nothing stops nothing
+        """Stop everything it started."""
 
 
 async def revision_of(client: Client) -> str:
-    """The store's present revision."""
+    """The store's current revision."""
     return (await client.metadata.list(Namespace, fields={"metadata.name": "default"})).resource_version
 
 
 async def create_namespace(client: Client, namespace: str) -> None:
-    """Make a namespace."""
+    """Create a namespace."""
     await client.create(Namespace(metadata=ObjectMeta(name=namespace)))
 
 
 async def remove(client: Client, namespace: str, group: str) -> None:
-    """Begin to delete a namespace, and the definitions of a group."""
+    """Start deleting a namespace, and the definitions of a group."""
     if namespace:
         await _gone(client.delete(Namespace, namespace))
     if group:
@@ -110,12 +110,12 @@ async def remove(client: Client, namespace: str, group: str) -> None:
 
 
 async def _gone(deleting: Awaitable[object]) -> None:
-    with suppress(NotFound):  # the test was tidy
+    with suppress(NotFound):  # the test has already deleted it
         await deleting
 
 
 class RemoteHost(Host):
-    """A server that is reached over the network with a configuration."""
+    """A server reached over the network."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -129,18 +129,18 @@ class RemoteHost(Host):
 
     @property
     def credentials(self) -> Credentials:
-        """Who the administrator is."""
+        """The administrator's credentials."""
         return self._credentials
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Transport]:
-        """The way to it."""
+        """A transport to it."""
         async with closing(transport_for(self.config, self._credentials)) as transport:
             yield transport
 
 
 class EngineHost(RemoteHost):
-    """The run's engine."""
+    """The engine of the test run."""
 
     name = "engine"
 
@@ -154,23 +154,23 @@ class EngineHost(RemoteHost):
         return self.engine.kubeconfig
 
     async def install(self, client: Client, classes: Iterable[type[Object]]) -> None:
-        """Have it serve kinds, and its garbage collector know them."""
+        """Install kinds, and make its garbage collector discover them."""
         before = len(self.installed)
         await super().install(client, classes)
         if len(self.installed) > before and not self.engine.is_existing_cluster:
             try:
                 controllers = self.engine.controller_manager
             except EngineError:
-                return  # it was asked for without
-            # The garbage collector looks for new kinds when it starts, and then every 30 seconds.
+                return  # started without one
+            # The garbage collector discovers new kinds on start, and then every 30 seconds.
             await controllers.restart()
 
     def make_namespace(self, name: str) -> None:
-        """Make it now."""
+        """Create it now."""
         self.engine.submit(self.engine.create_namespace(name)).result()
 
     def clean_up(self, *, namespace: str = "", group: str = "") -> Future[None]:
-        """Begin to delete."""
+        """Start deleting."""
         engine = self.engine
         cleaned = engine.submit(engine.delete_namespace(namespace) if namespace else engine.delete_crds(group))
         if engine.is_existing_cluster:
@@ -179,7 +179,7 @@ class EngineHost(RemoteHost):
 
 
 class ExistingHost(RemoteHost):
-    """A cluster that was there already, by its kubeconfig or its address."""
+    """An existing cluster, given by kubeconfig or address."""
 
     def __init__(self, where: str) -> None:
         self.name = where
@@ -196,23 +196,23 @@ class ExistingHost(RemoteHost):
         """The administrator's kubeconfig."""
         if self._kubeconfig is None:
             raise EngineError(
-                f"--steersman-server={self.name} is an address, so there is no kubeconfig of it: give the kubeconfig "
+                f"--steersman-server={self.name} is an address, which has no kubeconfig: pass the path of a kubeconfig "
                 "instead, or use control_plane.url"
             )
         return self._kubeconfig
 
     def clean_up(self, *, namespace: str = "", group: str = "") -> Future[None]:
-        """Begin to delete."""
+        """Start deleting."""
         cleaned = self._thread.submit(remove(self._housekeeper, namespace, group))
-        cleaned.result()  # what stays is cleaned before the test counts as done
+        cleaned.result()  # a lasting cluster is cleaned before the test counts as done
         return cleaned
 
     def make_namespace(self, name: str) -> None:
-        """Make it now."""
+        """Create it now."""
         self._thread.submit(create_namespace(self._housekeeper, name)).result()
 
     def end(self) -> None:
-        """Stop what was started."""
+        """Stop everything it started."""
         self._thread.stop().result()
 
 
@@ -220,11 +220,11 @@ def _config_of(where: str, kubeconfig: Path | None) -> Config:
     if kubeconfig is not None:
         if not kubeconfig.is_file():
             raise EngineError(
-                f"--steersman-server={where}: there is no such file; say embedded, engine, the path of a kubeconfig, or "
-                "the address of an API server"
+                f"--steersman-server={where}: no such file; pass embedded, engine, the path of a kubeconfig, or the "
+                "address of an API server"
             )
         return discover_config(kubeconfig=kubeconfig)
-    # The address of the present context needs its credentials; any other, such as that of kubectl proxy, has none.
+    # The address of the current context needs its credentials; any other, such as kubectl proxy's, needs none.
     try:
         known = discover_config()
     except ConfigError:

@@ -1,7 +1,7 @@
 """The kubeconfig files of an engine.
 
-Guarantees: a file is complete by itself (certificates and keys inside) and only its owner can read it. Its current
-context is `admin`, by client certificate; the context `admin-token` is the same user by token.
+Guarantees: a file is self-contained (certificates and keys inside), and only its owner can read it. Its current context
+`admin` uses a client certificate; the context `admin-token` is the same user with a token.
 """
 
 from __future__ import annotations

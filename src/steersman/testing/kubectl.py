@@ -1,6 +1,6 @@
 """Runs kubectl.
 
-Guarantees: it never blocks the loop; cancelling the caller ends kubectl; a failure carries what kubectl said.
+Guarantees: it never blocks the loop. Cancelling the caller ends kubectl. A failure carries kubectl's error output.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ async def run_kubectl(
     stdin: str = "",
     variables: Mapping[str, str] | None = None,
 ) -> str:
-    """Run kubectl with `arguments` and return what it printed; raise `KubectlError` if it failed."""
+    """Run kubectl with `arguments` and return its output; raise `KubectlError` if it failed."""
     options: list[str] = []
     if kubeconfig is not None:
-        # A cache of its own: the default one goes by address, and ports come back.
+        # Its own cache: the default one is keyed by address, and ports are reused.
         options = [f"--kubeconfig={kubeconfig}", f"--cache-dir={kubeconfig.with_name('kubectl-cache')}"]
-    # Not asyncio's subprocess: a loop that is not the standard library's may lack it.
+    # Not asyncio's subprocess: event loops other than the standard library's may lack it.
     process = subprocess.Popen(  # noqa: ASYNC220, S603 - starting takes a millisecond; the program is the one we found
         [str(program), *options, *arguments],
         stdin=subprocess.PIPE,
@@ -38,7 +38,7 @@ async def run_kubectl(
     try:
         printed, complaint = await asyncio.to_thread(process.communicate, stdin)
     except asyncio.CancelledError:
-        # The thread that waits for it then ends and reaps it.
+        # The waiting thread then ends and reaps it.
         process.kill()
         raise
     if process.returncode:

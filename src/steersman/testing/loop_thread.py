@@ -1,7 +1,7 @@
-"""A loop in a thread of its own, so that what lives on it can be shared by tests that each have another loop.
+"""An event loop in its own thread, so that tests with different loops can share what lives on it.
 
-Guarantees: what the thread runs is entered and left on that one loop; asking it from any loop, or from none, is safe;
-stopping waits until everything on it has ended; cancelling the caller cancels what was asked.
+Guarantees: the context manager is entered and left on that one loop. Calling it from any loop, or from none, is safe.
+Stopping waits until everything on it has ended. Cancelling the caller cancels the work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class LoopThread(Generic[T]):
 
     def __init__(self, life: Callable[[], AbstractAsyncContextManager[T]], *, name: str) -> None:
         self._life = life
-        # Not the policy's loop: whatever loop the tests use, this one is the standard library's.
+        # Not the policy's loop: this one is always the standard library's.
         self._runner = asyncio.Runner(loop_factory=asyncio.SelectorEventLoop)
         self._loop = self._runner.get_loop()
         self._living: asyncio.Task[None] | None = None
@@ -30,19 +30,19 @@ class LoopThread(Generic[T]):
         self._started: Future[T] = Future()
         self._ended: Future[None] = Future()
         for future in (self._started, self._ended):
-            # A caller that is cancelled while it waits must not cancel the outcome for the others.
+            # A cancelled waiter must not cancel the outcome for the others.
             future.set_running_or_notify_cancel()
-        # A daemon: a program that exits without stopping it is not held up; the supervisor process sees to the rest.
+        # A daemon: it does not delay the exit of a program that forgets to stop it; the supervisor process cleans up.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> Future[T]:
-        """Start the thread; the outcome is what the context manager gave, or why it could not."""
+        """Start the thread; the future gets the value of the context manager, or its failure."""
         self._thread.start()
         return self._started
 
     def stop(self) -> Future[None]:
-        """Leave the context manager, or interrupt entering it; the outcome says that everything has ended."""
-        # The loop is closed just before the outcome is there.
+        """Leave the context manager, or interrupt entering it; the future is done when everything has ended."""
+        # The loop closes just before the future is resolved.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._interrupt)
         return self._ended
@@ -69,7 +69,7 @@ class LoopThread(Generic[T]):
         try:
             with self._runner:
                 self._runner.run(self._live())
-        except BaseException as error:  # noqa: BLE001 - it is handed to whoever waits
+        except BaseException as error:  # noqa: BLE001 - passed to the waiters
             failure = error
         finally:
             self._conclude(failure)
@@ -81,7 +81,7 @@ class LoopThread(Generic[T]):
             else:
                 self._ended.set_exception(failure)
         else:
-            # Ended first: whoever learns that the start failed may rely on nothing being left.
+            # Resolve `_ended` first: after a failed start, callers may rely on nothing being left.
             self._ended.set_result(None)
             self._started.set_exception(failure or RuntimeError("stopped before it was started"))
 

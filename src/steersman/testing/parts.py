@@ -1,7 +1,8 @@
 """The parts of an engine: each etcd member, each API server, the controller manager.
 
-Guarantees: an operation on a part returns when its effect is there (killed means gone, restarted means ready, paused
-means stopped); operations on one part never overlap; a part that cannot become ready says why, with the end of its log.
+Guarantees: an operation on a part returns when it has taken effect (killed means gone, restarted means ready, paused
+means stopped). Operations on one part never overlap. A part that does not become ready reports why, with the end of its
+log.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from steersman.testing.loop_thread import LoopThread
 from steersman.testing.processes import Processes
 
 _POLL_SECONDS = 0.03
-# A check that takes longer is asked of a program that is paused or overloaded: ask again on a new connection.
+# A longer check means that the program is paused or overloaded: retry on a new connection.
 _CHECK_SECONDS = 3.0
 
 
@@ -42,7 +43,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a part is started: parts of a higher stage are ended before those of a lower one."""
+    """How to start a part; parts of a higher stage are stopped first."""
 
     name: str
     argv: tuple[str, ...]
@@ -88,15 +89,15 @@ class Part(ABC):
 
     @property
     def crashed(self) -> bool:
-        """Whether the process ended without being asked to."""
+        """Whether the process exited unexpectedly."""
         return self._pid is not None and not self.running and not self._expected_to_end
 
     async def kill(self) -> None:
-        """End the process at once (SIGKILL) and wait until it is gone."""
+        """Kill the process (SIGKILL) and wait until it is gone."""
         await self._around.thread.call(self._end(signal.SIGKILL))
 
     async def stop(self) -> None:
-        """End the process as its operator would (SIGTERM; SIGKILL after the stop time-out) and wait until it is gone."""
+        """Stop the process (SIGTERM, then SIGKILL after the stop timeout) and wait until it is gone."""
         await self._around.thread.call(self._end(signal.SIGTERM))
 
     async def start(self) -> None:
@@ -108,21 +109,21 @@ class Part(ABC):
         await self._around.thread.call(self._restart())
 
     async def pause(self) -> None:
-        """Stop the process's clock (SIGSTOP): connections stay open and nothing answers."""
+        """Suspend the process (SIGSTOP): connections stay open, but it does not respond."""
         await self._around.thread.call(self._pause())
 
     async def resume(self) -> None:
-        """Let a paused process go on (SIGCONT)."""
+        """Resume a paused process (SIGCONT)."""
         await self._around.thread.call(self._resume())
 
     async def wait_ready(self) -> None:
-        """Wait until the process answers that it is ready; raise `EngineError` if it ends first or takes too long."""
+        """Wait until the process reports ready; raise `EngineError` if it exits first or takes too long."""
         await self._around.thread.call(self.become_ready())
 
     async def launch(self) -> None:
         """Start the process without waiting until it is ready; on the engine's own loop only."""
         if self.running:
-            raise EngineError(f"cannot start {self.name}: it runs already, as process {self._pid}")
+            raise EngineError(f"cannot start {self.name}: it is already running as process {self._pid}")
         log = None if self._around.attach_output else self.log_file
         self._pid = await self._around.processes.start(self.name, self._launch.argv, log=log, stage=self._launch.stage)
         self._code = None
@@ -133,7 +134,7 @@ class Part(ABC):
 
     async def become_ready(self) -> None:
         """Wait until the process is ready; on the engine's own loop only."""
-        answer = "nothing was asked"
+        answer = "not checked yet"
         try:
             async with asyncio.timeout(self._around.start_timeout):
                 while True:
@@ -145,12 +146,12 @@ class Part(ABC):
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError:
             raise EngineError(
-                f"{self.name} was not ready within {self._around.start_timeout:g} s (asked last: {answer}); set "
-                f"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT to give it longer; {self.log_hint()}"
+                f"{self.name} was not ready within {self._around.start_timeout:g} s (last check: {answer}); set "
+                f"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT to wait longer; {self.log_hint()}"
             ) from None
 
     def log_hint(self) -> str:
-        """Where the log is and how it ends, for the text of an error."""
+        """The log's path and its last lines, for an error message."""
         if self._around.attach_output:
             return "its output is above"
         return f"its log {self.log_file} ends with:\n{last_lines(self.log_file)}"
@@ -159,8 +160,8 @@ class Part(ABC):
         if self._code is None:
             return "was not running"
         if self._code >= 0:
-            return f"ended with status {self._code}"
-        return f"was ended by {signal.Signals(-self._code).name}"
+            return f"exited with status {self._code}"
+        return f"was killed by {signal.Signals(-self._code).name}"
 
     async def _watch(self) -> None:
         self._code = await self._around.processes.wait(self.name)
@@ -176,7 +177,7 @@ class Part(ABC):
             return
         self._expected_to_end = True
         await self._around.processes.signal(self.name, number)
-        # A paused process hears TERM only once it goes on.
+        # A paused process receives TERM only after it resumes.
         await self._around.processes.signal(self.name, signal.SIGCONT)
         try:
             async with asyncio.timeout(self._around.stop_timeout):
@@ -204,7 +205,7 @@ class Part(ABC):
                 raise EngineError(f"cannot pause {self.name}: it {self._how_it_ended()}; start it first")
             self._paused = True
             await self._around.processes.signal(self.name, signal.SIGSTOP)
-            # The signal reaches the threads of a process one by one.
+            # The signal stops the threads of a process one by one.
             while self.running and not _is_stopped(self._pid):  # noqa: ASYNC110 - the kernel sets no event
                 await asyncio.sleep(_POLL_SECONDS / 10)
 
@@ -216,12 +217,12 @@ class Part(ABC):
             self._paused = False
 
     async def _answer(self) -> str:
-        """Ask whether the part is ready: nothing means yes, text says why not."""
+        """Check whether the part is ready; empty if it is, otherwise the reason."""
         url = self.url + self._ready_path()
         try:
             async with self._around.http.get(url, timeout=aiohttp.ClientTimeout(total=_CHECK_SECONDS)) as response:
                 text = await response.text()
-                return "" if response.status == 200 and self._is_ready(text) else f"{url} said {text.strip()!r}"
+                return "" if response.status == 200 and self._is_ready(text) else f"{url} returned {text.strip()!r}"
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return f"{url} failed with {type(error).__name__}: {error}"
 
@@ -233,7 +234,7 @@ class Part(ABC):
 
 
 class ApiServer(Part):
-    """A kube-apiserver; all of an engine's share one etcd."""
+    """A kube-apiserver; all API servers of an engine share one etcd."""
 
     def __init__(self, launch: Launch, around: Surroundings, *, kubeconfig: Path) -> None:
         super().__init__(launch, around)
@@ -241,7 +242,7 @@ class ApiServer(Part):
         """A kubeconfig for this API server."""
 
     async def metrics(self) -> str:
-        """What the server says of itself at ``/metrics``; all counts begin anew when it is restarted."""
+        """The server's ``/metrics``; all counts start over when it restarts."""
         return await self._around.thread.call(self._metrics())
 
     async def _metrics(self) -> str:
@@ -249,7 +250,7 @@ class ApiServer(Part):
         async with self._around.http.get(url) as response:
             text = await response.text()
         if response.status != 200:
-            raise EngineError(f"{url} was answered {response.status}: {text}")
+            raise EngineError(f"{url} returned {response.status}: {text}")
         return text
 
     def _ready_path(self) -> str:
@@ -264,7 +265,7 @@ class ControllerManager(Part):
 
 
 class EtcdMember(Part):
-    """An etcd server; `url` is where its clients connect, `data` the folder with all it knows."""
+    """An etcd server; clients connect to `url`, and `data` is its data directory."""
 
     def __init__(
         self, launch: Launch, around: Surroundings, *, data: Path, clients_ready: Callable[[], Awaitable[None]]
@@ -274,7 +275,7 @@ class EtcdMember(Part):
         self._clients_ready = clients_ready
 
     def _ready_path(self) -> str:
-        # Whether this member serves; a member that is back must not wait for others to form a quorum.
+        # Whether this member itself serves: a restarted member must not wait for a quorum.
         return "/health?serializable=true"
 
     def _is_ready(self, text: str) -> bool:
@@ -282,7 +283,7 @@ class EtcdMember(Part):
 
     async def _begin_in_turn(self) -> None:
         await super()._begin_in_turn()
-        # The API servers reconnect on their own time; a test that restarts etcd means both.
+        # The API servers reconnect with a delay; a test that restarts etcd expects both to work.
         await self._clients_ready()
 
 
@@ -290,6 +291,6 @@ def _is_stopped(pid: int | None) -> bool:
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
-        # Gone, or a system without /proc: nothing to wait for.
+        # Gone, or no /proc on this system: nothing to wait for.
         return True
     return status.rpartition(") ")[2][:1] == "T"

@@ -1,7 +1,7 @@
-"""The pytest plugin: a control plane for each test, on whatever server the run asks for.
+"""The pytest plugin: a control plane for each test, on the server chosen for the run.
 
-Guarantees: nothing but pytest is imported until a fixture is used; the fixtures are plain functions, so they work with
-every async plugin and with none; what a test made in its namespace or group is deleted after it, without waiting.
+Guarantees: only pytest is imported until a fixture is used. The fixtures are plain functions, so they work with every
+async plugin and without one. Objects in a test's namespace or group are deleted after it, without waiting.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ if TYPE_CHECKING:
 Scope = Literal["function", "module", "session"]
 
 _LOGS = pytest.StashKey[str]()
-# A name has at most 63 characters; the suffix and its dash take six.
+# A name has at most 63 characters; the dash and the suffix take six.
 _NAME_CHARACTERS_MAX = 57
 _SCOPES = ("function", "module", "session")
 
 
 def _spare_rewriting(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Import Steersman as it is: pytest would rewrite the asserts of the whole distribution of a plugin, in seconds."""
+    """Exempt Steersman from assert rewriting: pytest would rewrite the plugin's whole distribution, for seconds."""
     hook = getattr(pluginmanager, "rewrite_hook", None)
     must: set[str] = getattr(hook, "_must_rewrite", set())
     must.difference_update({name for name in must if name.partition(".")[0] == "steersman"})
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """The options of a run."""
+    """Register the options of a test run."""
     _spare_rewriting(pluginmanager)
     group = parser.getgroup("steersman", "tests of Kubernetes operators")
     group.addoption(
         "--steersman-server",
         metavar="SERVER",
         help="where control_plane runs: embedded (in this process), engine (kube-apiserver, etcd and "
-        "kube-controller-manager), or the address or kubeconfig of a cluster; embedded unless the ini option says more",
+        "kube-controller-manager), or the address or kubeconfig of a cluster; default: the ini option, else embedded",
     )
     group.addoption(
         "--steersman-scope",
         choices=_SCOPES,
-        help="for how long an embedded server lives: one for each test (function), module or session",
+        help="the lifetime of an embedded server: one per test (function), module or session",
     )
-    parser.addini("steersman_server", "what --steersman-server is unless it is given", default="embedded")
-    parser.addini("steersman_scope", "what --steersman-scope is unless it is given", default="function")
+    parser.addini("steersman_server", "the default of --steersman-server", default="embedded")
+    parser.addini("steersman_scope", "the default of --steersman-scope", default="function")
 
 
 def _server(config: pytest.Config) -> str:
@@ -69,7 +69,7 @@ def _scope(config: pytest.Config) -> Scope:
 
 @pytest.fixture(scope="session")
 def engine_options() -> dict[str, Any]:
-    """The options of `Engine.start` for the run's engine; a conftest that overrides this fixture sets them."""
+    """The options of `Engine.start` for the run's engine; override this fixture in a conftest to set them."""
     return {}
 
 
@@ -86,26 +86,26 @@ def engine(
     with Engine.start(**options) as engine:
         yield engine
         if request.session.testsfailed and not engine.is_existing_cluster:
-            # Where pytest keeps what the last few runs left, and removes what older ones did.
+            # pytest keeps this directory for the last few runs and removes older ones.
             logs = tmp_path_factory.getbasetemp() / "engine-logs"
             shutil.copytree(engine.logs, logs, dirs_exist_ok=True)
             request.config.stash[_LOGS] = str(logs)
 
 
 def _controllers() -> dict[str, Any]:
-    """The controllers that the embedded control plane has too: a suite is to find the same on both."""
+    """The controllers of the embedded control plane, so that a suite finds the same on both."""
     from steersman.controlplane import CONTROLLERS  # noqa: PLC0415 - see the module's guarantees
 
     names = ",".join(CONTROLLERS)
     return {"controller_manager": True, "flags": {"kube-controller-manager": [f"--controllers={names}"]}}
 
 
-# servers, by how long they live
+# servers, by lifetime
 
 
 @pytest.fixture(scope="session")
 def control_plane_options() -> dict[str, Any]:
-    """The options of `ControlPlane` for embedded servers; a conftest that overrides this fixture sets them."""
+    """The options of `ControlPlane` for embedded servers; override this fixture in a conftest to set them."""
     return {}
 
 
@@ -135,7 +135,7 @@ def _host(request: pytest.FixtureRequest, options: dict[str, Any]) -> Generator[
 
 
 def _host_of(request: pytest.FixtureRequest, scope: Scope) -> Generator[Host]:
-    """The server of a test: one of its own, if it is embedded and nothing wider is asked for."""
+    """The server of a test: its own, if it is embedded and no wider scope is set."""
     own_clock = "clock" in request.fixturenames
     if _server(request.config) != "embedded" or (scope != "function" and not own_clock):
         wider = scope if _server(request.config) == "embedded" else "session"
@@ -143,7 +143,7 @@ def _host_of(request: pytest.FixtureRequest, scope: Scope) -> Generator[Host]:
         return
     from steersman.testing.embedded_host import EmbeddedHost  # noqa: PLC0415 - see the module's guarantees
 
-    # A plain function has no loop that a server could live on; an async test is fastest when it shares its own.
+    # A plain function has no loop for a server; an async test is fastest if it shares its own.
     is_async = inspect.iscoroutinefunction(getattr(request.node, "obj", None))
     options = request.getfixturevalue("control_plane_options")
     host = EmbeddedHost(options, in_thread=not is_async, lasting=False)
@@ -151,12 +151,12 @@ def _host_of(request: pytest.FixtureRequest, scope: Scope) -> Generator[Host]:
     host.end()
 
 
-# what tests use
+# fixtures for tests
 
 
 @pytest.fixture
 def control_plane(request: pytest.FixtureRequest) -> Generator[Plane]:
-    """A Kubernetes control plane, and a namespace in it that is this test's alone."""
+    """A Kubernetes control plane with a namespace for this test alone."""
     from steersman.testing.plane import Plane  # noqa: PLC0415 - see the module's guarantees
 
     hosts = _host_of(request, _scope(request.config))
@@ -192,16 +192,14 @@ def clock(request: pytest.FixtureRequest) -> Generator[Clock]:
     from steersman.testing.clock import clock_in_use  # noqa: PLC0415 - see the module's guarantees
 
     if _server(request.config) != "embedded":
-        pytest.skip(
-            "the time of another process cannot be skipped: tests with a clock run on the embedded server alone"
-        )
+        pytest.skip("cannot skip the time of another process: tests with a clock run on the embedded server only")
     with clock_in_use() as clock:
         yield clock
 
 
 @pytest.fixture
 def namespace(request: pytest.FixtureRequest) -> Generator[str]:
-    """The name of a namespace that is this test's alone, on the engine if that is what the test uses."""
+    """The name of a namespace for this test alone, on the engine if the test uses that."""
     if not _uses_engine(request):
         yield request.getfixturevalue("control_plane").namespace
         return
@@ -214,7 +212,7 @@ def namespace(request: pytest.FixtureRequest) -> Generator[str]:
 
 @pytest.fixture
 def crd_group(request: pytest.FixtureRequest) -> Generator[str]:
-    """An API group that is this test's alone, such as ``t7fxk2.test.steersman.dev``."""
+    """An API group for this test alone, such as ``t7fxk2.test.steersman.dev``."""
     from steersman.aio import name_suffix  # noqa: PLC0415 - see the module's guarantees
 
     group = f"t{name_suffix()}.test.steersman.dev"
@@ -233,7 +231,7 @@ def _uses_engine(request: pytest.FixtureRequest) -> bool:
 
 
 def namespace_for(test: str) -> str:
-    """A name for the namespace of a test, in which the test can be recognised."""
+    """A name for the namespace of a test, derived from the test's name."""
     from steersman.aio import name_suffix  # noqa: PLC0415 - see the module's guarantees
 
     words = re.sub(r"[^a-z0-9]+", "-", test.lower()).strip("-")
@@ -241,17 +239,17 @@ def namespace_for(test: str) -> str:
 
 
 def _leave_behind(engine: Engine, work: Coroutine[Any, Any, None]) -> None:
-    """Clean up while the next test runs; a cluster that stays is cleaned before this one counts as done."""
+    """Clean up while the next test runs; an existing cluster is cleaned before this test counts as done."""
     cleaned = engine.submit(work)
     if engine.is_existing_cluster:
         cleaned.result()
 
 
-# what a run says
+# output
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
-    """Show writes one by one where they are compared: ``assert writes == []``."""
+    """Show compared writes one by one: ``assert writes == []``."""
     if op != "==" or type(left).__name__ != "Writes" or right != []:
         return None
     writes = cast("list[object]", left)
@@ -262,7 +260,7 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say where the engine's logs are when tests failed."""
+    """Report where the engine's logs are if tests failed."""
     logs = config.stash.get(_LOGS, None)
     if logs is not None:
         terminalreporter.write_line(f"the engine's logs are in {logs}")

@@ -1,8 +1,8 @@
-"""Ports on loopback that stay ours.
+"""Reserved ports on loopback.
 
-Guarantee: a reserved port is given to nobody else until it is released, also while the program that listens on it is
-being restarted. It is bound, but not listened on, with SO_REUSEPORT; the programs are told to share (a socket that does
-not listen receives no connections).
+Guarantee: no other program gets a reserved port until it is released, even while the program that listens on it
+restarts. The port is bound with SO_REUSEPORT but not listened on, and the programs share it (a socket that does not
+listen receives no connections).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The test's end of the pipe to the supervisor process.
 
-Guarantee: leaving the block ends every program that was started in it; so does the end of this process, however it
-comes, because the pipe then closes.
+Guarantee: leaving the block ends every program started in it. So does any end of this process, because the pipe then
+closes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PROGRAM = Path(__file__).with_name("supervisor.py")
 
 
 class Processes:
-    """Programs started, signalled and awaited through the supervisor process."""
+    """Starts, signals and awaits programs through the supervisor process."""
 
     def __init__(self, supervisor: subprocess.Popen[bytes]) -> None:
         assert supervisor.stdin is not None
@@ -33,7 +33,7 @@ class Processes:
         self._ended = False
 
     async def start(self, name: str, argv: Sequence[str | Path], *, log: Path | None, stage: int) -> int:
-        """Start a program and return its process id; its output goes to `log`, or to our own if there is none."""
+        """Start a program and return its process id; its output goes to `log`, or to our own if None."""
         answer = await self._ask(
             do="start",
             name=name,
@@ -44,15 +44,15 @@ class Processes:
         return answer["pid"]
 
     async def signal(self, name: str, number: int) -> None:
-        """Send a signal to a program; nothing happens if it has ended."""
+        """Send a signal to a program; does nothing if it has exited."""
         await self._ask(do="signal", name=name, signal=number)
 
     async def wait(self, name: str) -> int:
-        """Wait until a program has ended and return its status, negative for a signal."""
+        """Wait until a program exits and return its status, negative for a signal."""
         return (await self._ask(do="wait", name=name))["code"]
 
     async def keep(self, path: Path) -> None:
-        """Spare one entry of the engine's folder when it is removed."""
+        """Keep one entry of the engine's directory when it is removed."""
         await self._ask(do="keep", path=str(path))
 
     async def _ask(self, **request: object) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Processes:
         return values
 
     async def read(self, answers: asyncio.StreamReader) -> None:
-        """Hand out answers until the supervisor process ends."""
+        """Dispatch answers until the supervisor process ends."""
         while line := await answers.readline():
             values = json.loads(line)
             answer = self._pending.get(values["id"])
@@ -89,17 +89,17 @@ class Processes:
 
     def _gone(self) -> EngineError:
         return EngineError(
-            f"the engine's supervisor (process {self._pid}) has ended and its programs with it: start a new engine"
+            f"the engine's supervisor (process {self._pid}) has exited, and its programs with it: start a new engine"
         )
 
 
 @asynccontextmanager
 async def supervised(*, folder: Path, budget: float, log: Path | None) -> AsyncGenerator[Processes]:
-    """Run a supervisor process for one block; at its end all programs are ended and `folder` is removed."""
+    """Run a supervisor process for one block; afterwards all programs are ended and `folder` is removed."""
     command = [sys.executable, "-I", "-S", str(_PROGRAM), "--budget", str(budget), "--folder", str(folder)]
     output = None if log is None else log.open("ab")
     try:
-        # A session of its own, so that Ctrl-C at the terminal reaches the test and not the programs it still uses.
+        # Its own session, so that Ctrl-C at the terminal reaches the test and not the programs it still uses.
         process = subprocess.Popen(  # noqa: ASYNC220, S603 - fixed command; takes a millisecond, and loops may lack it
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output, start_new_session=True
         )

@@ -1,7 +1,7 @@
-"""Something that lives on a loop for as long as tests need it, and never longer than the loop.
+"""A context manager kept open on a loop for as long as tests need it, and never longer than the loop.
 
-Guarantees: it is entered and left by one task of its own, whoever asked for it first; whoever asks meanwhile waits for the
-same start; it is left when it is told to end, and also when the loop is closed under it, as runners of tests do.
+Guarantees: its own task enters and leaves it, whichever caller came first. Callers during the start wait for the same
+start. It is left on `stop` or `end`, and when the loop is closed under it, as test runners do.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ class Resident(Generic[T]):
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """Where it lives; None before it does."""
+        """Its loop; None before the start."""
         return self._loop
 
     async def start(self) -> T:
-        """Start it, or wait for the start that is under way; raises what kept it from starting."""
+        """Start it, or wait for the start in progress; raises the failure of the start."""
         if self._started is None:
             loop = self._loop = asyncio.get_running_loop()
             self._started, self._stopping, self._ended = loop.create_future(), asyncio.Event(), asyncio.Event()
-            # Nobody's child: it outlives the test or fixture that came first, and ends with `end` or with the loop.
+            # Detached: it outlives the test or fixture that came first, and ends with `end` or with the loop.
             asyncio.run_coroutine_threadsafe(self._live(self._started, self._stopping, self._ended), loop)
         elif self._loop is not asyncio.get_running_loop():
-            raise RuntimeError(f"{self._name} lives on another event loop")
+            raise RuntimeError(f"{self._name} belongs to another event loop")
         return await asyncio.shield(self._started)
 
     async def stop(self) -> None:
@@ -48,7 +48,7 @@ class Resident(Generic[T]):
             await self._ended.wait()
 
     def end(self) -> None:
-        """Leave it from outside of its loop; if that runs elsewhere now, a moment later."""
+        """Leave it from outside of its loop; if the loop is running elsewhere, a moment later."""
         loop, ended, stopping = self._loop, self._ended, self._stopping
         if loop is None or ended is None or stopping is None or loop.is_closed() or ended.is_set():
             return
@@ -64,7 +64,7 @@ class Resident(Generic[T]):
                 started.set_result(value)
                 await stopping.wait()
         except asyncio.CancelledError:
-            # the loop is being closed, which ends all that is on it
+            # the loop is closing, which ends everything on it
             if not started.done():
                 started.cancel()
             raise

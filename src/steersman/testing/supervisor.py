@@ -1,16 +1,16 @@
-"""The process that owns an engine's programs, so that none of them outlives the test that started it.
+"""The process that owns an engine's programs, so that none of them outlives its test.
 
-It runs alone (`python -I -S supervisor.py`, standard library only) and is told what to do by JSON lines on its standard
-input; it answers on its standard output. Guarantees:
+It runs standalone (`python -I -S supervisor.py`, standard library only), reads requests as JSON lines from its standard
+input, and answers on its standard output. Guarantees:
 
-- When its input ends, however the test process ended, every program is ended: by stage, highest first (API servers
-  before etcd); TERM, then KILL once the budget is used up. Then the engine's folder is removed and it exits.
-- Should it be killed itself, the kernel kills its programs (Linux).
-- It never blocks on a program: a wait is answered when the program has ended, other commands meanwhile.
+- When its input ends, for whatever reason, it ends every program: by stage, highest first (API servers before etcd);
+  with TERM, then KILL after the budget. Then it removes the engine's directory and exits.
+- If it is killed, the kernel kills its programs (Linux).
+- It never blocks on a program: it answers a wait when the program has exited, and serves other requests meanwhile.
 
 Requests: ``{"id": 1, "do": "start", "name": ..., "argv": [...], "log": path or null, "stage": 0}`` answers ``pid``;
 ``{"id": 2, "do": "signal", "name": ..., "signal": 9}``; ``{"id": 3, "do": "wait", "name": ...}`` answers ``code`` once
-the program has ended; ``{"id": 4, "do": "keep", "path": ...}`` spares one entry of the folder. An answer carries the
+the program has exited; ``{"id": 4, "do": "keep", "path": ...}`` keeps one entry of the directory. An answer carries the
 request's id, and ``error`` if it failed.
 """
 
@@ -35,7 +35,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class _Program:
-    """One program that was started, and who waits for its end."""
+    """A started program, and the requests that wait for its end."""
 
     def __init__(self, process: subprocess.Popen[bytes], stage: int) -> None:
         self.process = process
@@ -47,12 +47,12 @@ class _Program:
         return self.process.poll() is None
 
     def signal(self, number: int) -> None:
-        # Not yet reaped, so the pid cannot have been given to another process.
+        # Not reaped yet, so the pid cannot belong to another process.
         self.process.send_signal(number)
 
 
 class _Supervisor:
-    """Starts, signals and ends programs as it is told."""
+    """Starts, signals and ends programs on request."""
 
     def __init__(self, *, budget: float, folder: Path | None) -> None:
         self._budget = budget
@@ -60,7 +60,7 @@ class _Supervisor:
         self._kept: set[Path] = set()
         self._programs: dict[str, _Program] = {}
         self._die_with_us = _die_with_parent()
-        # A byte arrives here whenever a child has ended or we are told to terminate.
+        # A byte arrives here whenever a child exits or we receive SIGTERM.
         self._wake, notify = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(notify, False)
@@ -79,7 +79,7 @@ class _Supervisor:
             self._clean()
 
     def _notice(self, *_: object) -> None:
-        """Nothing: that the signal has a handler is what writes the byte."""
+        """Do nothing: having a handler makes the signal write the byte."""
 
     def _terminate(self, *_: object) -> None:
         self._terminated = True
@@ -137,11 +137,11 @@ class _Supervisor:
         name = request["name"]
         former = self._programs.get(name)
         if former is not None and former.running:
-            raise LookupError(f"{name!r} is running already, as process {former.process.pid}")
-        # Appended to, so that a restarted program's log shows its former life as well.
+            raise LookupError(f"{name!r} is already running as process {former.process.pid}")
+        # Append, so that the log of a restarted program includes its earlier runs.
         log = None if request["log"] is None else os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            process = subprocess.Popen(  # noqa: S603 - running what it is told is its purpose
+            process = subprocess.Popen(  # noqa: S603 - running requested programs is its purpose
                 request["argv"],
                 stdin=subprocess.DEVNULL,
                 stdout=2 if log is None else log,
@@ -163,7 +163,7 @@ class _Supervisor:
 
     def _answer(self, number: int, **values: object) -> None:
         line = json.dumps({"id": number, **values}) + "\n"
-        # Nobody may be left to read it.
+        # The reader may be gone.
         with suppress(BrokenPipeError):
             os.write(1, line.encode())
 
@@ -172,7 +172,7 @@ class _Supervisor:
             programs = [program for program in self._programs.values() if program.stage == stage]
             for program in programs:
                 program.signal(signal.SIGTERM)
-                # A paused program hears TERM only once it goes on.
+                # A paused program receives TERM only after it resumes.
                 program.signal(signal.SIGCONT)
             self._await_end(programs, self._budget)
             for program in programs:
@@ -206,7 +206,7 @@ class _Supervisor:
 
 
 def _die_with_parent() -> Callable[[], None] | None:
-    """Return what a child runs before its program so that the kernel kills it when this process is gone."""
+    """A function for a child to run before exec, so that the kernel kills it when this process exits."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -224,7 +224,7 @@ def main() -> None:
     """Read the options and serve."""
     parser = argparse.ArgumentParser(description="Owns the programs of one engine.")
     parser.add_argument("--budget", type=float, required=True, help="seconds between TERM and KILL")
-    parser.add_argument("--folder", type=Path, help="the folder to remove at the end")
+    parser.add_argument("--folder", type=Path, help="the directory to remove at the end")
     options = parser.parse_args()
     _Supervisor(budget=options.budget, folder=options.folder).run()
 

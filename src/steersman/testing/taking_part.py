@@ -1,6 +1,6 @@
-"""What takes part in a test: operators and other controllers that have work to finish before a test may look.
+"""The participants of a test: operators and other controllers with work to finish before a test may assert.
 
-Guarantees: whoever takes part is known from the beginning of its block to its end, on the loop that it runs on.
+Guarantee: a participant is registered from the beginning of its block to its end, on its own loop.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ class Participant(Protocol):
 
     @property
     def controllers(self) -> Iterable[Controller]:
-        """Those that run now."""
+        """The running controllers."""
         ...
 
     @property
     def informers(self) -> Iterable[Informer[Any]]:
-        """What they read from."""
+        """The caches they read from."""
         ...
 
     @property
     def runs(self) -> Sequence[tuple[str, KeyRecord]]:
-        """Every reconcile that ended, oldest first; empty if nobody kept them."""
+        """Every finished reconcile, oldest first; empty if not recorded."""
         ...
 
     def runs_of(self, key: Key) -> Iterable[tuple[str, KeyRecord]]:
@@ -38,7 +38,7 @@ class Participant(Protocol):
         ...
 
     def check(self) -> None:
-        """Raise if it is not worth waiting for, because it is broken."""
+        """Raise if it is broken, and not worth waiting for."""
         ...
 
 
@@ -47,7 +47,7 @@ _here: list[tuple[asyncio.AbstractEventLoop, Participant]] = []
 
 @contextmanager
 def taking_part(participant: Participant) -> Generator[None]:
-    """Be known for a block."""
+    """Register a participant for a block."""
     entry = (asyncio.get_running_loop(), participant)
     _here.append(entry)
     try:
@@ -57,6 +57,6 @@ def taking_part(participant: Participant) -> Generator[None]:
 
 
 def participants() -> list[Participant]:
-    """Those on the running loop, in the order in which they came."""
+    """The participants on the running loop, in order of registration."""
     loop = asyncio.get_running_loop()
     return [participant for where, participant in _here if where is loop]

@@ -1,9 +1,9 @@
-"""The writes of a test and its operators, one by one: who wrote what to which object, and what it changed.
+"""The writes of a test and its operators, one by one: which client wrote what, and what changed.
 
 Guarantees
-- Every request that could write through a client of the test's control plane is listed, also one that was refused or
-  changed nothing; dry runs and reviews write nothing and are not.
-- Nothing is recorded, and nothing is asked of the server, while no test looks.
+- Every writing request through a client of the test's control plane is listed, including rejected ones and those that
+  changed nothing. Dry runs and reviews write nothing and are not listed.
+- Outside of a `writes` block, nothing is recorded and no extra request is sent.
 """
 
 from __future__ import annotations
@@ -32,44 +32,44 @@ _OWN = frozenset({"managedFields", "resourceVersion", "generation", "uid", "crea
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):
-    """One request that could write."""
+    """One writing request."""
 
     verb: str
     kind: str
     key: Key
     subresource: str = ""
-    #: The field manager; the program's user agent if there is none.
+    #: The field manager; the user agent if there is none.
     manager: str = ""
-    #: Whom the client acts as; empty for the administrator.
+    #: The impersonated user; empty for the administrator.
     user: str = ""
-    #: The HTTP status of the answer.
+    #: The HTTP status of the response.
     status: int = 0
-    #: What was refused, in the server's words.
+    #: The server's message, if it rejected the request.
     refusal: str = ""
-    #: The fields that are different now, each with what it was and what it is.
+    #: The changed fields, each with its old and new value.
     changes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         what = f"{self.kind} {self.key}" + (f" ({self.subresource})" if self.subresource else "")
         who = f" by {self.manager}" + (f" as {self.user}" if self.user else "")
         if self.refusal:
-            return f"{self.verb} {what}{who}: refused with {self.status}: {self.refusal}"
+            return f"{self.verb} {what}{who}: rejected with {self.status}: {self.refusal}"
         if self.verb in {"create", "delete"} and not self.subresource:
             return f"{self.verb} {what}{who}"
         return f"{self.verb} {what}{who}: {'; '.join(self.changes) or 'changed nothing'}"
 
 
 class Writes(list[Write]):
-    """Writes in the order in which they were answered: ``assert writes == []``."""
+    """Writes in the order of their responses: ``assert writes == []``."""
 
     def of(self, kind: type[Object] | Kind | str, key: Key | str | None = None) -> Writes:
-        """Those to objects of a kind, or to one object; a bare name means that name in any namespace."""
+        """The writes to objects of a kind, or to one object; a bare name matches in any namespace."""
         name = kind if isinstance(kind, str) else kind.gvk().kind
         found = (each for each in self if each.kind == name)
         return Writes(each for each in found if key is None or _is(each.key, key))
 
     def by(self, manager: str) -> Writes:
-        """Those of a field manager; with the name of an operator those of its controllers too, ``site-operator/site``."""
+        """The writes of a field manager; an operator's name includes its controllers, ``site-operator/site``."""
         return Writes(each for each in self if is_manager_of(manager, each.manager))
 
     def __str__(self) -> str:
@@ -84,14 +84,14 @@ def _is(key: Key, wanted: Key | str) -> bool:
 
 
 class WriteWatch:
-    """Who looks at the writes of one control plane now."""
+    """The active recordings of one control plane's writes."""
 
     def __init__(self) -> None:
         self._looking: list[Writes] = []
 
     @contextmanager
     def look(self) -> Generator[Writes]:
-        """Record for a block."""
+        """Record during a block."""
         writes = Writes()
         self._looking.append(writes)
         try:
@@ -102,17 +102,17 @@ class WriteWatch:
 
     @property
     def active(self) -> bool:
-        """Whether anybody looks."""
+        """Whether a recording is active."""
         return bool(self._looking)
 
     def note(self, write: Write) -> None:
-        """Tell all who look."""
+        """Add a write to all active recordings."""
         for each in self._looking:
             each.append(write)
 
 
 class WatchedTransport:
-    """A transport whose writes can be looked at."""
+    """A transport whose writes can be recorded."""
 
     def __init__(self, inner: Transport, watch: WriteWatch) -> None:
         self._inner = inner
@@ -126,7 +126,7 @@ class WatchedTransport:
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport
         before_send: Callable[[], None] | None = None,
     ) -> Response:
-        """Send a request and wait for the head of its answer; see `Transport.send`."""
+        """Send a request and wait for the head of its response; see `Transport.send`."""
         place = _place(request) if self._watch.active and request.method in _VERBS else None
         if place is None:
             return await self._inner.send(request, stream=stream, timeout=timeout, before_send=before_send)
@@ -145,11 +145,11 @@ class WatchedTransport:
             return _tree(await answer.read()) if answer.status == 200 else None
 
     async def close(self) -> None:
-        """Leave the way to the server to the others: it goes with the test."""
+        """Do nothing: the transport is shared and closed with the test."""
 
 
 def _place(request: Request) -> ResourcePath | None:
-    """Where a request writes; None if nothing is written."""
+    """Where a request writes; None if it writes nothing."""
     if ("dryRun", "All") in request.query:
         return None
     try:
@@ -186,7 +186,7 @@ def _write(
         user=request.header("Impersonate-User") or "",
         status=status,
         refusal=str(after.get("message", "")) if refused else "",
-        changes=tuple(_changes(before, after)) if comparable else ("it was not there",) if not refused else (),
+        changes=tuple(_changes(before, after)) if comparable else ("it did not exist",) if not refused else (),
     )
 
 
@@ -213,7 +213,7 @@ def _changes(before: Any, after: Any, field: str = "") -> Iterator[str]:
 
 
 def _are_alike(before: Any, after: Any) -> bool:
-    """Whether both are lists of the same length, whose items can be compared one by one."""
+    """Whether both are lists of the same length, to compare item by item."""
     if not isinstance(before, list) or not isinstance(after, list):
         return False
     return len(cast("list[Any]", before)) == len(cast("list[Any]", after))
