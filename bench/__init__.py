@@ -1,1 +1,1 @@
-"""Benchmarks: each compares with something bare, in one run, and says whether its bars hold. See `python -m bench`."""
+"""Benchmarks: each compares with a bare baseline in the same run and checks its bars. See `python -m bench`."""

@@ -1,8 +1,8 @@
 """`python -m bench` lists the benchmarks, `python -m bench NAME [--json FILE]` runs one.
 
-A benchmark is a module in this folder with ``async def run(options) -> Report``; its docstring's first line is its
-description. It may have ``def add_arguments(parser)`` for options of its own. Ends with status 1 if a bar does not
-hold, and with 2 if something could not be measured.
+A benchmark is a module in this directory with ``async def run(options) -> Report``; the first line of its docstring is
+its description. It may define ``def add_arguments(parser)`` for its own options. Exits with status 1 if a bar does not
+hold, and with 2 if a measurement failed.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def available() -> dict[str, str]:
 
 
 def main() -> int:
-    """List or run."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Steersman against something bare.")
-    parser.add_argument("name", nargs="?", help="the benchmark to run; without it they are listed")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there too")
+    """List or run benchmarks."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Steersman against a bare baseline.")
+    parser.add_argument("name", nargs="?", help="the benchmark to run; without it, all are listed")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the report to this file")
     options, rest = parser.parse_known_args()
     benchmarks = available()
     if options.name is None:
         print(table(("name", "measures"), list(benchmarks.items())))
         return 0
     if options.name not in benchmarks:
-        parser.error(f"there is no benchmark {options.name!r}; there are: {', '.join(benchmarks) or 'none yet'}")
+        parser.error(f"unknown benchmark {options.name!r}; the benchmarks are: {', '.join(benchmarks) or 'none yet'}")
     module = importlib.import_module(f"bench.{options.name}")
     own = argparse.ArgumentParser(prog=f"python -m bench {options.name}", parents=[parser], add_help=False)
     if hasattr(module, "add_arguments"):

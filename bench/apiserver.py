@@ -1,7 +1,7 @@
 """The embedded API server beside kube-apiserver: CPU per request, a long list, a thousand watchers, start, memory.
 
-`steersman serve` with objects in memory and kube-apiserver with etcd get the same requests over TLS, from a process of
-their own which is the same program for both. They take turns; a ratio is formed within a round, and the median of the
+`steersman serve` with objects in memory and kube-apiserver with etcd get the same requests over TLS, from a separate
+process that runs the same program for both. They take turns; ratios are computed within a round, and the median of the
 rounds counts. CPU is that of the server's process, beyond what it uses at rest.
 """
 
@@ -23,32 +23,30 @@ from bench.apiserver_subjects import EMBEDDED, ENGINE, ETCD, Subject, both
 from bench.converge_page import fill_between
 from bench.report import Bar, Column, Figure, Report, cell, number
 
-#: Rounds of a watcher's test have so few writes each: a write is for all watchers.
+#: Few writes per round of watchers: each write reaches all of them.
 WRITES = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=5, help="alternating rounds of everything")
-    parser.add_argument("--requests", type=int, default=1_000, help="requests of each sort in a round")
+    parser.add_argument("--requests", type=int, default=1_000, help="requests of each kind per round")
     parser.add_argument("--objects", type=int, default=10_000, help="objects of 2.7 KB in the list")
     parser.add_argument("--watchers", type=int, default=1_000, help="watchers of one kind")
-    parser.add_argument("--kept", type=int, default=20_000, help="objects of 2.7 KB whose memory is measured")
+    parser.add_argument("--kept", type=int, default=20_000, help="objects of 2.7 KB for the memory measurement")
+    parser.add_argument("--starts", type=int, default=7, help="fresh processes for the start measurement")
     parser.add_argument(
-        "--starts", type=int, default=7, help="fresh processes whose time to a first answer is measured"
+        "--rest", type=float, default=3.0, metavar="SECONDS", help="how long to measure the servers at rest"
     )
-    parser.add_argument(
-        "--rest", type=float, default=3.0, metavar="SECONDS", help="how long servers are watched at rest"
-    )
-    parser.add_argument("--doc", type=Path, metavar="FILE", help="put the table into this page, between its marks")
+    parser.add_argument("--doc", type=Path, metavar="FILE", help="write the table into this page, between its marks")
 
 
 @dataclass(slots=True)
 class Row:
-    """One measure of both servers, a value for each round."""
+    """One measure of both servers, with one value per round."""
 
     name: str
     unit: str
-    #: What the embedded server may have at most of what the engine has.
+    #: The limit of the embedded server, relative to the engine.
     limit: float | None = None
     rounds: dict[str, list[float]] = field(default_factory=lambda: {EMBEDDED: [], ENGINE: [], ETCD: []})
 
@@ -64,7 +62,7 @@ class Row:
         return Bar(name=f"{self.name} / kube-apiserver", value=statistics.median(ratios), bar=self.limit)
 
     def column(self) -> Column:
-        """All values side by side."""
+        """All values, side by side."""
         return Column(name=self.name, unit=self.unit, rounds={each: tuple(v) for each, v in self.rounds.items()})
 
 
@@ -73,7 +71,7 @@ def say(text: str) -> None:
 
 
 class Comparison:
-    """Both servers, and all that is measured of them."""
+    """Both servers, and all their measurements."""
 
     def __init__(self, subjects: tuple[Subject, Subject], options: argparse.Namespace) -> None:
         self._subjects = subjects
@@ -86,23 +84,23 @@ class Comparison:
         return row
 
     async def prepare(self) -> None:
-        """Namespaces, and what programs use at rest."""
+        """Create namespaces, and measure the programs at rest."""
         idle = self._row("CPU at rest", "% of a core")
         for subject in self._subjects:
             for namespace in (NAMESPACE, MANY):
                 await subject.do(Command(do="namespace", namespace=namespace))
-            # Programs have things to do when they have just started.
+            # Programs are still busy right after their start.
             await subject.rest(self._options.rest / 3)
             for program, share in (await subject.rest(self._options.rest)).items():
                 idle.add(program, share * 100)
 
     async def _in_turns(self, row: Row, command: Command, *, per: float = 1e6) -> list[dict[str, Done]]:
-        """Let both do the same in all rounds; ``per`` makes of CPU seconds what the row has."""
+        """Run the same command on both in all rounds; ``per`` converts CPU seconds to the unit of the row."""
         answers: list[dict[str, Done]] = []
         for turn in range(self._options.rounds + 1):
             now = msgspec.structs.replace(command, first=command.first + turn * command.count)
             if command.do in {"update", "status patch", "apply other", "get", "list", "replay"}:
-                # These go to what is there, and change it again each time.
+                # These change existing objects again each time.
                 now = msgspec.structs.replace(command, revision=turn + 1)
             elif command.do == "apply same":
                 now = command
@@ -118,7 +116,7 @@ class Comparison:
         return answers
 
     async def requests(self) -> None:
-        """CPU of requests for one object each."""
+        """CPU of single-object requests."""
         count = self._options.requests
         for operation, name in (
             ("create", "create of a ConfigMap"),
@@ -134,7 +132,7 @@ class Comparison:
             await self._in_turns(self._row(f"CPU per {name}", "us", 1.0), Command(do=operation, count=count))
 
     async def replay(self) -> None:
-        """CPU of events that one watcher reads as fast as it can."""
+        """CPU of stored events that one watcher reads as fast as it can."""
         count = self._options.requests
         starts = {each.name: (await each.do(Command(do="list"))).done.version for each in self._subjects}
         for subject in self._subjects:
@@ -150,7 +148,7 @@ class Comparison:
                         row.add(program, seconds / count * 1e6)
 
     async def long_list(self) -> None:
-        """CPU and time of one long list whose objects are of the same size on both."""
+        """CPU and time of one long list with objects of the same size on both."""
         count = self._options.objects
         say(f"list: creating {count} objects on each server")
         sizes: dict[str, int] = {}
@@ -160,7 +158,7 @@ class Comparison:
             sizes[subject.name] = answer.done.size
         largest = max(sizes.values())
         for subject in self._subjects:
-            # What servers add makes objects of one longer than those of the other, which get as many bytes of data.
+            # Servers add different fields: pad the shorter objects to the same size.
             padding = largest - sizes[subject.name]
             await subject.do(Command(do="create", namespace=MANY, count=count, concurrency=32, padding=padding))
         say(f"list: {self._options.rounds} rounds")
@@ -173,7 +171,7 @@ class Comparison:
                 megabytes.add(name, done.size / 1e6)
 
     async def fan_out(self) -> None:
-        """CPU of events that many watchers get at once, and when the last of them has it."""
+        """CPU of events for many watchers, and the time until the last of them has it."""
         count, rounds = self._options.watchers, self._options.rounds
         cpu = self._row(f"CPU per watch event, {count:,} watchers at once", "us", 1.0)
         last = self._row(f"write to the last of {count:,} watchers", "ms", 2.0)
@@ -193,7 +191,7 @@ class Comparison:
 
 
 def alone(options: argparse.Namespace) -> tuple[list[Bar], list[Figure]]:
-    """What concerns the embedded server alone."""
+    """Measurements of the embedded server alone."""
     say(f"start: {options.starts} fresh processes")
     starts = [in_fresh_process("start")[0] for _ in range(options.starts)]
     say(f"memory of {options.kept} objects")
@@ -212,7 +210,7 @@ def alone(options: argparse.Namespace) -> tuple[list[Bar], list[Figure]]:
 
 async def run(options: argparse.Namespace) -> Report:
     if options.doc is not None:
-        # What takes minutes must not end with a page that has no place for it.
+        # Check the page first: a run of minutes must not end with a page without marks.
         fill_between(options.doc, "apiserver", None)
     own, figures = alone(options)
     async with both() as subjects:
@@ -236,18 +234,18 @@ async def run(options: argparse.Namespace) -> Report:
 
 def _notes(options: argparse.Namespace) -> tuple[str, ...]:
     return (
-        "CPU of the server's process alone, without what it uses at rest; etcd's is beside kube-apiserver's.",
-        "Requests 8 at a time, HTTP/1.1 over TLS with a client certificate, answers not packed.",
+        "CPU: of the server's process alone, without its use at rest; etcd's is listed beside kube-apiserver's.",
+        "Requests: 8 at a time, HTTP/1.1 over TLS with a client certificate, responses not compressed.",
         "The embedded server keeps its objects in memory. The list has the same size on both.",
-        f"Watchers: {options.watchers:,} connections of one load process, which costs the same on both to read.",
-        f"A round of them is the median of {WRITES} writes, from sending one until the last connection has its event.",
-        f"Memory: what a process has for itself with {options.kept:,} objects more, after a collection, without history.",
+        f"Watchers: {options.watchers:,} connections of one load process, with the same reading cost for both.",
+        f"A round of watchers is the median of {WRITES} writes, from sending one until the last watcher has its event.",
+        f"Memory: private memory of a process for {options.kept:,} more objects, after a collection, without history.",
         "The wire size is that of a get.",
     )
 
 
 def as_markdown(report: Report, options: argparse.Namespace) -> str:
-    """The machine, what was measured and which bars hold."""
+    """The machine, the measurements and the bars."""
     machine = ", ".join(f"{key} {value}" for key, value in report.machine.items())
     lines = [f"Median of {options.rounds} rounds; {machine}.", "", "| | embedded | kube-apiserver | etcd beside it |"]
     lines.append("|---|---:|---:|---:|")

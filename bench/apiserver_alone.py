@@ -1,7 +1,7 @@
-"""The embedded server within a process, for the API server's benchmark: time to its first answer, memory of its objects.
+"""The embedded server in a process, for the API server's benchmark: time to first response, memory of objects.
 
-Both are measured in fresh interpreters. ``python -m bench.apiserver_alone start`` prints milliseconds from making a
-server to its first answer, once its modules are imported; ``memory N`` prints bytes of memory and of the wire for N
+Both are measured in fresh interpreters. ``python -m bench.apiserver_alone start`` prints the milliseconds from making a
+server to its first response, after importing its modules; ``memory N`` prints bytes of memory and of the wire for N
 objects.
 """
 
@@ -25,7 +25,7 @@ JSON = (("Content-Type", "application/json"),)
 
 
 async def first_answer() -> float:
-    """Seconds until a server that is just being made has answered."""
+    """Seconds from making a server to its first response."""
     began = time.perf_counter()
     async with ApiServer() as server, InProcessTransport(server.handler) as transport:
         async with await transport.send(Request("GET", "/api/v1/namespaces/default")) as response:
@@ -36,10 +36,10 @@ async def first_answer() -> float:
 
 
 async def memory(count: int) -> tuple[int, int]:
-    """Bytes of memory that so many objects took, and their bytes on the wire.
+    """Bytes of memory for this many objects, and their bytes on the wire.
 
-    History is aside: the server remembers one change of each kind, and the store forgets all others before we look. A
-    server that has had objects before is what they are added to: interpreters and allocators grow once.
+    Without history: the server keeps one change of each kind, and the store drops all others before measuring. The
+    objects are added to a server that has had objects before, since interpreters and allocators grow once.
     """
     async with ApiServer(history=1) as server:
         await _call(server, "POST", "/api/v1/namespaces", b'{"metadata":{"name":"%b"}}' % MANY.encode())
@@ -64,7 +64,7 @@ async def _call(server: ApiServer, method: str, path: str, body: bytes | None = 
 
 
 async def _settled(server: ApiServer) -> int:
-    """Memory that is this process's own, with what it forgets forgotten."""
+    """The private memory of this process, after dropping history and garbage."""
     revision = await server.storage.revision()
     await server.feed.wait_for(revision, 10)
     await server.storage.compact(revision)
@@ -77,11 +77,11 @@ def _own_memory() -> int:
         name, _, value = line.partition(":")
         if name == "Private_Dirty":
             return int(value.split()[0]) * 1024
-    raise RuntimeError("the kernel does not tell how much memory is this process's own")
+    raise RuntimeError("the kernel does not report the private memory of this process")
 
 
 def in_fresh_process(*arguments: str) -> list[float]:
-    """The numbers that this program prints."""
+    """The numbers that this program prints in a fresh process."""
     command = [sys.executable, "-m", "bench.apiserver_alone", *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     if done.returncode:

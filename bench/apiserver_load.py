@@ -1,8 +1,8 @@
-"""The load of the API server's benchmark: a process of its own, the same for both servers.
+"""The load of the API server's benchmark: a separate process, the same for both servers.
 
-``python -m bench.apiserver_load KUBECONFIG`` reads commands from its input, a JSON line each, and answers each with a
-line when it is done. Requests go over TLS with the client certificate of the kubeconfig, HTTP/1.1 and kept connections,
-by bare aiohttp; so many at a time as the command says. Answers are read whole, and never decoded.
+``python -m bench.apiserver_load KUBECONFIG`` reads commands from its input, one JSON line each, and answers each with a
+line when it is done. Requests go over TLS with the client certificate of the kubeconfig, HTTP/1.1 and persistent
+connections, with bare aiohttp, as many at a time as the command says. Responses are read completely and not decoded.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ CORE = "/api/v1/namespaces"
 JSON = {"Content-Type": "application/json"}
 MERGE = {"Content-Type": "application/merge-patch+json"}
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
-#: Watches are opened by so few at a time: handshakes cost both sides, and nobody measures them.
+#: How many watches to open at a time: handshakes cost both sides and are not measured.
 OPENING = 16
-#: An event that has not come after so long will not.
+#: How long to wait for an event.
 PATIENCE = 60.0
 
 Operation = Literal[
@@ -60,22 +60,22 @@ Operation = Literal[
 
 
 class Command(msgspec.Struct, kw_only=True):
-    """What to do, to which objects, how often."""
+    """What to do, with which objects, how often."""
 
     do: Operation
     namespace: str = NAMESPACE
     first: int = 0
     count: int = 1
     concurrency: int = 8
-    #: Makes what is written differ from what is there.
+    #: Makes the written content differ from the stored one.
     revision: int = 0
     padding: int = 0
-    #: Where a watch begins.
+    #: The start version of a watch.
     version: str = ""
 
 
 class Done(msgspec.Struct, kw_only=True):
-    """How long a command took from its first request to its last answer, and the bytes of all answers."""
+    """The duration of a command from its first request to its last response, and the bytes of all responses."""
 
     seconds: float
     size: int = 0
@@ -93,7 +93,7 @@ class Load:
         self._watchers = Watchers(session)
 
     async def do(self, command: Command) -> Done:
-        """Do what a command says."""
+        """Run a command."""
         match command.do:
             case "watch":
                 return await self._watchers.open(command.count, command.version)
@@ -127,7 +127,7 @@ class Load:
         async with self._session.request(method, path, data=body, headers=headers) as response:
             answer = await response.read()
             if response.status >= 300:
-                raise RuntimeError(f"{method} {path} was answered with {response.status}: {answer[:500]!r}")
+                raise RuntimeError(f"{method} {path} returned {response.status}: {answer[:500]!r}")
             return answer
 
     def _namespace(self, command: Command, _: int) -> Awaitable[bytes]:
@@ -153,7 +153,7 @@ class Load:
         body = deployment(command.namespace, number, revision=command.revision)
         return self._send("PATCH", f"{path}?fieldManager=bench&force=true", body, APPLY)
 
-    #: The same request; what it does depends on what is there.
+    #: The same request; its effect depends on the stored object.
     _apply_same = _apply_other = _apply_new
 
     def _get(self, command: Command, number: int) -> Awaitable[bytes]:
@@ -164,7 +164,7 @@ class Load:
 
 
 class Watchers:
-    """Watches on the ConfigMaps of a namespace, each on a connection of its own."""
+    """Watches on the ConfigMaps of a namespace, each with its own connection."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
@@ -173,7 +173,7 @@ class Watchers:
         self._all_have_it = asyncio.Event()
 
     async def open(self, count: int, version: str) -> Done:
-        """Open so many, and read them from then on."""
+        """Open this many, and read them from then on."""
         started = time.perf_counter()
         turns = asyncio.Semaphore(OPENING)
 
@@ -190,13 +190,13 @@ class Watchers:
 
     async def _read(self, response: aiohttp.ClientResponse) -> None:
         while chunk := await response.content.readany():
-            # A frame ends with a line break, and JSON holds no other.
+            # A frame ends with a newline, and JSON contains no other.
             self._waiting -= chunk.count(b"\n")
             if not self._waiting:
                 self._all_have_it.set()
 
     async def follow(self, command: Command) -> Done:
-        """Write again and again, each time when everybody has seen the write before."""
+        """Write repeatedly, each time after all watchers have seen the previous write."""
         path = f"{CORE}/{NAMESPACE}/configmaps/{config_map_name(command.first)}"
         delays: list[float] = []
         began = time.perf_counter()
@@ -214,7 +214,7 @@ class Watchers:
         return Done(seconds=time.perf_counter() - began, delays=delays)
 
     async def replay(self, command: Command) -> Done:
-        """Read stored events: a watch from an old version gets them without waiting."""
+        """Read stored events: a watch from an old version replays them without waiting."""
         started = time.perf_counter()
         seen = size = 0
         async with self._session.get(_watch_path(command.namespace, command.version)) as response:
@@ -239,7 +239,7 @@ async def connected(kubeconfig: Path) -> AsyncGenerator[Load]:
         url,
         connector=aiohttp.TCPConnector(ssl=context, limit=0),
         timeout=aiohttp.ClientTimeout(total=None),
-        # Nobody packs what goes over a loopback interface.
+        # Compression makes no sense on a loopback interface.
         headers={"Accept": "application/json", "Accept-Encoding": "identity"},
     ) as session:
         yield Load(session)

@@ -1,4 +1,4 @@
-"""The objects of the API server's benchmark: 2.7 KB each as they are sent, and as their server answers them a bit more."""
+"""The objects of the API server's benchmark: 2.7 KB each as sent, and slightly more as returned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TIME = "2026-01-01T00:00:00Z"
 
 
 def config_map(namespace: str, number: int, *, revision: int = 0, padding: int = 0) -> bytes:
-    """A ConfigMap; ``revision`` changes its content, ``padding`` makes it so many bytes longer."""
+    """A ConfigMap; ``revision`` changes its content, ``padding`` adds this many bytes."""
     data = {f"key-{index:02d}": f"{number:06d}-{revision:06d} " + "value " * 20 for index in range(17)}
     data["key-00"] += "x" * padding
     return msgspec.json.encode(
@@ -45,7 +45,7 @@ def new_pod(number: int) -> bytes:
     tree["metadata"] |= {"name": pod_name(number), "namespace": NAMESPACE}
     second = tree["spec"]["containers"][1]
     second["ports"][0]["name"] = second["livenessProbe"]["httpGet"]["port"] = "metrics"
-    # A few bytes less than bench/pods.py has: 2.7 KB.
+    # A few bytes less than in bench/pods.py: 2.7 KB.
     for index in range(2):
         del tree["metadata"]["annotations"][f"example.com/annotation-{index}"]
     return msgspec.json.encode({"apiVersion": "v1", "kind": "Pod"} | tree)
@@ -79,7 +79,7 @@ def pod_name(number: int) -> str:
 
 
 def pod_status(number: int, revision: int) -> bytes:
-    """A merge patch of the status of a Pod that runs, different each time."""
+    """A merge patch for the status of a running Pod, different each time."""
     ready: dict[str, Any] = {"type": "Ready", "status": "True", "lastProbeTime": None, "lastTransitionTime": _TIME}
     conditions = [ready | {"type": name} for name in ("PodScheduled", "Initialized", "ContainersReady")]
     conditions.append(ready | {"message": f"checked for the {revision}th time"})

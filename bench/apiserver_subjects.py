@@ -1,4 +1,4 @@
-"""The two servers of the API server's benchmark, each a process of its own with a load of its own."""
+"""The two servers of the API server's benchmark, each a process with its own load."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATIENCE = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a command cost its server, and what it found."""
+    """The cost of a command for its server, and its result."""
 
     #: Seconds of CPU by program, beyond what the program uses at rest.
     cpu: dict[str, float]
@@ -44,7 +44,7 @@ class Subject:
         self._idle = dict.fromkeys(pids, 0.0)
 
     async def rest(self, seconds: float) -> dict[str, float]:
-        """Learn what its programs use at rest, as shares of a core."""
+        """Measure what its programs use at rest, as shares of a core."""
         before, began = self._clocks(), time.perf_counter()
         await asyncio.sleep(seconds)
         passed = time.perf_counter() - began
@@ -52,7 +52,7 @@ class Subject:
         return self._idle
 
     async def do(self, command: Command) -> Spent:
-        """Let the load do something."""
+        """Let the load run a command."""
         assert self._load.stdin is not None
         assert self._load.stdout is not None
         before, began = self._clocks(), time.perf_counter()
@@ -61,7 +61,7 @@ class Subject:
             line = await self._load.stdout.readline()
         passed = time.perf_counter() - began
         if not line:
-            raise BenchmarkFailed(f"the load of {self.name} ended in the middle of {command}; it said why above")
+            raise BenchmarkFailed(f"the load of {self.name} exited during {command}; see its output above")
         after = self._clocks()
         cpu = {name: max(0.0, after[name] - before[name] - self._idle[name] * passed) for name in after}
         return Spent(cpu, msgspec.json.decode(line, type=Done))
@@ -71,7 +71,7 @@ class Subject:
 
 
 def _cpu_clock(pid: int) -> int:
-    """The kernel's clock of the CPU that all threads of a process have used: finer than the ticks in /proc/PID/stat."""
+    """The kernel's CPU clock of a process with all its threads: finer than the ticks in /proc/PID/stat."""
     return (~pid << 3) | 2
 
 
@@ -82,7 +82,7 @@ async def embedded(scratch: Path) -> AsyncGenerator[Subject]:
     async with _process("-m", "steersman", "serve", "--kubeconfig", str(kubeconfig)) as server:
         assert server.stdout is not None
         if not await server.stdout.readline():
-            raise BenchmarkFailed("steersman serve ended before it served; it said why above")
+            raise BenchmarkFailed("steersman serve exited before it served; see its output above")
         async with _process("-m", "bench.apiserver_load", str(kubeconfig)) as load:
             yield Subject(EMBEDDED, load, {EMBEDDED: server.pid})
 
@@ -100,7 +100,7 @@ async def engine() -> AsyncGenerator[Subject]:
 
 @asynccontextmanager
 async def both() -> AsyncGenerator[tuple[Subject, Subject]]:
-    """Both servers, ready."""
+    """Both servers, running."""
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as scratch:
         async with embedded(Path(scratch)) as ours, engine() as theirs:
             yield ours, theirs

@@ -1,4 +1,4 @@
-"""Writes a module of plain msgspec structs with the fields of a group-version of ours, and of all it imports."""
+"""Writes a module of plain msgspec structs with the fields of one of our group-versions, and of its imports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Condition = OwnerReference = ObjectMeta = ListMeta = Any
 
 
 def write_bare_module(folder: Path, module: str) -> Path:
-    """Write ``bare_kinds.py``: the classes of ``module`` and of the kinds it imports, without anything of ours."""
+    """Write ``bare_kinds.py``: the classes of ``module`` and of the kinds it imports, as plain msgspec structs."""
     importlib.import_module(module)
     lines = [_BARE]
     for name in sorted(sys.modules):

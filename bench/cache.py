@@ -1,8 +1,8 @@
 """The cache beside the bytes it holds: memory of a synced informer, and first sync beside a bare streaming list.
 
-Memory is that of a process of its own, after its first sync, beyond one that only connected and read one object; it is
-compared with the size of the same objects as the server sends them. First syncs and bare streaming lists alternate in
-one process; the bare one reads the same stream with aiohttp and looks at nothing but the type of each frame.
+Memory is that of a separate process after its first sync, beyond one that only connected and read one object. It is
+compared with the size of the same objects as sent by the server. First syncs and bare streaming lists alternate in one
+process; the bare list reads the same stream with aiohttp and decodes only the type of each frame.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ async def fill(client: Client, count: int, say: Callable[[str], None]) -> None:
 
 
 def memory_now() -> tuple[int, int]:
-    """Memory that is this process's own, and the most that was ever resident.
+    """The private memory of this process, and its peak resident memory.
 
-    The kernel's ``ru_maxrss`` would not do: a child begins with its parent's.
+    Not the kernel's ``ru_maxrss``: a child starts with its parent's value.
     """
     gc.collect()
     found = {}
@@ -87,7 +87,7 @@ def memory_now() -> tuple[int, int]:
 
 
 async def process(kubeconfig: str, *, cached: bool) -> tuple[int, int]:
-    """The memory of a process that connected and read one object, and caches all of them if asked to."""
+    """The memory of a process that connected and read one object, and caches all objects if ``cached``."""
     async with Client.connect(kubeconfig=kubeconfig, field_manager="bench") as client:
         await client.get(ConfigMap, f"{NAMESPACE}/settings-000000")
         if not cached:
@@ -110,7 +110,7 @@ class _Frame(msgspec.Struct):
 
 
 async def bare_stream(session: aiohttp.ClientSession) -> int:
-    """Read the stream up to the end of its initial events; the bytes of the objects in it."""
+    """Read the stream up to the end of its initial events; returns the bytes of its objects."""
     decode = msgspec.json.Decoder(_Frame).decode
     size = 0
     pending = b""
@@ -171,8 +171,8 @@ async def run(options: argparse.Namespace) -> Report:
             Figure(name="bare streaming list, median", value=listing, unit="s"),
         ),
         notes=(
-            "Memory is private dirty memory of a process of its own, one sample of each; the peak is its largest resident size.",
+            "Memory is private dirty memory of a separate process, one sample each; the peak is its largest size.",
             "The wire size includes managedFields. All objects own the same fields, of which the cache keeps one copy.",
-            "Where every object owns other fields, their entries come on top.",
+            "If every object owned different fields, their entries would add to that.",
         ),
     )

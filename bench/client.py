@@ -1,7 +1,7 @@
 """The client beside bare aiohttp + msgspec: CPU per request, decoding of lists, import times.
 
-Everything is measured as CPU time of this process (the API server runs in its own), in alternating rounds; a ratio is
-the quotient of the sums over all rounds.
+Everything is measured as CPU time of this process (the API server has its own), in alternating rounds. A ratio is the
+quotient of the sums over all rounds.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Operation = Callable[[int], Awaitable[None]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=7, help="alternating rounds of each operation")
-    parser.add_argument("--requests", type=int, default=200, help="requests a round")
-    parser.add_argument("--pods", type=int, default=10_000, help="pods in the list that is decoded")
+    parser.add_argument("--requests", type=int, default=200, help="requests per round")
+    parser.add_argument("--pods", type=int, default=10_000, help="pods in the decoded list")
 
 
 async def cpu_of(operation: Operation, first: int, count: int, *, concurrency: int = 8) -> float:
@@ -73,7 +73,7 @@ async def alternate(ours: Operation, bare: Operation, options: argparse.Namespac
 
 
 class Bare:
-    """What a careful program without Steersman does: one aiohttp session, prepared decoders and encoders."""
+    """A careful program without Steersman: one aiohttp session, prepared decoders and encoders."""
 
     def __init__(self, engine: Engine, session: aiohttp.ClientSession) -> None:
         self.engine = engine
@@ -204,7 +204,7 @@ async def read_bare(bare: Bare, start: str, count: int) -> None:
 
 
 async def measure_watch(client: Client, bare: Bare, options: argparse.Namespace) -> tuple[float, float]:
-    """Read the same stored events again and again: a watch from an old version replays them without waiting."""
+    """Read the same stored events repeatedly: a watch from an old version replays them without waiting."""
     start = (await client.list(ConfigMap, namespace="bench", limit=1)).resource_version
     count = 1000
     for number in range(count):
@@ -243,7 +243,7 @@ def measure_decoding(options: argparse.Namespace) -> dict[str, float]:
 
 
 def import_seconds(statements: dict[str, str], rounds: int = 15) -> dict[str, float]:
-    """The least CPU time of each statement in fresh interpreters, all of them in turn: noise only ever adds."""
+    """The minimum CPU time of each statement in fresh interpreters, in turns: noise only ever adds."""
 
     def once(code: str) -> float:
         measured = f"import time; t = time.process_time(); {code}; print(time.process_time() - t)"
@@ -302,7 +302,7 @@ async def run(options: argparse.Namespace) -> Report:
         figures=tuple(figures),
         notes=(
             "CPU of the client process only; requests 8 at a time over TLS with a client certificate.",
-            "Lists: both sides run with Python's cyclic collector as a program has it; ours pauses it while a page is decoded.",
+            "Lists: both sides run with Python's cyclic collector enabled; ours pauses it to decode a page.",
         ),
     )
 

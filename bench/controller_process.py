@@ -1,6 +1,6 @@
-"""A controller as a process of its own, seen from outside: its CPU, its memory, how often it reconciled.
+"""A controller as a separate process, observed from outside: CPU, memory, number of reconciles.
 
-Everything comes from the kernel, but for the reconciles: a controller prints ``reconciles N`` when it gets SIGUSR1.
+Everything comes from the kernel, except the reconciles: a controller prints ``reconciles N`` on SIGUSR1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ATTEMPTS = 30
 
 
 class ControllerFailed(BenchmarkFailed):
-    """A contender's process ended by itself, did not answer or did not stop."""
+    """A contender's process exited by itself, did not answer or did not stop."""
 
 
 class ControllerProcess:
@@ -36,36 +36,36 @@ class ControllerProcess:
         self._answered = asyncio.Event()
 
     def check(self) -> None:
-        """Raise what the process said, should it have ended."""
+        """Raise with the output of the process if it has exited."""
         if self._process.returncode is not None:
-            raise self._failed(f"ended with status {self._process.returncode}")
+            raise self._failed(f"exited with status {self._process.returncode}")
 
     def cpu(self) -> float:
-        """Seconds of CPU so far, those of its children included."""
+        """Seconds of CPU so far, including its children."""
         return sum(map(_cpu_of, self._tree()))
 
     def peak(self) -> int:
-        """The most bytes that were resident at once; of several processes, the sum of the most of each."""
+        """The peak resident bytes; for several processes, the sum of their peaks."""
         return sum(_status_of(pid, "VmHWM") * 1024 for pid in self._tree())
 
     async def reconciles(self) -> int:
-        """How often it has reconciled until now."""
+        """Its number of reconciles so far."""
         self.check()
         if not _catches(self._process.pid, signal.SIGUSR1):
             return 0  # it has not even started
         self._answered.clear()
         for _ in range(ATTEMPTS):
-            # Asked more than once: a program may catch the signal before it listens to it.
+            # Repeated: a program may install its handler before it can answer.
             self._process.send_signal(signal.SIGUSR1)
             with suppress(TimeoutError):
                 async with asyncio.timeout(ANSWER_SECONDS):
                     await self._answered.wait()
                 return self._reconciles
             self.check()
-        raise self._failed(f"did not say how often it reconciled, though asked {ATTEMPTS} times with SIGUSR1")
+        raise self._failed(f"did not report its reconciles after {ATTEMPTS} times SIGUSR1")
 
     async def listen(self) -> None:
-        """Read what the process prints until it ends."""
+        """Read the output of the process until it ends."""
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             word, _, number = line.decode(errors="replace").partition(" ")
@@ -74,7 +74,7 @@ class ControllerProcess:
                 self._answered.set()
 
     async def stop(self) -> None:
-        """End it as a cluster would; one that stays is an error."""
+        """Stop it as a cluster would; raises if it does not exit."""
         if self._process.returncode is None:
             self._process.terminate()
         try:
@@ -82,10 +82,10 @@ class ControllerProcess:
                 await self._process.wait()
         except TimeoutError:
             await self.kill()
-            raise self._failed(f"was still there {STOP_SECONDS:.0f} s after SIGTERM") from None
+            raise self._failed(f"was still running {STOP_SECONDS:.0f} s after SIGTERM") from None
 
     async def kill(self) -> None:
-        """End it and its children at once; a child that stayed would hold the pipe, and with it us."""
+        """Kill it and its children; a remaining child would hold the pipe open."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
@@ -99,14 +99,14 @@ class ControllerProcess:
 
     def _failed(self, what: str) -> ControllerFailed:
         said = self._complaints.read_text(encoding="utf-8", errors="replace")[-4000:]
-        return ControllerFailed(f"{self.name} {what}; it said:\n{said}")
+        return ControllerFailed(f"{self.name} {what}; its output:\n{said}")
 
 
 @asynccontextmanager
 async def running(
     name: str, command: Sequence[str], *, environment: dict[str, str], folder: Path
 ) -> AsyncGenerator[ControllerProcess]:
-    """Run a controller for a block; what it complains of goes to a file in ``folder``."""
+    """Run a controller for a block; its stderr goes to a file in ``folder``."""
     complaints = folder / f"{name}.log"
     with complaints.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
@@ -130,8 +130,8 @@ async def running(
 
 
 def _cpu_of(pid: int) -> float:
-    # The name in parentheses may hold anything; after it come plain fields: 12 to 15 are user and system time, own and
-    # of children that have ended.
+    # The name in parentheses may contain anything. Fields 12 to 15 after it are user and system time, its own and of
+    # its ended children.
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / TICKS
 
@@ -145,5 +145,5 @@ def _status_of(pid: int, name: str) -> int:
 
 
 def _catches(pid: int, number: signal.Signals) -> bool:
-    """Whether the process has a handler; without one, the signal would end it."""
+    """Whether the process has a handler; without one, the signal would kill it."""
     return bool(_status_of(pid, "SigCgt") >> (number - 1) & 1)

@@ -1,8 +1,8 @@
-"""Controllers beside each other: the same work on a fresh engine each, what it costs, and what they do at rest.
+"""Controllers side by side: the same work on fresh engines, what it costs, and what they do at rest.
 
-The work: bring N Sites that exist already to their state. Each gets a ConfigMap by server-side apply, with an owner
-reference, and a status; 16 at once. The contenders take turns, so that a machine that becomes slower does so for all;
-ratios are formed within a round, and the median of the rounds counts. The bare loader only performs the writes.
+The work: converge N existing Sites. Each gets a ConfigMap by server-side apply, with an owner reference, and a status;
+16 at once. The contenders take turns, so that a slowing machine affects all of them. Ratios are computed within a
+round, and the median of the rounds counts. The bare loader only performs the writes.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ Value = Callable[[Measured], float | None]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--objects", type=int, default=2_000, help="sites to converge")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds in which every contender has its turn")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds; every contender takes part in each")
     parser.add_argument("--only", type=_names, default=None, metavar="A,B", help=f"of {', '.join(contenders())}")
-    parser.add_argument("--changes", type=int, default=1_000, help="changes whose way to the status is timed")
-    parser.add_argument("--idle", type=float, default=10.0, metavar="SECONDS", help="how long to watch it at rest")
+    parser.add_argument("--changes", type=int, default=1_000, help="changes to time until their status")
+    parser.add_argument("--idle", type=float, default=10.0, metavar="SECONDS", help="how long to measure at rest")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draw a chart")
-    parser.add_argument("--doc", type=Path, metavar="FILE", help="put the table into this page, between its marks")
+    parser.add_argument("--doc", type=Path, metavar="FILE", help="write the table into this page, between its marks")
 
 
 def _names(text: str) -> list[str]:
     known = contenders()
     wanted = [name.strip() for name in text.split(",")]
     if unknown := [name for name in wanted if name not in known]:
-        raise argparse.ArgumentTypeError(f"there is no contender {', '.join(unknown)}; there are: {', '.join(known)}")
+        raise argparse.ArgumentTypeError(f"unknown contender {', '.join(unknown)}; choose from {', '.join(known)}")
     return [name for name in known if name in wanted]
 
 
@@ -51,7 +51,7 @@ async def run(options: argparse.Namespace) -> Report:
     commands = {each.name: each.prepare() for each in wanted}
     rounds: list[dict[str, Measured]] = []
     for number in range(options.rounds):
-        # Another one begins each time: nobody always comes after the same neighbour.
+        # Rotate the order, so that no contender always follows the same one.
         turn = number % len(wanted)
         measured = {
             each.name: await _turn(each, commands[each.name], sizes, f"round {number + 1} of {options.rounds}")
@@ -72,7 +72,7 @@ async def _turn(contender: Contender, command: list[str], sizes: Sizes, where: s
 
     def say(text: str, end: str = "") -> None:
         line = f"bench converge: {where}: {contender.name}: {text}"
-        # On a terminal one line is written over and over; elsewhere only the results are worth a line.
+        # On a terminal one line is overwritten; elsewhere only results are printed.
         if sys.stderr.isatty():
             print(f"\r{line:<100}", end=end, file=sys.stderr, flush=True)
         elif end:
@@ -87,7 +87,7 @@ async def _turn(contender: Contender, command: list[str], sizes: Sizes, where: s
 
 
 def columns(rounds: list[dict[str, Measured]], sizes: Sizes) -> tuple[Column, ...]:
-    """All measures, each contender beside the others."""
+    """All measures, with the contenders side by side."""
     count = sizes.objects
 
     def column(name: str, unit: str, value: Value) -> Column:
@@ -128,7 +128,7 @@ def _restart_writes(measured: Measured) -> float | None:
 
 
 def _ratios(rounds: list[dict[str, Measured]], ours: str, theirs: str, value: Value) -> tuple[float, ...]:
-    """The quotient of two contenders in each round; empty if one of them did not take part."""
+    """The ratio of two contenders in each round; empty if one of them did not take part."""
     if ours not in rounds[0] or theirs not in rounds[0]:
         return ()
     pairs = [(value(each[ours]), value(each[theirs])) for each in rounds]
@@ -136,13 +136,13 @@ def _ratios(rounds: list[dict[str, Measured]], ours: str, theirs: str, value: Va
 
 
 def bars(rounds: list[dict[str, Measured]], sizes: Sizes) -> tuple[Bar, ...]:
-    """The promises, as far as those they are about took part."""
+    """The bars, as far as their contenders took part."""
     if OURS not in rounds[0]:
         return ()
     ours = [each[OURS] for each in rounds]
     count = sizes.objects
     found = [
-        # Exactly so many: one less is as wrong as one more, and no round is forgiven.
+        # Exact: one less is as wrong as one more, in any round.
         Bar(
             name="writes off 2 an object, any round",
             value=max(abs(_writes(m) - 2 * count) for m in ours),
@@ -180,7 +180,7 @@ def bars(rounds: list[dict[str, Measured]], sizes: Sizes) -> tuple[Bar, ...]:
 def _notes(options: argparse.Namespace) -> tuple[str, ...]:
     return (
         f"{options.objects} objects, median of {options.rounds} round(s); a fresh engine for every contender in every round.",
-        "wall: from the start of the process until a watch from outside has seen the last status.",
-        "CPU: of the controller's process until it rests. Writes: as the API server counts them, whatever they change.",
-        f"change to status: {options.changes} changes one after the other, from sending one until a watch shows its status.",
+        "wall: from the start of the process until an external watch has seen the last status.",
+        "CPU: of the controller's process until it rests. Writes: as counted by the API server, whatever they change.",
+        f"change to status: {options.changes} consecutive changes, from sending one until a watch shows its status.",
     )

@@ -1,7 +1,7 @@
-"""The converge benchmark as a picture: one small chart a measure, one bar a contender, shorter is better.
+"""The converge benchmark as a chart: one panel per measure, one bar per contender, shorter is better.
 
-The picture is plain SVG without scripts or fonts of its own, and reads on light and on dark ground: it chooses its ink by
-``prefers-color-scheme`` and paints no ground itself.
+Plain SVG without scripts or fonts, for light and dark backgrounds: it chooses its colors by ``prefers-color-scheme``
+and draws no background itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from html import escape
 
 from bench.report import Column, cell
 
-#: The measures that are drawn, by the names of their columns.
+#: The drawn measures, by the names of their columns.
 DRAWN = (
     "wall / bare",
     "CPU per object",
@@ -68,7 +68,7 @@ def chart(columns: tuple[Column, ...], objects: int) -> str:
 
 
 def _panel(body: list[str], column: Column, left: float, top: float, width: float) -> float:
-    """Draw one measure; its height."""
+    """Draw one measure; returns its height."""
     name = f"{column.name}, {column.unit}" if column.unit else column.name
     body.append(f'<text class="measure" x="{left:.0f}" y="{top + 12:.0f}">{escape(name)}</text>')
     values = {each: column.median(each) for each in column.rounds}
@@ -79,7 +79,7 @@ def _panel(body: list[str], column: Column, left: float, top: float, width: floa
         y = top + 24 + line * STEP
         ours = " ours" if contender == OURS else ""
         start = left + NAMES
-        # A value of nothing is a hairline: the contender took part, and did well.
+        # A value of zero is a hairline: the contender took part, and did well.
         length = max(room * value / longest, 1.5)
         body += [
             f'<text class="name{ours}" x="{start - 8:.0f}" y="{y + 12:.0f}">{escape(contender)}</text>',

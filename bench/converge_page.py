@@ -1,4 +1,4 @@
-"""The table of the converge benchmark in a page of the documentation, between two marks."""
+"""Writes the table of the converge benchmark into a documentation page, between two marks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ END = "<!-- end of bench converge -->"
 
 
 def fill_page(page: Path, report: Report, *, objects: int, rounds: int, picture: Path | None = None) -> None:
-    """Replace what is between the marks; ``picture`` is the chart of the same run, shown above the table."""
+    """Replace the text between the marks; ``picture`` is the chart of the same run, shown above the table."""
     fill_between(page, "converge", None)
     content = as_markdown(report, objects, rounds)
     if picture is not None:
@@ -22,19 +22,19 @@ def fill_page(page: Path, report: Report, *, objects: int, rounds: int, picture:
 
 
 def fill_between(page: Path, name: str, content: str | None) -> None:
-    """Replace what is between the marks of a benchmark; without content, only see that they are there."""
+    """Replace the text between the marks of a benchmark; without content, only check that the marks exist."""
     opening, closing = f"<!-- bench {name} -->", f"<!-- end of bench {name} -->"
     text = page.read_text(encoding="utf-8")
     before, begin, rest = text.partition(opening)
     _, end, after = rest.partition(closing)
     if not begin or not end:
-        raise ValueError(f"{page} has no place for the table: put the lines {opening} and {closing} where it belongs")
+        raise ValueError(f"{page} has no place for the table: add the lines {opening} and {closing} where it belongs")
     if content is not None:
         page.write_text(f"{before}{opening}\n{content}\n{closing}{after}", encoding="utf-8")
 
 
 def as_markdown(report: Report, objects: int, rounds: int) -> str:
-    """The machine, what was measured and which bars hold."""
+    """The machine, the measurements and the bars."""
     contenders = list(report.columns[0].rounds)
     machine = ", ".join(f"{key} {value}" for key, value in report.machine.items())
     lines = [

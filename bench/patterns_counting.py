@@ -1,4 +1,4 @@
-"""Requests counted where they leave the process, by what they do."""
+"""Counts requests where they leave the process, by what they do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.transport import Response, Transport
 from steersman.wire import Request, parse_path
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-#: What a request is that changes nothing.
+#: Requests that change nothing.
 READ, LIST, WATCH, OTHER = "read", "list", "watch", "other"
 READS = frozenset({READ, LIST, WATCH, OTHER})
 
@@ -29,12 +29,12 @@ class Counting:
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport
         before_send: Callable[[], None] | None = None,
     ) -> Response:
-        """Send a request and wait for the head of its answer; see `Transport.send`."""
+        """Send a request and wait for the head of its response; see `Transport.send`."""
         self._into[described(request)] += 1
         return await self._inner.send(request, stream=stream, timeout=timeout, before_send=before_send)
 
     async def close(self) -> None:
-        """Close the transport inside."""
+        """Close the inner transport."""
         await self._inner.close()
 
 
@@ -54,7 +54,7 @@ def described(request: Request) -> str:
 
 
 def writes(counted: Counter[str]) -> Counter[str]:
-    """Those that write; what is told to people (Events) is no part of the world that a controller is to make."""
+    """The writes among the counted requests, without Events, which are not part of the desired state."""
     return Counter(
         {what: times for what, times in counted.items() if what not in READS and not what.endswith(" events")}
     )

@@ -1,8 +1,8 @@
-"""One form of the operator as a process of its own, which says what it used.
+"""One form of the operator as a separate process that reports its cost.
 
-``python -m bench.patterns_operator FORM KUBECONFIG OWNERS`` runs until its standard input ends. It prints a line of JSON
-when it has looked at all owners and rests; for every line of input it looks at all of them so many times more, and
-prints another one. The CPU of a line is what this process used for it, importing and connecting left out.
+``python -m bench.patterns_operator FORM KUBECONFIG OWNERS`` runs until its standard input ends. It prints a JSON line
+when it has reconciled all owners and rests. For every line of input it reconciles all of them that many more times, and
+prints another line. The CPU in a line is what this process used for it, without importing and connecting.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from steersman import Client, Manager
 from steersman.aio import Supervisor
 from steersman.controller import Cause, KeyRecord, Request
 
-#: A process that used less than this in a moment rests.
+#: A process that used less CPU than this in this time is at rest.
 QUIET_SECONDS, QUIET_CPU = 0.5, 0.01
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What one stage cost."""
+    """The cost of one stage."""
 
     cpu: float
     runs: int
@@ -37,7 +37,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Runs:
-    """The reconciles that have ended."""
+    """The finished reconciles."""
 
     def __init__(self) -> None:
         self.owners: dict[Request, None] = {}
@@ -46,21 +46,21 @@ class Runs:
         self._ended = asyncio.Event()
 
     def note(self, _: str, record: KeyRecord) -> None:
-        """A reconcile ended."""
+        """Record a finished reconcile."""
         self.owners[record.request] = None
         self.count += 1
         self.failures += bool(record.last_error)
         self._ended.set()
 
     async def until(self, reached: Callable[[], bool]) -> None:
-        """Wait until something is so after a reconcile."""
+        """Wait until a condition holds after a reconcile."""
         while not reached():
             self._ended.clear()
             await self._ended.wait()
 
 
 async def rested(manager: Manager) -> None:
-    """Wait until nothing happens any more: also what the watches bring of one's own writes is work."""
+    """Wait until the process is at rest: watch events of its own writes are work, too."""
     while True:
         before = time.process_time()
         await asyncio.sleep(QUIET_SECONDS)
@@ -69,7 +69,7 @@ async def rested(manager: Manager) -> None:
 
 
 async def operate(form: str, kubeconfig: Path, owners: int) -> None:
-    """Run, and answer."""
+    """Run, and report."""
     from bench.patterns_forms import FORMS  # noqa: PLC0415 - a form may import more than another
 
     manager, runs, counted = Manager(name="bench"), Runs(), Counter[str]()

@@ -1,7 +1,7 @@
-"""How many requests a change takes, counted at the operator's transport and by the API server, beside the fewest possible.
+"""How many requests a change takes, counted at the operator's transport and by the API server, against the minimum.
 
-The fewest possible: one write for each child that has to be made, changed or deleted, one for a status that becomes
-another, and for a finalizer one to set it and one to remove it.
+The minimum: one write per child to create, change or delete, one per changed status, and for a finalizer one to set it
+and one to remove it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from steersman.wire import Request
 
 NAME = "boat"
 CHILDREN = 3
-#: Nothing was sent for so long: nothing more will be.
+#: Without requests for this long, nothing more is expected.
 QUIET = 0.5
 PATIENCE = 30.0
 WRITES = {"APPLY", "CREATE", "DELETE", "DELETECOLLECTION", "PATCH", "POST", "PUT", "UPDATE"}
@@ -38,13 +38,13 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What one change took."""
+    """The requests of one change."""
 
     shape: str
     change: str
     #: By verb and resource, at the transport.
     writes: Counter[str]
-    #: What the API server counted, without what the benchmark itself wrote.
+    #: The writes counted by the API server, without those of the benchmark itself.
     served: int
     minimum: int
     #: Reads of single objects from the server.
@@ -63,7 +63,7 @@ class Row:
 
 
 class Bench:
-    """One shape in a namespace of its own."""
+    """One shape in its own namespace."""
 
     def __init__(self, engine: Engine, shape: Shape, client: Client, namespace: str, *, quiet: float) -> None:
         self._token = engine.admin_token
@@ -96,7 +96,7 @@ class Bench:
 
     @asynccontextmanager
     async def counting(self, change: str, minimum: int, reached: Callable[[], Awaitable[bool]]) -> AsyncGenerator[None]:
-        """Count what the operator does about what happens in a block, until there is nothing left to do."""
+        """Count what the operator does about a change in a block, until nothing is left to do."""
         self.counted.clear()
         self._own.clear()
         before = await self._served()
@@ -119,7 +119,7 @@ class Bench:
         self.rows.append(row)
 
     async def _quiet(self) -> None:
-        """Wait until the operator sends nothing any more."""
+        """Wait until the operator stops sending."""
         while True:
             before = self.counted.total()
             await asyncio.sleep(self._quiet_seconds)
@@ -128,14 +128,14 @@ class Bench:
                 return
 
     async def is_ready(self) -> bool:
-        """Whether the object says so of its present generation."""
+        """Whether the object is Ready for its current generation."""
         found = await self.people.find(self.shape.kind, NAME)
         status = found.status if found else None
         ready = status is not None and is_true(status.conditions, "Ready")
         return ready and status is not None and found is not None and status.observed_generation == found.generation
 
     async def looked(self) -> bool:
-        """Whether the operator that runs now has looked at the object."""
+        """Whether the running operator has reconciled the object."""
         running = self.manager.controllers if self.manager else ()
         return any(sum(each.statistics().results.values()) for each in running)
 
@@ -148,12 +148,12 @@ class Bench:
         await self.people.patch(self.shape.kind, NAME, MergePatch({"spec": spec}))
 
     async def _served(self) -> int:
-        """The writes that the API server has counted, of all kinds that a shape has."""
+        """The writes counted by the API server, of all kinds in a shape."""
         request = Request("GET", "/metrics", headers=(("Authorization", f"Bearer {self._token}"),))
         async with await self._counting[0].send(request) as answer:
             text = (await answer.read()).decode()
         if answer.status != 200:
-            raise BenchmarkFailed(f"the API server answered {answer.status} when asked for its metrics")
+            raise BenchmarkFailed(f"the API server returned {answer.status} for its metrics")
         resources = {f"{kind.gvk().kind.lower()}s" for kind in CHILD_KINDS}
         total = 0
         for counter in _COUNTER.finditer(text):
@@ -164,7 +164,7 @@ class Bench:
 
 
 async def count(engine: Engine, shapes: Sequence[Shape] = SHAPES, *, quiet: float = QUIET) -> list[Row]:
-    """All changes of all shapes; nothing more is expected when nothing was sent for ``quiet`` seconds."""
+    """All changes of all shapes; a change is complete when nothing was sent for ``quiet`` seconds."""
     rows: list[Row] = []
     async with engine.client(field_manager="people") as admin:
         await admin.install(*(shape.kind for shape in shapes))

@@ -1,4 +1,4 @@
-"""Pods as a cluster has them, for measuring."""
+"""Realistic Pods for measurements."""
 
 from __future__ import annotations
 

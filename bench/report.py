@@ -1,8 +1,7 @@
-"""What a benchmark hands back, as a table for people and as JSON for programs.
+"""The result of a benchmark, as a table for people and as JSON for programs.
 
-A bar is a promise: a measured value and the limit it has to stay within. Figures are measured values without a limit:
-they explain the bars. Values are best given as ratios to something bare measured in the same run, since the speed of
-a shared machine drifts.
+A bar is a measured value and the limit it must stay within. Figures are measured values without a limit that explain
+the bars. Prefer ratios to a bare baseline measured in the same run, since the speed of a shared machine drifts.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any
 
 
 class BenchmarkFailed(RuntimeError):
-    """Something could not be measured; the words are for a person at a terminal."""
+    """A measurement failed; the message is for a terminal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +33,11 @@ class Bar:
 
     @property
     def holds(self) -> bool:
-        """Whether the promise is kept; a value that is not a number keeps none."""
+        """Whether the value is within its limit; NaN never is."""
         return self.value >= self.bar if self.at_least else self.value <= self.bar
 
     def document(self) -> dict[str, Any]:
-        """Give the bar as JSON."""
+        """The bar as JSON."""
         return {
             "name": self.name,
             "value": self.value,
@@ -58,31 +57,31 @@ class Figure:
     unit: str
 
     def document(self) -> dict[str, Any]:
-        """Give the figure as JSON."""
+        """The figure as JSON."""
         return {"name": self.name, "value": self.value, "unit": self.unit}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One measure of several contenders side by side, a value for each round; no values: it does not apply."""
+    """One measure of several contenders, one value per round; without values it does not apply."""
 
     name: str
     unit: str
     rounds: dict[str, tuple[float, ...]]
 
     def median(self, contender: str) -> float | None:
-        """The middle of all rounds."""
+        """The median of all rounds."""
         values = self.rounds.get(contender)
         return statistics.median(values) if values else None
 
     def document(self) -> dict[str, Any]:
-        """Give the column as JSON."""
+        """The column as JSON."""
         found = {each: {"median": self.median(each), "rounds": list(values)} for each, values in self.rounds.items()}
         return {"name": self.name, "unit": self.unit, "contenders": found}
 
 
 def describe_machine() -> dict[str, Any]:
-    """Describe where the numbers come from: without it no two reports can be compared."""
+    """Describe the machine: without it, reports cannot be compared."""
     described: dict[str, Any] = {
         "python": platform.python_version(),
         "system": f"{sys.platform}-{platform.machine()}",
@@ -98,7 +97,7 @@ def describe_machine() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that one benchmark measured. ``notes`` say what limits a bar that does not hold, and how things were measured."""
+    """The results of one benchmark. ``notes`` explain bars that do not hold, and how things were measured."""
 
     name: str
     bars: tuple[Bar, ...]
@@ -113,7 +112,7 @@ class Report:
         return all(bar.holds for bar in self.bars)
 
     def document(self) -> dict[str, Any]:
-        """Give the report as JSON."""
+        """The report as JSON."""
         return {
             "name": self.name,
             "holds": self.holds,
@@ -151,18 +150,18 @@ class Report:
 
 
 def number(value: float) -> str:
-    """Print three significant digits: more would pretend a precision that no benchmark has."""
+    """Format with three significant digits: no benchmark is more precise."""
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
     return f"{value:,.{digits}f}"
 
 
 def cell(value: float | None) -> str:
-    """Print a value of a column: counts are whole, what does not apply is a dash."""
+    """Format a value of a column: counts are whole, a missing value is a dash."""
     return "-" if value is None else f"{value:,.0f}" if value == int(value) else number(value)
 
 
 def side_by_side(columns: tuple[Column, ...]) -> str:
-    """Lay out what several contenders did: one line a measure, medians of all rounds."""
+    """Format the columns: one line per measure, with the medians of all rounds."""
     contenders = tuple(columns[0].rounds)
 
     rows = [
@@ -176,7 +175,7 @@ def side_by_side(columns: tuple[Column, ...]) -> str:
 
 
 def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Lay out rows: the first column to the left, the others to the right."""
+    """Format rows: the first column left-aligned, the others right-aligned."""
     cells = [header, *rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
 

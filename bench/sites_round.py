@@ -1,4 +1,4 @@
-"""One contender on one fresh engine: converge, rest, follow changes, start again. What each of them cost."""
+"""One contender on one fresh engine: converge, rest, follow changes, restart; and the cost of each."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from bench.contenders.preparing import Contender, python_environment
 from bench.controller_process import ControllerFailed, ControllerProcess, running
 from bench.sites_world import World, fresh_world
 
-#: A contender that has not converged after so long will not.
+#: How long a contender may take to converge.
 PATIENCE = 600.0
-#: A controller that used less of a core than this, and wrote nothing meanwhile, has settled.
+#: A controller that used less of a core than this, and wrote nothing, has settled.
 QUIET = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How much of everything."""
+    """The sizes of a run."""
 
     objects: int
     changes: int
@@ -33,7 +33,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What one contender did in one round. None: it does not apply, since a loader only writes once."""
+    """The measurements of one contender in one round. None: does not apply, since a loader only writes once."""
 
     #: Seconds from the start of the process until the last status was seen.
     wall: float
@@ -52,12 +52,12 @@ class Measured:
     restart_cpu: float | None = None
 
     def document(self) -> dict[str, Any]:
-        """Give it as JSON."""
+        """The measurements as JSON."""
         return asdict(self)
 
 
 async def measure(contender: Contender, command: list[str], sizes: Sizes, say: Callable[[str], None]) -> Measured:
-    """Run a contender on an engine of its own."""
+    """Run a contender on its own engine."""
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as scratch:
         folder = Path(scratch)
         say("engine and objects")
@@ -98,7 +98,7 @@ async def measure(contender: Contender, command: list[str], sizes: Sizes, say: C
 
 
 async def _converged(world: World, controller: ControllerProcess, count: int, say: Callable[[str], None]) -> float:
-    """Wait until every status is right, and say how far it is now and then."""
+    """Wait until every status is right, and report progress."""
     deadline = time.monotonic() + PATIENCE
     finished = asyncio.ensure_future(world.converged())
     try:
@@ -107,16 +107,14 @@ async def _converged(world: World, controller: ControllerProcess, count: int, sa
             await asyncio.wait([finished], timeout=2.0)
             controller.check()
             if time.monotonic() > deadline:
-                raise ControllerFailed(
-                    f"{controller.name} brought {world.progress} of {count} sites to their status in {PATIENCE} s"
-                )
+                raise ControllerFailed(f"{controller.name} converged {world.progress} of {count} sites in {PATIENCE} s")
         return finished.result()
     finally:
         finished.cancel()
 
 
 async def _settled(world: World, controller: ControllerProcess) -> Counter[str]:
-    """Wait until the controller rests; the writes that the server counted until then."""
+    """Wait until the controller rests; returns the writes counted by the server until then."""
     deadline = time.monotonic() + PATIENCE
     before: Counter[str] = Counter()
     while time.monotonic() < deadline:
@@ -137,7 +135,7 @@ async def _seen_all(controller: ControllerProcess, count: int) -> None:
     while await controller.reconciles() < count:
         await asyncio.sleep(0.5)
         if time.monotonic() > deadline:
-            raise ControllerFailed(f"{controller.name}, started again, did not look at all sites in {PATIENCE} s")
+            raise ControllerFailed(f"{controller.name} did not reconcile all sites within {PATIENCE} s of its restart")
 
 
 async def _idle(controller: ControllerProcess, seconds: float) -> float:
@@ -147,7 +145,7 @@ async def _idle(controller: ControllerProcess, seconds: float) -> float:
 
 
 async def _follow(world: World, sizes: Sizes) -> list[float]:
-    """Change one site after the other, each when the one before has its status."""
+    """Change one site after the other, each after the previous one has its status."""
     return [await world.change(number % sizes.objects, 10 + number) for number in range(sizes.changes)]
 
 

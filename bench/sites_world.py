@@ -1,7 +1,7 @@
-"""A fresh engine full of Sites, and an outside view of it that is the same for every contender.
+"""A fresh engine with Sites, and an external view of it that is the same for every contender.
 
 The view is a watch of the Sites, read with aiohttp and msgspec alone, and the counters of the API server: a write is
-what the server counted as one, whoever made it and whether it changed anything.
+what the server counted as one, by any client and with or without effect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from steersman.testing import Engine
 NAMESPACE = "default"
 SITES = f"/apis/bench.example.com/v1/namespaces/{NAMESPACE}/sites"
 WRITES = {"APPLY", "CREATE", "DELETE", "DELETECOLLECTION", "PATCH", "POST", "PUT", "UPDATE"}
-#: What the contenders could write; leases and its own configuration the API server writes by itself.
+#: The resources that contenders could write; the API server writes leases and its own configuration itself.
 RESOURCES = {"configmaps", "events", "sites"}
 _COUNTER = re.compile(r"^apiserver_request_total\{(?P<labels>.*)\} (?P<value>\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -102,7 +102,7 @@ class World:
                 seen.set_result(now)
 
     async def converged(self) -> float:
-        """Wait until every status was right at the same time; when that was."""
+        """Wait until every status is right at the same time; returns when that was."""
         await self._all.wait()
         return self._finished
 
@@ -112,7 +112,7 @@ class World:
         return len(self._converged)
 
     async def change(self, number: int, replicas: int) -> float:
-        """Change one site; seconds from sending the change until the watch shows the status that belongs to it."""
+        """Change one site; returns the seconds from sending the change until the watch shows its status."""
         seen: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._awaited = (site_name(number), replicas, seen)
         body = msgspec.json.encode({"spec": {"replicas": replicas, "message": f"now {replicas}"}})
@@ -125,7 +125,7 @@ class World:
             return await seen - started
 
     async def writes(self) -> Counter[str]:
-        """The writing requests that the API server has counted, by verb and resource."""
+        """The writes counted by the API server, by verb and resource."""
         async with self._session.get("/metrics") as response:
             response.raise_for_status()
             text = await response.text()
@@ -143,7 +143,7 @@ def site_name(number: int) -> str:
 
 
 async def _fill(client: Client, count: int) -> str:
-    """Create the sites; the version of a list that holds all of them."""
+    """Create the sites; returns the version of a list with all of them."""
     await client.install(Site)
     numbers = iter(range(count))
 
@@ -161,7 +161,7 @@ async def _fill(client: Client, count: int) -> str:
 
 
 def contender_environment(engine: Engine, folder: Path) -> dict[str, str]:
-    """How a contender finds the engine: all with the same credentials, since the server's work depends on them."""
+    """The environment of a contender: all use the same credentials, since the server's work depends on them."""
     kubeconfig = folder / "kubeconfig"
     document = yaml.safe_load(engine.kubeconfig.read_text(encoding="utf-8"))
     kubeconfig.write_text(yaml.safe_dump(document | {"current-context": "admin-token"}), encoding="utf-8")
@@ -175,7 +175,7 @@ def contender_environment(engine: Engine, folder: Path) -> dict[str, str]:
 
 @asynccontextmanager
 async def fresh_world(count: int, folder: Path) -> AsyncGenerator[tuple[World, dict[str, str]]]:
-    """A new engine with so many Sites, none of them reconciled, and the environment of a contender."""
+    """A new engine with this many unreconciled Sites, and the environment of a contender."""
     async with Engine.start() as engine:
         async with engine.client(field_manager="bench") as client:
             version = await _fill(client, count)
@@ -184,7 +184,7 @@ async def fresh_world(count: int, folder: Path) -> AsyncGenerator[tuple[World, d
         timeout = aiohttp.ClientTimeout(total=None)
         async with aiohttp.ClientSession(engine.url, connector=connector, headers=headers, timeout=timeout) as session:
             world = World(session, count)
-            # In one group with the block: a watch that ends takes the measurement down, which would else wait in vain.
+            # In one group with the block: if the watch ends, the measurement fails instead of waiting forever.
             try:
                 async with asyncio.TaskGroup() as group:
                     watch = group.create_task(world.watch(version))

@@ -1,8 +1,8 @@
 """A manager for a long time, under changes and random faults: memory flat, everything converged, nothing left behind.
 
-The operator is a process of its own (`bench.soak_operator`) behind a `FaultProxy`. This process creates, changes and
-deletes Sites at a steady rate, past the proxy, and breaks things at random: connections reset, frozen, stalled, refused,
-answers lost, kube-apiserver and etcd killed. The seed is printed; the same seed chooses the same faults again.
+The operator is a separate process (`bench.soak_operator`) behind a `FaultProxy`. This process creates, changes and
+deletes Sites at a steady rate, bypassing the proxy, and injects random faults: connections reset, frozen, stalled or
+refused, answers lost, kube-apiserver and etcd killed. The seed is printed; the same seed chooses the same faults.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from steersman.client import RetryPolicy
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.testing import Engine, FaultProxy
 
-#: Longer than any key's backoff after the faults here, and longer than it takes on a busy machine.
+#: Longer than any key's backoff after these faults, even on a busy machine.
 SETTLE_SECONDS = 150.0
-#: Memory may grow by so much in the second half, whatever happens: the allocator takes its memory in steps.
+#: The allowed growth of memory in the second half: the allocator takes its memory in steps.
 ALLOWED_BYTES = 4_000_000
-#: And by so much if the second half begins before every kind of fault was met: each leaves its highest mark once.
+#: The allowed growth if the second half begins before every kind of fault occurred: each sets its peak once.
 ALLOWED_BYTES_WHEN_SHORT = 12_000_000
-#: Minutes that are short in this sense.
+#: Runs below this many minutes count as short.
 SHORT = 5.0
-#: And by so much for each change; one key and its place in a dict are more.
+#: The additional allowed growth per change; one leaked key is more.
 ALLOWED_BYTES_PER_CHANGE = 64
-#: Each reconcile and each stream has a connection, and those that were given up take a while to close.
+#: Each reconcile and each stream has a connection, and abandoned ones take a while to close.
 SOCKETS_MAX = 3 * (CONCURRENCY + 4)
 
 _COUNTED = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
@@ -49,15 +49,15 @@ _OURS = re.compile(r'resource="(sites|configmaps)"')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--minutes", type=float, default=20.0, help="how long things change and fail")
-    parser.add_argument("--rate", type=float, default=100.0, help="changes a second")
+    parser.add_argument("--minutes", type=float, default=20.0, help="duration of changes and faults")
+    parser.add_argument("--rate", type=float, default=100.0, help="changes per second")
     parser.add_argument("--sites", type=int, default=500, help="Sites at the start, and about as many later")
-    parser.add_argument("--faults", type=float, default=15.0, help="seconds between faults, on the average")
-    parser.add_argument("--seed", type=int, default=None, help="chooses the faults and the changes; else by chance")
+    parser.add_argument("--faults", type=float, default=15.0, help="average seconds between faults")
+    parser.add_argument("--seed", type=int, default=None, help="chooses the faults and the changes; default: random")
 
 
 class Operator:
-    """The operator's process, and what it said of itself."""
+    """The operator's process, and its samples."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -66,23 +66,23 @@ class Operator:
 
     @property
     def now(self) -> Sample:
-        """The last thing it said."""
+        """The last sample."""
         return self.samples[-1][1]
 
     async def listen(self) -> None:
-        """Take in what it says, until it ends."""
+        """Read its samples until it ends."""
         assert self.process.stdout is not None
         async for line in self.process.stdout:
             self.samples.append((time.monotonic(), msgspec.json.decode(line, type=Sample)))
             self.heard.set()
 
     async def until(self, condition: Callable[[Sample], bool], what: str) -> None:
-        """Wait until it says something that meets a condition."""
+        """Wait until a sample meets a condition."""
         async with asyncio.timeout(SETTLE_SECONDS):
             while not self.samples or not condition(self.now):
                 self.heard.clear()
                 if self.process.returncode is not None:
-                    raise RuntimeError(f"the operator ended with status {self.process.returncode} before {what}")
+                    raise RuntimeError(f"the operator exited with status {self.process.returncode} before {what}")
                 await self.heard.wait()
 
 
@@ -105,7 +105,7 @@ async def operating(kubeconfig: str, server: str) -> AsyncGenerator[Operator]:
 
 
 class Changes:
-    """Creates, changes and deletes Sites at a rate; what could not be done is made up for later, not faster than twice."""
+    """Creates, changes and deletes Sites at a rate; catches up after delays, at most at double speed."""
 
     def __init__(self, client: Client, *, rate: float, rng: random.Random) -> None:
         self._client = client
@@ -125,7 +125,7 @@ class Changes:
         self.names.append(name)
 
     async def change(self) -> None:
-        """Create, delete or change a Site: one of ten, one of ten, and the rest."""
+        """Create (one in ten), delete (one in ten) or change a Site."""
         choice = self._rng.random()
         if choice < 0.1:
             await self.create()
@@ -143,13 +143,13 @@ class Changes:
             await self.change()
             self.made += 1
         except NotFound:
-            pass  # deleted by a request whose answer was lost
+            pass  # deleted by a request whose response was lost
         except ApiError:
             self.failed += 1
             await asyncio.sleep(0.2)
 
     async def run(self, workers: int = 8) -> None:
-        """Change for ever."""
+        """Change forever."""
         due = time.monotonic()
 
         async def worker() -> None:
@@ -167,7 +167,7 @@ class Changes:
 
 
 class Faults:
-    """Breaks something at random, every so often, one thing at a time."""
+    """Injects a random fault from time to time, one at a time."""
 
     def __init__(self, engine: Engine, proxy: FaultProxy, *, every: float, rng: random.Random) -> None:
         self._engine = engine
@@ -186,7 +186,7 @@ class Faults:
         }
 
     async def run(self) -> None:
-        """Break things for ever."""
+        """Inject faults forever."""
         names = list(self._kinds)
         weights = [weight for weight, _ in self._kinds.values()]
         while True:
@@ -227,7 +227,7 @@ class Faults:
 
 
 async def problems(client: Client) -> list[str]:
-    """Sites that are not as they should be, as the server has them."""
+    """Sites on the server that have not converged."""
     sites = {each.metadata.name: each for each in await client.list(Site, namespace=NAMESPACE)}
     pages = {each.metadata.name: each for each in await client.list(ConfigMap, namespace=NAMESPACE)}
     wrong = sorted(str(name) for name in sites.keys() ^ pages.keys())
@@ -249,7 +249,7 @@ async def writes(engine: Engine) -> int:
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """The median of the slopes between all pairs of points: a few wild samples do not move it."""
+    """The median of the slopes between all pairs of points: robust against outliers."""
     step = max(1, len(points) // 300)
     chosen = points[::step]
     slopes = [
@@ -266,7 +266,7 @@ def say(text: str) -> None:
 
 
 async def soak(changes: Changes, faults: Faults, operator: Operator, minutes: float) -> tuple[float, float]:
-    """Let everything happen for a while; when it began and ended."""
+    """Run changes and faults for a while; returns when they began and ended."""
     begun = time.monotonic()
     ends = begun + minutes * 60
     working = asyncio.gather(changes.run(), faults.run())
@@ -288,7 +288,7 @@ async def soak(changes: Changes, faults: Faults, operator: Operator, minutes: fl
 
 
 async def settle(client: Client, operator: Operator) -> tuple[float, list[str]]:
-    """Wait until everything is as it should be; how long it took, and what is wrong if it never was."""
+    """Wait until everything has converged; returns how long it took, and what is wrong if it never did."""
     begun = time.monotonic()
     while time.monotonic() - begun < SETTLE_SECONDS:
         found = await problems(client)
@@ -301,7 +301,7 @@ async def settle(client: Client, operator: Operator) -> tuple[float, list[str]]:
 
 @dataclass(kw_only=True)
 class Course:
-    """What happened, from the operator's start to its end."""
+    """The course of a run, from the operator's start to its end."""
 
     seed: int
     changes: Changes
@@ -330,7 +330,7 @@ async def watch_quiet(engine: Engine, course: Course) -> None:
 
 
 async def repair(engine: Engine, proxy: FaultProxy) -> None:
-    """End the fault that was under way, whichever it was."""
+    """End the fault in progress, whichever it is."""
     await proxy.heal()
     for part in (*engine.etcd, *engine.api_servers):
         if not part.running:
@@ -412,9 +412,9 @@ def report(course: Course) -> Report:
         ),
         notes=(
             f"Seed {course.seed}; nothing happened for {course.quiet_seconds:.0f} s at the end.",
-            "Memory is private dirty memory of the operator's process, a sample a second.",
+            "Memory is private dirty memory of the operator's process, one sample per second.",
             "Its growth is the median slope of all pairs of samples in the second half, times the length of that half.",
-            f"Its bar is {base / 1e6:g} MB for the allocator's steps and, in a short run, for marks that are met for the first",
-            f"time, and {ALLOWED_BYTES_PER_CHANGE} bytes a change: who forgets to forget a key loses more than that.",
+            f"Its bar is {base / 1e6:g} MB for the allocator's steps and, in a short run, for first-time peaks,",
+            f"and {ALLOWED_BYTES_PER_CHANGE} bytes per change: leaking one key would cost more than that.",
         ),
     )

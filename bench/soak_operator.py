@@ -1,7 +1,7 @@
-"""The operator of the soak, a process of its own so that its memory is nobody else's.
+"""The operator of the soak, as a separate process with its own memory.
 
-`python -m bench.soak_operator KUBECONFIG SERVER` runs a manager until it is told to stop by SIGTERM, and prints one line
-of JSON a second: how much memory it has, what it holds and what it does. The last line is what is left after the end.
+`python -m bench.soak_operator KUBECONFIG SERVER` runs a manager until SIGTERM, and prints one JSON line per second with
+its memory and its activity. The last line shows what is left after the end.
 """
 
 from __future__ import annotations
@@ -36,49 +36,49 @@ from steersman.kinds.core_v1 import ConfigMap
 NAMESPACE = "soak"
 FINALIZER = "soak.example.com/clean-up"
 CONCURRENCY = 8
-#: Streams that are silent for so long are replaced, and requests given up: the usual times are too long for a soak.
+#: Timeouts for silent streams and for requests: the defaults are too long for a soak.
 IDLE_SECONDS = 10.0
 REQUEST_SECONDS = 5.0
 
 
 class SiteSpec(Spec):
-    """What a Site shows."""
+    """The desired state."""
 
     image: str
 
 
 class SiteStatus(StatusOf):
-    """What is shown."""
+    """The observed state."""
 
     image: str = ""
 
 
 class Site(Resource[SiteSpec, SiteStatus], group="soak.example.com", version="v1"):
-    """A web site, which is a ConfigMap here."""
+    """A web site; here only a ConfigMap."""
 
 
 class Sample(msgspec.Struct, kw_only=True):
-    """What the operator says of itself."""
+    """A sample of the operator."""
 
     #: Private dirty and resident memory, in bytes.
     memory: int
     resident: int
     tasks: int
     sockets: int
-    #: Requests that wait or run; -1 while there is no controller.
+    #: Requests that wait or run; -1 without a controller.
     queue: int = -1
     reconciles: int = 0
     errors: int = 0
     lists: int = 0
     cached: int = 0
-    #: Every kind is followed, and nothing waits anywhere.
+    #: Whether every kind is watched, and nothing is pending.
     idle: bool = False
-    #: The manager has ended.
+    #: Whether the manager has ended.
     ended: bool = False
 
 
 async def reconcile(ctx: Context, request: Request) -> Done:
-    """A ConfigMap and a status for each Site; both go before it."""
+    """Keep a ConfigMap and a status for each Site; both are deleted before it."""
     try:
         site = await ctx.client.get(Site, request.key)
     except NotFound:
@@ -98,7 +98,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
 
 
 def measure() -> dict[str, Any]:
-    """Memory, tasks and sockets of this process now."""
+    """The current memory, tasks and sockets of this process."""
     found: dict[str, int] = {}
     for line in Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines():
         name, _, value = line.partition(":")
@@ -109,7 +109,7 @@ def measure() -> dict[str, Any]:
         try:
             sockets += str(entry.readlink()).startswith("socket:")
         except OSError:
-            continue  # the folder's own descriptor
+            continue  # the directory's own descriptor
     return {
         "memory": found["Private_Dirty"],
         "resident": found["Rss"],
@@ -142,8 +142,8 @@ async def report(manager: Manager) -> None:
 
 
 async def operate(kubeconfig: str, server: str) -> None:
-    """Run the manager until SIGTERM, then say what is left of it."""
-    # every fault is an error of many keys: the counts say enough
+    """Run the manager until SIGTERM, then report what is left of it."""
+    # every fault is an error of many keys: the counts are enough
     logging.getLogger("steersman").addHandler(logging.NullHandler())
     config = replace(load_kubeconfig(kubeconfig), server=server)
     async with Client.connect(config, field_manager="soak", timeout=REQUEST_SECONDS) as client:

@@ -1,10 +1,10 @@
-"""A suite of 100 operator tests on the embedded control plane beside the engine, and how soon a control plane is ready.
+"""A suite of 100 operator tests on the embedded control plane and on the engine, and the start of a control plane.
 
-The suite (bench/testing_suite) is run by pytest as its author would run it, with one server for the session and a namespace
-for each test: an operator is started, an object is created and converges, it is deleted, and what it owned is waited for
-until the garbage collector has removed it. The engine runs kube-apiserver, etcd and kube-controller-manager with the
-controllers that the embedded control plane has. What is compared is the time from the beginning of the second test to
-the end of the last: starting the server and installing the definition are the first one's.
+pytest runs the suite (bench/testing_suite) with one server for the session and a namespace per test. Each test starts
+an operator, creates an object and waits until it converges, deletes it, and waits until the garbage collector has removed
+its children. The engine runs kube-apiserver, etcd and kube-controller-manager with the controllers of the embedded
+control plane. The compared time is from the beginning of the second test to the end of the last: the first one includes
+starting the server and installing the definition.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ SERVERS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tests", type=int, default=100, help="tests of the suite")
     parser.add_argument("--rounds", type=int, default=1, help="alternating rounds of the suite on both servers")
-    parser.add_argument("--starts", type=int, default=20, help="control planes that are started one after the other")
+    parser.add_argument("--starts", type=int, default=20, help="control planes to start, one after the other")
 
 
 @dataclass(frozen=True)
 class Run:
     """One run of the suite, in seconds."""
 
-    #: All tests but the first, which also waits for the server.
+    #: All tests except the first, which also waits for the server.
     tests: float
     each: float
     first: float
@@ -50,7 +50,7 @@ class Run:
 
 
 def run_suite(server: str, folder: Path, *, tests: int) -> Run:
-    """Run so many tests of the suite and read what they wrote down."""
+    """Run this many tests of the suite and read the times they recorded."""
     phases = folder / f"{server}.jsonl"
     phases.unlink(missing_ok=True)
     settings = ("asyncio_mode=auto", "asyncio_default_fixture_loop_scope=function")
@@ -73,7 +73,7 @@ def run_suite(server: str, folder: Path, *, tests: int) -> Run:
         name, _, start, stop = json.loads(line)
         parts_of.setdefault(name, []).append((start, stop))
     first, *others = parts_of.values()
-    # The last one's tear-down also ends the server.
+    # The last test's teardown also ends the server.
     begins, ends = others[0][0][0], others[-1][1][1]
     lengths = [sum(stop - start for start, stop in parts) for parts in others[:-1]]
     return Run(
@@ -85,14 +85,14 @@ def run_suite(server: str, folder: Path, *, tests: int) -> Run:
 
 
 async def seconds_until_ready() -> float:
-    """How long a control plane of one test takes from nothing to its first answer, with all its controllers at work."""
+    """How long a test's control plane takes until its first response, with all its controllers working."""
     began = time.perf_counter()
     host = EmbeddedHost({}, in_thread=False)
     plane = Plane(host, namespace="bench")
     await plane.client.get(Namespace, "bench")
     await plane.settled()
     taken = time.perf_counter() - began
-    # A fixture ends both outside of the loop; here nothing of one is to be left when the next begins.
+    # A fixture ends both outside of the loop; here one must be gone before the next begins.
     await plane._transport.close()  # noqa: SLF001
     assert host._resident is not None  # noqa: SLF001
     await host._resident.stop()  # noqa: SLF001
@@ -128,5 +128,5 @@ async def run(options: argparse.Namespace) -> Report:
             column("first test, with the server's start", "s", "first"),
             column("whole run of pytest", "s", "whole"),
         ),
-        notes=("tests are run by pytest one after the other; each starts the operator anew in a namespace of its own",),
+        notes=("pytest runs the tests one after the other; each starts the operator in its own namespace",),
     )

@@ -1,4 +1,4 @@
-"""Bare twins: plain msgspec structs with the fields of ours, to measure what our structs add."""
+"""Bare twins: plain msgspec structs with the fields of ours, to measure what our structs cost."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Twins:
         self._made: dict[type[Struct], Any] = {}
 
     def of(self, cls: type[Struct]) -> Any:
-        """The twin of ``cls``: every field optional, as a hand-written type for decoding would have it."""
+        """The twin of ``cls``: every field optional, like a hand-written type for decoding."""
         if cls not in self._made:
-            self._made[cls] = Any  # until it is made: a type that holds itself
+            self._made[cls] = Any  # until it is made: for a recursive type
             fields = [self._field(name, hint) for name, hint in declared_hints(cls).items()]
             self._made[cls] = msgspec.defstruct(
                 cls.__name__, fields, kw_only=True, omit_defaults=True, rename=wire_names(cls)

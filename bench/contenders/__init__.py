@@ -1,1 +1,1 @@
-"""The programs that the converge benchmark runs, each a process of its own. They do the same work, each in its framework's way."""
+"""The programs of the converge benchmark, each a separate process, doing the same work in its framework's way."""

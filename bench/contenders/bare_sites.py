@@ -1,4 +1,4 @@
-"""Nothing but the writes of the converge benchmark, with aiohttp: what the engine allows a Python program."""
+"""Only the writes of the converge benchmark, with aiohttp: the limit for a Python program on this engine."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The converge benchmark's work, written with kopf; runs in an environment of its own (requirements/bench-kopf.txt).
+"""The converge benchmark's work with kopf, in its own environment (requirements/bench-kopf.txt).
 
-kopf watches no children, so it repairs no drift. On SIGUSR1 it prints how often it reconciled.
+kopf does not watch children, so it repairs no drift. On SIGUSR1 it prints its number of reconciles.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Contenders made ready to run: Go programs built, kopf installed, both kept outside of the checkout.
+"""Prepares contenders: builds Go programs and installs kopf, both outside the checkout.
 
-A folder of the cache is named after a hash of all that decides its content, so one machine prepares once, and what was
-changed is prepared anew. A contender that cannot be made ready raises `CannotPrepare`, which says what is missing.
+A cache directory is named after a hash of its inputs, so a machine prepares once, and again after a change. A contender
+that cannot be prepared raises `CannotPrepare` with what is missing.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class Contender:
     """A program that does the benchmark's work."""
 
     name: str
-    #: Makes it ready, and gives the command that runs it.
+    #: Prepares it, and returns the command that runs it.
     prepare: Callable[[], list[str]]
-    #: Whether it goes on reconciling. A loader only writes once.
+    #: Whether it keeps reconciling. A loader only writes once.
     reconciles: bool = True
-    #: Whether it takes part when nobody says who does.
+    #: Whether it takes part by default.
     by_default: bool = True
 
 
 def contenders() -> dict[str, Contender]:
-    """All of them, in the order of the table."""
+    """All contenders, in the order of the table."""
     found = (
         Contender(name="steersman", prepare=_steersman),
         Contender(name="kopf", prepare=_kopf),
@@ -58,7 +58,7 @@ def contenders() -> dict[str, Contender]:
 
 
 def cache_root() -> Path:
-    """The folder for everything that is prepared for benchmarks of this user."""
+    """The directory for everything prepared for benchmarks of this user."""
     chosen = os.environ.get("STEERSMAN_BENCH_CACHE")
     if chosen:
         return Path(chosen)
@@ -66,17 +66,17 @@ def cache_root() -> Path:
 
 
 def python_environment() -> dict[str, str]:
-    """Compiled modules are kept, whatever the caller's environment says: an image has them compiled already."""
+    """Keep compiled modules, whatever the caller's environment says: an image has them compiled as well."""
     return {"PYTHONPYCACHEPREFIX": str(cache_root() / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal."""
+    """Print progress to stderr."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
 def _kept(name: str, inputs: Sequence[Path], salt: str, make: Callable[[Path], None]) -> Path:
-    """The folder that ``make`` fills, from the cache if nothing has changed since."""
+    """The directory that ``make`` fills, from the cache if its inputs are unchanged."""
     digest = hashlib.sha256(salt.encode())
     for path in inputs:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -86,7 +86,7 @@ def _kept(name: str, inputs: Sequence[Path], salt: str, make: Callable[[Path], N
         with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=target.parent) as scratch:
             whole = Path(scratch) / "whole"
             make(whole)
-            # Until this moment nothing looks complete.
+            # Until here, nothing looks complete.
             whole.rename(target)
     return target
 
@@ -95,13 +95,13 @@ def _run(command: list[str], *, contender: str, **options: object) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
     if done.returncode:
         raise CannotPrepare(
-            f"{contender} could not be made ready: {' '.join(command)} failed, see below; or leave it out with --only\n"
+            f"cannot prepare {contender}: {' '.join(command)} failed, see below; or leave it out with --only\n"
             f"{(done.stderr or done.stdout)[-4000:]}"
         )
 
 
 def _compile(contender: str, python: str, modules: str) -> None:
-    """Import what a program imports, so that its first round does not compile what its others find compiled."""
+    """Import a program's modules, so that its first round does not compile what later rounds find compiled."""
     _run([python, "-c", f"import {modules}"], contender=contender, env=os.environ | python_environment(), cwd=PROGRAMS)
 
 
@@ -116,14 +116,14 @@ def _bare() -> list[str]:
 
 
 def go_program(folder: Path, name: str = "sites") -> Path:
-    """The program of a Go module, built unless it was: the tests have one too."""
+    """The program of a Go module, built if necessary; also used by the tests."""
     module = folder.name
     program = shutil.which("go")
 
     def make(target: Path) -> None:
         if program is None:
             raise CannotPrepare(
-                f"{module} could not be made ready: building it needs Go 1.26 or newer on PATH; or leave it out with --only"
+                f"cannot prepare {module}: building it needs Go 1.26 or newer on PATH; or leave it out with --only"
             )
         say(f"building {module}, up to 3 minutes on 2 cores, once")
         environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
@@ -149,7 +149,7 @@ def _kopf() -> list[str]:
 
     def make(target: Path) -> None:
         if uv is None:
-            raise CannotPrepare("kopf could not be made ready: installing it needs uv; or leave it out with --only")
+            raise CannotPrepare("cannot prepare kopf: installing it needs uv; or leave it out with --only")
         say("installing kopf, once")
         _run([uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(target)], contender="kopf")
         python = str(target / "bin" / "python")
@@ -161,5 +161,5 @@ def _kopf() -> list[str]:
     environment = _kept("kopf", [KOPF_LOCK], sys.version, make)
     python = str(environment / "bin" / "python")
     _compile("kopf", python, "kopf, kopf.cli, kubernetes_asyncio")
-    # Alone (no peering to look for) and quiet: both spare it work that the others do not do either.
+    # Standalone (no peering) and quiet: both avoid work that the others do not do either.
     return [python, "-m", "kopf", "run", "--standalone", "--all-namespaces", "--quiet", str(PROGRAMS / "kopf_sites.py")]

@@ -14,7 +14,7 @@ from steersman.kinds.core_v1 import ConfigMap
 
 
 class SiteSpec(Spec):
-    """What is wanted."""
+    """The desired state."""
 
     image: str
     replicas: int
@@ -22,7 +22,7 @@ class SiteSpec(Spec):
 
 
 class SiteStatus(StatusOf):
-    """What is there."""
+    """The observed state."""
 
     ready_replicas: int = 0
 
@@ -38,7 +38,7 @@ class SiteReconciler:
         self.reconciles = 0
 
     async def reconcile(self, ctx: Context, request: Request) -> Done:
-        """Make the page and the status what the site says."""
+        """Make the page and the status match the site."""
         self.reconciles += 1
         site = await ctx.client.find(Site, request.key)
         if site is None:
@@ -62,7 +62,7 @@ reconciler = SiteReconciler()
 
 @asynccontextmanager
 async def told_on_demand(client: Client) -> AsyncIterator[None]:
-    """Print how often it reconciled when somebody asks by SIGUSR1."""
+    """Print the number of reconciles on SIGUSR1."""
     del client
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGUSR1, lambda: print("reconciles", reconciler.reconciles, flush=True))

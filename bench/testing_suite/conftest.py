@@ -1,4 +1,4 @@
-"""Writes down when each part of each test ended and how long it took."""
+"""Records the start and end of each phase of each test."""
 
 from __future__ import annotations
 

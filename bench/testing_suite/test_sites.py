@@ -1,4 +1,4 @@
-"""A hundred tests of an operator: created, converged, deleted, and what it owned collected."""
+"""A hundred tests of an operator: create, converge, delete, garbage-collect."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ TESTS = int(os.environ.get("BENCH_TESTS", "100"))
 
 
 class SiteSpec(Spec):
-    """What is wanted."""
+    """The desired state."""
 
     title: str
 
 
 class SiteStatus(StatusOf):
-    """What is there."""
+    """The observed state."""
 
     pages: int = 0
 

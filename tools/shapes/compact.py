@@ -1,6 +1,6 @@
 """Write the API server's data of built-in kinds: ``compact.py SHAPES INTERNAL FOLDER``.
 
-SHAPES and INTERNAL are what the two Go programs beside this file printed.
+SHAPES and INTERNAL are the outputs of the two Go programs beside this file.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 
 def short(name: str) -> str:
-    """A type's name without what all of them begin with."""
+    """A type's name without the common prefix."""
     return name.replace("io.k8s.api.", "").replace("io.k8s.apimachinery.pkg.apis.", "")
 
 
 def write(path: Path, entries: dict[str, list[str]]) -> None:
-    """One type a line, so that a new version makes a diff that can be read."""
+    """Write one type per line, for readable diffs between versions."""
     lines = ",\n".join(
         f"{json.dumps(name)}:{json.dumps(rows, separators=(',', ':'))}" for name, rows in entries.items()
     )

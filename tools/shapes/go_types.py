@@ -1,6 +1,6 @@
-"""Write what the API server must know of Go's types to tell mistakes in Go's words: ``go_types.py NAMES OUTPUT``.
+"""Write what the API server needs of Go's types to report errors in Go's words: ``go_types.py NAMES OUTPUT``.
 
-NAMES is what ``names/main.go`` printed. Kept is what `steersman.kinds` has a schema of.
+NAMES is the output of ``names/main.go``. Only types with a schema in `steersman.kinds` are kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from steersman.kinds import definitions
 
 
 def is_known(name: str) -> bool:
-    """Whether there is a schema of a type."""
+    """Whether a type has a schema."""
     try:
         return "properties" in definitions.definition(name)
     except LookupError:
@@ -22,7 +22,7 @@ def is_known(name: str) -> bool:
 
 
 def main(names: str, output: str) -> None:
-    """Read, leave out, write."""
+    """Read, filter, write."""
     told: dict[str, dict[str, Any]] = json.loads(Path(names).read_text(encoding="utf-8"))
     kept = {part: {name: rows for name, rows in types.items() if is_known(name)} for part, types in told.items()}
     for fields in kept["omitted"].values():

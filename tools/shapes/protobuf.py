@@ -1,12 +1,12 @@
 """Write the API server's table of protobuf fields: ``protobuf.py MODULES VERSION OUTPUT``.
 
-MODULES is the folder of Go's module cache that holds ``api@VERSION`` and its neighbours (``$(go env GOMODCACHE)/k8s.io``).
-Read are the ``generated.proto`` of every package that `steersman.kinds` knows, and beside each of them the
-``generated.pb.go``, for the names of fields in error messages.
+MODULES is the directory of Go's module cache with ``api@VERSION`` and its siblings (``$(go env GOMODCACHE)/k8s.io``).
+It reads the ``generated.proto`` of every package in `steersman.kinds`, and the ``generated.pb.go`` beside it for the
+names of fields in error messages.
 
-A message becomes one line of words in the order of its fields' numbers. A word is the JSON name of a field, or ``+`` and
-the name of the message whose fields stand in its place; ``7=`` before it tells the number, unless that is one more than
-the last; ``:Name`` behind it tells the name in Go, unless that is the JSON name with a capital.
+A message becomes one line of words, ordered by field number. A word is the JSON name of a field, or ``+`` and the name
+of the message whose fields are inlined. A prefix ``7=`` gives the number, unless it is one more than the last; a suffix
+``:Name`` gives the name in Go, unless that is the capitalized JSON name.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _CASE = re.compile(r'\n\t\tcase (\d+):\n.*?for field (\w+)"', re.DOTALL)
 
 
 def go_names(text: str) -> dict[tuple[str, int], str]:
-    """What the fields of messages are called in Go, by message and number."""
+    """The Go names of the fields of messages, by message and number."""
     return {
         (reader[1], int(number)): name for reader in _READER.finditer(text) for number, name in _CASE.findall(reader[0])
     }
 
 
 def folded(name: str) -> str:
-    """A name without what protobuf's names cannot hold."""
+    """A name without the characters that protobuf's names cannot contain."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def json_name(properties: dict[str, object], name: str) -> str | None:
-    """The JSON name of a field; None if the fields of its message stand in its place."""
+    """The JSON name of a field; None if the fields of its message are inlined."""
     if not properties or name in properties:
         return name
     return next((known for known in properties if folded(known) == folded(name)), None)
