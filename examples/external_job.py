@@ -1,11 +1,11 @@
-"""A Command is a process on this machine: the real world that a controller looks after need not be in a cluster.
+"""A Command is a process on this machine: a controller can manage objects outside the cluster.
 
-Shows: a channel source (the end of a process is an event), a finalizer that is there before the process and goes after
-it, a world that is looked at and never remembered in the status alone.
+Shows: a channel source (the end of a process is an event), a finalizer that is added before the process starts and
+removed after it ends, and external state that is observed instead of being read from the status.
 
-The processes are children of this program. They are ended when it is told to stop, and a Command whose process ended that
-way is started again by the next one: see `once.py` for what must not happen twice. (What a killed program leaves behind
-is found by nobody here; with pid and start time in the status one could.)
+The processes are children of this program. It ends them when it stops, and the next run starts such Commands again: see
+`once.py` for work that must not happen twice. (This example does not find processes that a killed program left behind;
+with pid and start time in the status it could.)
 
 Run it with `steersman run examples.external_job --install-crds`, and try:
 
@@ -42,7 +42,7 @@ from steersman.aio import Supervisor
 from steersman.controller import ChannelSource, Emit
 
 FINALIZER = "run.example.com/process"
-#: Seconds between asking a process to end and ending it.
+#: Seconds between SIGTERM and SIGKILL.
 GRACE = 5.0
 
 
@@ -65,17 +65,17 @@ class Command(
         PrinterColumn(name="Exit code", type="integer", json_path=".status.exitCode"),
     ),
 ):
-    """A process on the machine of the operator; a changed spec starts another one."""
+    """A process on the operator's machine; a changed spec starts a new one."""
 
 
 def purpose_of(command: Command | None) -> tuple[str, int] | None:
-    """What a process is started for: this very Command, and what it asks for now. None: there should be no process."""
+    """Return the uid and generation that a process belongs to; None if no process should run."""
     return None if command is None or command.deleting else (command.uid, command.generation)
 
 
 @dataclass
 class Process:
-    """A process, and what it was started for."""
+    """A process, and the Command version that it was started for."""
 
     purpose: tuple[str, int] | None
     handle: asyncio.subprocess.Process
@@ -83,12 +83,12 @@ class Process:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; as a shell would tell it, 128 + N for the signal N."""
+        """None while it runs; like a shell, 128 + N for the signal N."""
         code = self.handle.returncode
         return code if code is None or code >= 0 else 128 - code
 
     def ask_to_end(self) -> None:
-        """Politely at first, and for good when it was given time enough."""
+        """Send SIGTERM first, and SIGKILL after the grace period."""
         time = asyncio.get_running_loop().time()
         if self.asked_at is None:
             self.asked_at = time
@@ -97,13 +97,13 @@ class Process:
             self.signal(signal.SIGKILL)
 
     def signal(self, number: signal.Signals) -> None:
-        """Tell it and its children."""
-        with suppress(ProcessLookupError):  # it has just ended, and we have not heard of it
+        """Signal the process and its children."""
+        with suppress(ProcessLookupError):  # it has just ended, and its event is pending
             os.killpg(self.handle.pid, number)
 
 
 class Processes(ChannelSource):
-    """All processes, by the key of their Command. The end of one is an event; they live as long as the controller."""
+    """All processes, by the key of their Command. The end of one is an event; all end with the controller."""
 
     def __init__(self) -> None:
         super().__init__("processes")
@@ -117,7 +117,7 @@ class Processes(ChannelSource):
             await super().run(emit, started)
 
     def get(self, key: Key) -> Process | None:
-        """The process that was started last."""
+        """Return the process that was started last."""
         return self._processes.get(key)
 
     async def start(self, command: Command) -> Process:
@@ -128,7 +128,7 @@ class Processes(ChannelSource):
         return process
 
     def forget(self, key: Key) -> None:
-        """Its end has been seen to."""
+        """Drop a process whose end has been handled."""
         self._processes.pop(key, None)
 
     async def _wait(self, key: Key, process: Process) -> None:
@@ -146,21 +146,21 @@ class CommandReconciler(Reconciler[Command]):
         self._processes = processes
 
     async def reconcile(self, ctx: Context, request: Request) -> Done | RequeueAfter:
-        """Let there be the process that the Command asks for, and no other."""
+        """Run exactly the process that the Command asks for."""
         command = await ctx.client.find(Command, request.key)
         purpose = purpose_of(command)
         process = self._processes.get(request.key)
         if process is not None and process.purpose != purpose:
             if process.exit_code is None:
                 process.ask_to_end()
-                return RequeueAfter(GRACE)  # its end is an event, and comes earlier
+                return RequeueAfter(GRACE)  # the event of its end usually comes earlier
             self._processes.forget(request.key)
         if command is None:
             return Done()
         finalizers = command.metadata.finalizers or []
         if purpose is None:
             command.metadata.finalizers = [each for each in finalizers if each != FINALIZER]
-            with suppress(NotFound):  # somebody took it away before us
+            with suppress(NotFound):  # it is already gone
                 await ctx.client.save(command)
             return Done()
         if FINALIZER not in finalizers:
@@ -173,7 +173,7 @@ class CommandReconciler(Reconciler[Command]):
         process, status = self._processes.get(command.key), command.status or CommandStatus()
         seen = status.observed_generation == command.generation
         if process is None and seen and status.exit_code is not None:
-            return  # it ran already
+            return  # it has already run
         command.status = status = CommandStatus(observed_generation=command.generation)
         try:
             process = process or await self._processes.start(command)
@@ -185,7 +185,7 @@ class CommandReconciler(Reconciler[Command]):
             status.phase = "Running" if process.exit_code is None else "Failed" if process.exit_code else "Succeeded"
         await ctx.client.save(command)
         if status.exit_code is not None:
-            self._processes.forget(command.key)  # only now: what was not written is written by the next attempt
+            self._processes.forget(command.key)  # only now: if the write failed, the next attempt repeats it
 
 
 processes = Processes()

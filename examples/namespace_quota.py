@@ -1,7 +1,7 @@
 """A QuotaClass gives the same ResourceQuota to every namespace that chooses it by a label.
 
-Shows: a cluster-scoped resource that owns objects in many namespaces, and a kind of which only metadata is cached: the
-labels of Namespaces are all that is needed, so nothing else of them is transferred or kept.
+Shows: a cluster-scoped resource that owns objects in many namespaces, and a kind with a metadata-only cache:
+the operator needs only the labels of Namespaces, so nothing else is transferred or cached.
 
 Run it with `steersman run examples.namespace_quota --install-crds`, and try:
 
@@ -53,11 +53,11 @@ class QuotaClass(
     rules=(Rule(rule="self.metadata.name.size() <= 63", message="a longer name does not fit into a label"),),
     columns=(PrinterColumn(name="Namespaces", type="integer", json_path=".status.namespaces"),),
 ):
-    """What a namespace of this class may use."""
+    """The quota of a class of namespaces."""
 
 
 def class_of(namespace: View[Namespace]) -> list[Key]:
-    """Asked about a namespace as it was and as it is: both classes hear of a change."""
+    """Map a namespace to its class. Called for the old and the new state, so a change triggers both classes."""
     chosen = namespace.labels.get(CLASS)
     return [Key("", chosen)] if chosen else []
 
@@ -74,11 +74,11 @@ def quota_for(quota_class: QuotaClass, namespace: str) -> ResourceQuota:
 async def reconcile(ctx: Context, request: Request) -> Done:
     quota_class = await ctx.client.find(QuotaClass, request.key)
     if quota_class is None or quota_class.deleting:
-        return Done()  # its quotas belong to it, and go with it
+        return Done()  # the garbage collector deletes its quotas
     chosen_by = {
         namespace.key.name
         for namespace in await ctx.client.list(Namespace, labels={CLASS: request.key.name})
-        if not namespace.deleting  # nothing can be created there any more
+        if not namespace.deleting  # the server accepts no new objects there
     }
     for namespace in sorted(chosen_by):
         await ctx.client.apply(quota_for(quota_class, namespace), owner=quota_class, force=True)
@@ -88,7 +88,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
     status = quota_class.status = quota_class.status or QuotaClassStatus()
     status.observed_generation = quota_class.generation
     status.namespaces = len(chosen_by)
-    with suppress(NotFound):  # somebody deleted it meanwhile: its quotas go with it
+    with suppress(NotFound):  # deleted meanwhile: its quotas go with it
         await ctx.client.save(quota_class)
     return Done()
 

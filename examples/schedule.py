@@ -1,10 +1,10 @@
-"""A Schedule makes a Job every so often.
+"""A Schedule creates a Job at a fixed interval.
 
-Shows: a controller that is driven by time. Nothing is remembered but the last tick; the next one follows from the
-clock, so a restart, a late run and a change of the interval need no special case. Ticks that were missed, because
-nobody ran, are counted and made up for by one Job, not by many.
+Shows: a time-driven controller. It stores only the last tick; the next one follows from the clock, so a restart, a late
+run and a changed interval need no special case. If the operator was down, one Job makes up for all missed ticks, and the
+status counts them.
 
-A Job is named after its tick: a crash between creating it and writing that down does not make it twice.
+A Job is named after its tick: a crash between creating it and writing the status does not create it twice.
 
 Run it with `steersman run examples.schedule --install-crds`, and try:
 
@@ -44,11 +44,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 class ScheduleSpec(Spec):
     every: Annotated[str, Pattern("^[1-9][0-9]*[smh]$"), MaxLength(10)]
-    """Such as 30s, 5m or 1h; ticks are at whole multiples of it, in UTC."""
+    """The interval, such as 30s, 5m or 1h; ticks are at whole multiples of it, in UTC."""
     image: str
     args: list[str] | None = None
     keep: Annotated[int, Minimum(1)] = 3
-    """So many Jobs are kept."""
+    """The number of Jobs to keep."""
 
 
 class ScheduleStatus(StatusOf):
@@ -66,11 +66,11 @@ class Schedule(
         PrinterColumn(name="Last", type="date", json_path=".status.lastTick"),
     ),
 ):
-    """Something to be done every so often."""
+    """Work to be done at a fixed interval."""
 
 
 class Ticks(NamedTuple):
-    """The last tick that is due, if any; how many before it nobody saw; the next one."""
+    """The last due tick, if any; the number of missed ticks before it; the next tick."""
 
     due: datetime | None
     missed: int
@@ -100,7 +100,7 @@ async def reconcile(ctx: Context, request: Request) -> Done | RequeueAfter:
     since = status.last_tick or schedule.metadata.creation_timestamp or now()
     ticks = ticks_between(since, now(), parse_duration(schedule.spec.every))
     if ticks.due is not None:
-        with suppress(AlreadyExists):  # we got this far before, and no further
+        with suppress(AlreadyExists):  # an earlier attempt got this far
             await ctx.client.create(job_for(schedule, ticks.due), owner=schedule)
         status.last_tick, status.missed = ticks.due, status.missed + ticks.missed
     status.observed_generation = schedule.generation

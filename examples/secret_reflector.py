@@ -1,10 +1,10 @@
-"""A Secret that is shared is copied into every namespace that asks for it.
+"""A shared Secret is copied into every namespace that asks for it.
 
-Shows: mapping across namespaces, looking things up in a mapper, lists by label (the cache has an index for each label
-that is asked for), children that cannot have an owner reference because they live in another namespace.
+Shows: mapping across namespaces, lookups in a mapper, lists by label (the cache keeps an index for each label in
+use), children that cannot have an owner reference because they live in another namespace.
 
-Nobody needs a finalizer here: every copy says whose copy it is. A source that was deleted while nobody watched is
-noticed by the copies that are left.
+No finalizer is needed: every copy names its source. If a source was deleted while the operator was down, the remaining
+copies reveal it.
 
 Run it with `steersman run examples.secret_reflector`, and try:
 
@@ -27,7 +27,7 @@ LABEL_LIMIT = 63
 
 
 def source(label: str | None) -> list[Key]:
-    """The Secret that a label names as NAMESPACE.NAME: a label's value has no slash, a namespace's name no dot."""
+    """Return the Secret that a label names as NAMESPACE.NAME: a label value has no slash, a namespace name no dot."""
     namespace, dot, name = (label or "").partition(".")
     return [Key(namespace, name)] if dot else []
 
@@ -37,7 +37,7 @@ def wanted_by(namespace: View[Namespace]) -> list[Key]:
 
 
 def concerned(secret: View[Secret], stores: Stores) -> list[Key]:
-    """The source of a copy; and of what stands where a copy should be, for it may just have gone."""
+    """Return the source of a copy, and the source that the namespace wants, because this Secret may occupy its name."""
     namespace = stores.get(Namespace, Key("", secret.key.namespace))
     return [*source(secret.labels.get(COPY_OF)), *(wanted_by(namespace) if namespace else ())]
 
@@ -54,7 +54,7 @@ def copy_of(original: Secret, namespace: str) -> Secret:
 async def reconcile(ctx: Context, request: Request) -> Done:
     name = f"{request.key.namespace}.{request.key.name}"
     if len(name) > LABEL_LIMIT:
-        return Done()  # no label can ask for it
+        return Done()  # no label can name it
     original = await ctx.client.find(Secret, request.key)
     shared = original is not None and SHARED in (original.metadata.labels or {})
     takers = {
@@ -63,7 +63,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
         if not namespace.deleting and namespace.key.name != request.key.namespace
     }
     for copy in await ctx.client.list(Secret, labels={COPY_OF: name}):
-        # one of another type has to go first: the type of a Secret cannot be changed
+        # delete a copy of another type first: the type of a Secret is immutable
         if original is None or copy.key.namespace not in takers or copy.type != original.type:
             await ctx.client.delete(copy, missing_ok=True)
     if original is not None:
@@ -74,11 +74,11 @@ async def reconcile(ctx: Context, request: Request) -> Done:
 
 
 async def is_free(ctx: Context, key: Key, name: str) -> bool:
-    """Whether a copy may stand there: a Secret of somebody else's is never overwritten."""
+    """Whether a copy may be written there: a Secret that is not a copy is never overwritten."""
     present = await ctx.client.find(Secret, key)
     ours = present is None or (present.metadata.labels or {}).get(COPY_OF) == name
     if not ours:
-        ctx.logger.warning("%s is there and no copy of %s: left alone", key, name)
+        ctx.logger.warning("%s exists and is not a copy of %s: left alone", key, name)
     return ours
 
 

@@ -1,4 +1,4 @@
-"""Everything one does with a resource, from its type to its end, on an API server of the program's own."""
+"""Use a resource from definition to deletion, on an API server that the program starts itself."""
 
 import asyncio
 from typing import Annotated
@@ -35,7 +35,7 @@ def home(*, replicas: int) -> Site:
 
 
 async def main() -> None:
-    # an API server with its controllers, gone when the block ends; a cluster of yours: Client.connect(field_manager=...)
+    # an API server with its controllers, until the block ends; for your cluster: Client.connect(field_manager=...)
     async with ControlPlane() as plane:
         client = plane.client
         await client.install(Site)  # applies the definition and waits until it is served
@@ -46,7 +46,7 @@ async def main() -> None:
         site = await client.patch(Site, site.key, MergePatch({"metadata": {"labels": {"team": "web"}}}))
         print("patched", site.metadata.labels)
 
-        await client.apply(home(replicas=3), field_manager="web-team", force=True)  # takes over what we created
+        await client.apply(home(replicas=3), field_manager="web-team", force=True)  # takes over the fields we created
         try:
             await client.apply(home(replicas=9), field_manager="autoscaler")
         except Conflict as conflict:

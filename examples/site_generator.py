@@ -1,8 +1,8 @@
 """The shortest operator: a function from a Site to a Deployment and a Service.
 
-Shows: @generates, from which apply, prune, drift, readiness, status and events follow.
+Shows: @generates, which adds apply, pruning, drift correction, readiness, status and events.
 
-Run it with `steersman run examples.site_generator --install-crds`, or see first what it would change with
+Run it with `steersman run examples.site_generator --install-crds`, or preview its changes with
 `steersman plan examples.site_generator`.
 """
 

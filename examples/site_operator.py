@@ -1,4 +1,4 @@
-"""A Site becomes a Deployment and a Service, and says how it is doing.
+"""A Site becomes a Deployment and a Service, and reports its status.
 
 Shows: children by server-side apply, ownership, status from a child, the scale subresource.
 
@@ -95,7 +95,7 @@ def service_for(site: Site) -> Service:
 def status_from(site: Site, deployment: Deployment) -> SiteStatus:
     status, seen = site.status or SiteStatus(), deployment.status
     if seen is None or (seen.observed_generation or 0) < deployment.generation:
-        return status  # its controller has not looked at it yet: what it reports is the past
+        return status  # its controller has not observed the change: the status is old
     status.observed_generation = site.generation
     status.replicas = seen.replicas or 0
     status.ready_replicas = seen.ready_replicas or 0
@@ -114,8 +114,8 @@ def status_from(site: Site, deployment: Deployment) -> SiteStatus:
 async def reconcile(ctx: Context, request: Request) -> Done:
     site = await ctx.client.find(Site, request.key)
     if site is None or site.deleting:
-        return Done()  # the garbage collector removes what it owned; whatever we made now would be in its way
-    # force: these fields are ours, whoever wrote them in between
+        return Done()  # the garbage collector deletes what it owned; do not create anything now
+    # force: these fields are ours, whichever program wrote them in between
     deployment = await ctx.client.apply(deployment_for(site), owner=site, force=True)
     await ctx.client.apply(service_for(site), owner=site, force=True)
     site.status = status_from(site, deployment)

@@ -1,1 +1,1 @@
-"""Namespaces for the applications of teams: made or adopted, kept as they should be."""
+"""Namespaces for the applications of teams: created or adopted, and kept as declared."""

@@ -1,4 +1,4 @@
-"""The operator of ApplicationNamespaces on the bare runtime: the condition, adoption and the prune written by hand.
+"""The ApplicationNamespace operator on the bare runtime: condition, adoption and pruning are written by hand.
 
 Run it with `steersman run examples.application_namespace.bare --install-crds`; operator.py is the same with patterns.
 """
@@ -21,7 +21,7 @@ CONTENT: tuple[type[Object], ...] = (RoleBinding, ResourceQuota, NetworkPolicy)
 
 
 class Problem(NamedTuple):
-    """Why it is not ready."""
+    """Why the object is not ready."""
 
     reason: str
     message: str
@@ -39,8 +39,8 @@ def content_of(app: ApplicationNamespace) -> list[Object]:
 
 
 async def claim(ctx: Context, app: ApplicationNamespace, child: Object, *, adopt: bool) -> Object | Problem:
-    """Apply a child if its place is free, ours, or may become ours."""
-    # apply cannot say "only if nobody has made one": what the cache does not hold is asked for
+    """Apply a child if its name is free, or the object is ours or may be adopted."""
+    # apply has no "only if absent": if the cache has no such object, ask the server
     present = await ctx.client.find(type(child), child.key) or await ctx.client.live.find(type(child), child.key)
     if present is not None:
         owner = controller_of(present)
@@ -49,7 +49,7 @@ async def claim(ctx: Context, app: ApplicationNamespace, child: Object, *, adopt
         if owner is None:
             if not adopt:
                 return Problem("NotOurs", f"{child.kind} {child.key.name} exists; say spec.adopt: true to take it over")
-            # whoever took it over since we looked is not overrun
+            # the version makes a concurrent takeover a conflict
             child.metadata.resource_version = present.metadata.resource_version
     return await ctx.client.apply(child, owner=app, force=True)
 
@@ -59,7 +59,7 @@ async def converge(ctx: Context, app: ApplicationNamespace) -> Problem | None:
     if isinstance(place, Problem):
         return place
     if place.deleting:
-        return Problem("Terminating", f"Namespace {place.key.name} is being deleted; it is made again when it is gone")
+        return Problem("Terminating", f"Namespace {place.key.name} is being deleted; waiting to recreate it")
     declared = content_of(app)
     for child in declared:
         made = await claim(ctx, app, child, adopt=app.spec.adopt)
@@ -95,7 +95,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
         )
         set_condition(app.status, condition, now=now())
         app.status.observed_generation = app.generation
-        with suppress(NotFound):  # somebody deleted it meanwhile
+        with suppress(NotFound):  # deleted meanwhile
             await ctx.client.save(app)
     return Done()
 

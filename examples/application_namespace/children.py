@@ -1,4 +1,4 @@
-"""What an ApplicationNamespace consists of: pure functions, the same for both operators."""
+"""The children of an ApplicationNamespace: pure functions, shared by both operators."""
 
 from examples.application_namespace.types import ApplicationNamespace
 
@@ -35,7 +35,7 @@ def limits(app: ApplicationNamespace, hard: dict[str, Quantity]) -> ResourceQuot
 
 
 def isolation(app: ApplicationNamespace) -> NetworkPolicy:
-    """Every Pod takes connections from the Pods of its own namespace, and from no others."""
+    """Allow connections to Pods only from Pods of the same namespace."""
     here = NetworkPolicyIngressRule(from_=[NetworkPolicyPeer(pod_selector=LabelSelector())])
     return NetworkPolicy(
         metadata=ObjectMeta(name="isolation", namespace=app.key.name),

@@ -1,4 +1,4 @@
-"""The operator of ApplicationNamespaces with patterns: what there is to be, and nothing about how it comes and goes.
+"""The ApplicationNamespace operator with patterns: it declares the children, and Steersman does the rest.
 
 Run it with `steersman run examples.application_namespace.operator --install-crds`, and try:
 
@@ -24,7 +24,7 @@ from steersman.patterns import Outputs, reconciles
 
 @reconciles(ApplicationNamespace, children=(Namespace, RoleBinding, ResourceQuota, NetworkPolicy))
 async def application_namespace(app: ApplicationNamespace, out: Outputs) -> Done:
-    """The namespace first, then what is in it."""
+    """Declare the namespace first, then its content."""
     adopt = app.spec.adopt
     place = out.apply(namespace(app), adopt=adopt)
     if app.spec.owners:

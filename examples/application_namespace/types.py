@@ -1,4 +1,4 @@
-"""ApplicationNamespace: what its users write, and what they are told."""
+"""ApplicationNamespace: its spec and its status."""
 
 from typing import Annotated
 
@@ -9,13 +9,13 @@ class ApplicationNamespaceSpec(Spec):
     owners: Annotated[list[str], ListSet()] | None = None
     """Users who administer the namespace."""
     quota: dict[str, Quantity] | None = None
-    """What all of its Pods together may use; without one, there is no limit."""
+    """The limit for all of its Pods together; no limit if unset."""
     labels: dict[str, str] | None = None
     """Labels of the namespace."""
     isolated: bool = True
-    """Whether its Pods take connections from each other only."""
+    """Whether its Pods accept connections only from each other."""
     adopt: bool = False
-    """Whether a namespace of this name that exists already becomes ours, with all that follows: it goes when we go."""
+    """Whether to adopt an existing namespace of this name; it is then deleted with this object."""
 
 
 class ApplicationNamespace(
@@ -23,10 +23,10 @@ class ApplicationNamespace(
     group="platform.example.com",
     version="v1",
     scope="Cluster",
-    rules=(Rule(rule="self.metadata.name.size() <= 63", message="a longer name is no name for a namespace"),),
+    rules=(Rule(rule="self.metadata.name.size() <= 63", message="a namespace's name has at most 63 characters"),),
     columns=(
         PrinterColumn(name="Ready", type="string", json_path=".status.conditions[?(@.type=='Ready')].status"),
         PrinterColumn(name="Why", type="string", json_path=".status.conditions[?(@.type=='Ready')].message"),
     ),
 ):
-    """A namespace for an application of a team: who may use it, how much, and who may connect to it."""
+    """A namespace for a team's application: its owners, its quota and its network isolation."""

@@ -1,1 +1,1 @@
-"""A cluster of PostgreSQL: members, their order, their end."""
+"""A PostgreSQL cluster: its members, and the order in which they start and end."""

@@ -1,4 +1,4 @@
-"""The operator of PostgresClusters on the bare runtime: every condition, the finalizer and the prune written by hand.
+"""The PostgresCluster operator on the bare runtime: conditions, finalizer and pruning are written by hand.
 
 Run it with `steersman run examples.postgres_cluster.bare --install-crds`; operator.py is the same with patterns.
 """
@@ -39,7 +39,7 @@ class Problem(NamedTuple):
     message: str
 
 
-# what there is, phase by phase
+# children, phase by phase
 
 
 def storage(cluster: PostgresCluster) -> list[Object]:
@@ -51,7 +51,7 @@ def primary(cluster: PostgresCluster) -> list[Object]:
 
 
 def replicas(cluster: PostgresCluster) -> list[Object]:
-    """With their volumes: what belongs to a replica goes when the replica goes, and not before."""
+    """Return the replicas with their volumes: a replica's volume goes with the replica, not earlier."""
     members = replicas_of(cluster)
     shared: list[Object] = [service(cluster, "replica")] if members else []
     return shared + [part for name in members for part in (volume(cluster, name), stateful_set(cluster, name))]
@@ -70,11 +70,11 @@ PHASES: dict[str, tuple[str, Callable[[PostgresCluster], list[Object]]]] = {
 }
 
 
-# what is ready
+# readiness
 
 
 def lacks(child: Object) -> Problem | None:
-    """What a child still needs before the next phase may begin. A claim may wait for its Pod, so nothing waits for it."""
+    """Return why a child blocks the next phase. A claim never does, because it may wait for its Pod."""
     if isinstance(child, StatefulSet):
         wanted, seen = child.spec.replicas or 0, child.status
         if seen is None or (seen.observed_generation or 0) < child.generation:
@@ -86,7 +86,7 @@ def lacks(child: Object) -> Problem | None:
     return None
 
 
-# what is reported
+# status
 
 
 def report(
@@ -100,7 +100,7 @@ def report(
 
 
 def conclude(cluster: PostgresCluster) -> None:
-    """Ready, from the conditions of the phases: the first that is not true says why."""
+    """Derive Ready from the conditions of the phases: the first that is not true says why."""
     assert cluster.status is not None
     for name, _ in PHASES.values():
         condition = find_condition(cluster.status.conditions, name)
@@ -112,18 +112,18 @@ def conclude(cluster: PostgresCluster) -> None:
     cluster.status.observed_generation = cluster.generation
 
 
-# what is done
+# actions
 
 
 async def make(ctx: Context, cluster: PostgresCluster, phase: str, child: Object) -> Object | Problem:
-    """Apply one child, unless something that is not ours stands in its place."""
+    """Apply one child, unless another program owns an object of that name."""
     present = await ctx.client.find(type(child), child.key) or await ctx.client.live.find(type(child), child.key)
     if present is not None:
         owner = controller_of(present)
         if owner is None or owner.uid != cluster.uid:
-            return Problem("NotOurs", f"{child.kind} {child.key.name} exists and belongs to somebody else")
+            return Problem("NotOurs", f"{child.kind} {child.key.name} exists and belongs to another owner")
         if isinstance(child, Secret):
-            return present  # a password is never made twice
+            return present  # never generate a second password
     child.metadata.labels = (child.metadata.labels or {}) | {PHASE: phase}
     return await ctx.client.apply(child, owner=cluster, force=True)
 
@@ -144,7 +144,7 @@ async def remove(ctx: Context, children: Iterable[Object]) -> None:
 
 
 async def bring_up(ctx: Context, cluster: PostgresCluster, phase: str) -> Problem | None:
-    """Make one phase so; prune it only when it is complete, so that an unready primary never costs a replica."""
+    """Apply one phase; prune it only when it is complete, so that an unready primary never deletes a replica."""
     declared = PHASES[phase][1](cluster)
     made = [await make(ctx, cluster, phase, child) for child in declared]
     problem = next((each if isinstance(each, Problem) else lacks(each) for each in made if _lacking(each)), None)
@@ -183,21 +183,21 @@ async def bring_up_all(ctx: Context, cluster: PostgresCluster) -> None:
 
 
 async def take_down(ctx: Context, cluster: PostgresCluster) -> None:
-    """Remove phase by phase, the last one first; the finalizer goes when nothing is left."""
+    """Delete phase by phase, the last one first; remove the finalizer when nothing is left."""
     finalizers = cluster.metadata.finalizers or []
     if FINALIZER not in finalizers:
         return
     for phase in reversed(PHASES):
         await remove(ctx, await owned(ctx, cluster, phase))
         left = await owned(ctx, cluster, phase)
-        if left:  # something holds them; their end will wake us
+        if left:  # a finalizer holds them; their deletion triggers us
             words = ", ".join(f"{child.kind} {child.key.name}" for child in left)
             report(cluster, "Ready", "False", "Deleting", f"waits for the end of {words}")
             with suppress(NotFound):
                 await ctx.client.save(cluster)
             return
     cluster.metadata.finalizers = [each for each in finalizers if each != FINALIZER]
-    with suppress(NotFound):  # somebody took it away before us
+    with suppress(NotFound):  # it is already gone
         await ctx.client.save(cluster)
 
 
@@ -209,7 +209,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
         await take_down(ctx, cluster)
         return Done()
     finalizers = cluster.metadata.finalizers or []
-    if FINALIZER not in finalizers:  # before there is anything that it has to wait for
+    if FINALIZER not in finalizers:  # before it has anything to guard
         cluster.metadata.finalizers = [*finalizers, FINALIZER]
         cluster = (await ctx.client.save(cluster)).object
     cluster.status = cluster.status or PostgresClusterStatus()

@@ -1,7 +1,7 @@
-"""What a PostgresCluster consists of: pure functions, the same for both operators.
+"""The children of a PostgresCluster: pure functions, shared by both operators.
 
-Each member is a StatefulSet of one Pod with a volume of its own, so that each can be rolled and removed by itself. How
-PostgreSQL replicates is the business of the image; what matters here is what exists, and in which order.
+Each member is a StatefulSet of one Pod with its own volume, so that each can be rolled and removed separately. The image
+handles PostgreSQL's replication; this example is about the objects and their order.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ def _named(cluster: PostgresCluster, suffix: str = "", **more: str) -> ObjectMet
 
 
 def replicas_of(cluster: PostgresCluster) -> list[str]:
-    """The names of the members that follow the primary."""
+    """Return the names of the replicas."""
     return [f"replica-{number}" for number in range(1, cluster.spec.replicas + 1)]
 
 
@@ -64,7 +64,7 @@ def config(cluster: PostgresCluster) -> ConfigMap:
 
 
 def credentials(cluster: PostgresCluster) -> Secret:
-    """A password, another one each time: to be created once and never to be overwritten."""
+    """A new random password on each call: create it once and never overwrite it."""
     return Secret(metadata=_named(cluster, "credentials"), string_data={"password": name_suffix(24)})
 
 
@@ -80,7 +80,7 @@ def volume(cluster: PostgresCluster, member: str) -> PersistentVolumeClaim:
 
 
 def stateful_set(cluster: PostgresCluster, member: str) -> StatefulSet:
-    """One member. A changed configuration is another template, which is what makes Kubernetes roll."""
+    """One member. A changed configuration changes the template, so Kubernetes rolls it out."""
     role = "primary" if member == "primary" else "replica"
     labels = labels_of(cluster, member=member, role=role)
     content = (config(cluster).data or {})["postgresql.conf"]
@@ -128,7 +128,7 @@ def _service_name(cluster: PostgresCluster, role: str) -> str:
 
 
 def service(cluster: PostgresCluster, role: str) -> Service:
-    """Where clients connect: NAME for the primary, NAME-replicas for reading from the others."""
+    """The address for clients: NAME for the primary, NAME-replicas for the replicas."""
     metadata = _named(cluster, "" if role == "primary" else "replicas", role=role)
     port = ServicePort(name="postgres", port=PORT, target_port="postgres")
     return Service(metadata=metadata, spec=ServiceSpec(selector=labels_of(cluster, role=role), ports=[port]))

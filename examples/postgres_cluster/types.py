@@ -1,4 +1,4 @@
-"""PostgresCluster: what its users write, and what they are told."""
+"""PostgresCluster: its spec and its status."""
 
 from typing import Annotated
 
@@ -19,21 +19,21 @@ from steersman import (
 
 class PostgresClusterSpec(Spec):
     version: Annotated[str, Pattern(r"^[0-9]+(\.[0-9]+)?$")]
-    """The version of PostgreSQL; another one rolls through the members, the primary first."""
+    """The version of PostgreSQL; a change rolls through the members, the primary first."""
     storage: Annotated[Quantity, Immutable("a volume cannot change its size; create another cluster")]
     """The size of each member's volume."""
     replicas: Annotated[int, Minimum(0), Maximum(9)] = 0
-    """How many members follow the primary."""
+    """The number of replicas beside the primary."""
     settings: dict[str, str] | None = None
-    """Lines of postgresql.conf; a change rolls as a version does."""
+    """Lines of postgresql.conf; a change rolls through the members like a new version."""
     backup_schedule: Annotated[str, MinLength(9)] | None = None
-    """When to back up, as cron has it; without one there are no backups."""
+    """When to back up, in cron syntax; no backups if unset."""
 
 
 class PostgresClusterStatus(StatusOf):
     ready_replicas: int = 0
     endpoint: str | None = None
-    """Where the primary takes connections."""
+    """The address of the primary."""
 
 
 class PostgresCluster(

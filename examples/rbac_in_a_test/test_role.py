@@ -1,8 +1,8 @@
-"""What an operator's Role allows, and what it refuses, as tests that take milliseconds.
+"""Tests of what an operator's Role allows and denies, in milliseconds.
 
-Shows: an API server in the test's own process that evaluates RBAC, and a client that is the operator's service account.
+Shows: an API server in the test's own process that evaluates RBAC, and a client that acts as the operator's service account.
 
-`role.yaml` is the file that is deployed. Try `pytest examples/rbac_in_a_test`, take `watch` out of the Role, and try again.
+`role.yaml` is the file that is deployed. Try `pytest examples/rbac_in_a_test`, remove `watch` from the Role, and try again.
 """
 
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ HOME = Deployment(
 
 @pytest.fixture
 async def operator() -> AsyncIterator[Client]:
-    """A client that may do what the operator may."""
+    """A client with the operator's permissions."""
     async with ApiServer(authorizer="rbac") as server, Client(server.transport()) as admin:
         for name in ("shop", "other"):
             await admin.create(Namespace(metadata=ObjectMeta(name=name)))
@@ -53,6 +53,6 @@ async def test_it_cannot_do_more(operator: Client) -> None:
     with pytest.raises(Forbidden, match='cannot list resource "secrets"'):
         await operator.list(Secret, namespace="shop")
     with pytest.raises(Forbidden, match='cannot get resource "configmaps"'):
-        await operator.get(ConfigMap, "somebody-elses")
+        await operator.get(ConfigMap, "not-listed")
     with pytest.raises(Forbidden, match='in the namespace "other"'):
         await operator.get(Deployment, "other/home")

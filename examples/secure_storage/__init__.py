@@ -1,1 +1,1 @@
-"""Storage in a cloud: a bucket, its key, its policy, and where they are."""
+"""Storage in a cloud: a bucket, its key, its policy, and a Secret with their ids."""

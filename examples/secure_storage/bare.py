@@ -1,10 +1,10 @@
-"""The operator of SecureStorages on the bare runtime: calls, conditions, retries and the finalizer written by hand.
+"""The SecureStorage operator on the bare runtime: calls, conditions, retries and finalizer are written by hand.
 
 Run it with `steersman run examples.secure_storage.bare --install-crds`; operator.py is the same with patterns.
 
-It calls the cloud from within a reconcile: a slow cloud therefore holds up other storages, and every reconcile asks for
-everything. It finds before it creates, and creates with a token. What it does not do: after a deletion it does not wait
-for requests of an earlier life of its own that are still on their way.
+It calls the cloud from within a reconcile, so a slow cloud delays other storages, and every reconcile asks for
+everything. It finds before it creates, and creates with a token. Limitation: after a deletion it does not wait for
+requests of an earlier process that are still in flight.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from steersman.patterns import ExternalKey, Refused
 
 FINALIZER = "storage.example.com/outside"
 TIMEOUT = 10.0
-#: What a call of the cloud may raise.
+#: Errors that a call to the cloud may raise.
 FAILURES = (Refused, aiohttp.ClientError, TimeoutError)
 
 PHASES: dict[str, tuple[str, Things]] = {
@@ -46,10 +46,10 @@ CONDITIONS = (*PHASES, "CoordinatesReady")
 
 
 class NotOurs(Exception):
-    """Something stands where the Secret belongs."""
+    """Another program owns a Secret of that name."""
 
 
-# what is reported
+# status
 
 
 def report(
@@ -62,7 +62,7 @@ def report(
 
 
 def conclude(storage: SecureStorage) -> None:
-    """Ready, from the conditions of the phases: the first that is not true says why."""
+    """Derive Ready from the conditions of the phases: the first that is not true says why."""
     status = status_of(storage)
     for name in CONDITIONS:
         condition = find_condition(status.conditions, name)
@@ -79,7 +79,7 @@ def words(error: BaseException) -> str:
     return text if isinstance(error, Refused) else f"{type(error).__name__}: {text}"
 
 
-# what is done
+# actions
 
 
 def key_of(storage: SecureStorage) -> ExternalKey:
@@ -87,7 +87,7 @@ def key_of(storage: SecureStorage) -> ExternalKey:
 
 
 async def ensure(storage: SecureStorage, things: Things) -> Thing:
-    """Find it, make it if it is not there, change it if it is not right."""
+    """Find it, create it if it is missing, update it if it differs."""
     key = key_of(storage)
     async with asyncio.timeout(TIMEOUT):
         found = await things.find(key)
@@ -112,14 +112,14 @@ async def write_coordinates(ctx: Context, storage: SecureStorage) -> None:
     present = await ctx.client.find(Secret, storage.key) or await ctx.client.live.find(Secret, storage.key)
     owner = controller_of(present) if present is not None else None
     if present is not None and (owner is None or owner.uid != storage.uid):
-        raise NotOurs(f"Secret {storage.key.name} exists and belongs to somebody else")
+        raise NotOurs(f"Secret {storage.key.name} exists and belongs to another owner")
     meta = ObjectMeta(name=storage.key.name, namespace=storage.key.namespace)
     secret = Secret(metadata=meta, string_data={"bucket": status.bucket, "key": status.key})
     await ctx.client.apply(secret, owner=storage, force=True)
 
 
 async def bring_up(ctx: Context, storage: SecureStorage) -> None:
-    """Phase after phase; what fails is told, and raised for the runtime to try again."""
+    """Run the phases in order; report a failure in its condition and raise it, so that the runtime retries."""
     stopped_at: str | None = None
     error: BaseException | None = None
     for condition in CONDITIONS:
@@ -146,7 +146,7 @@ async def bring_up(ctx: Context, storage: SecureStorage) -> None:
 
 
 async def take_down(ctx: Context, storage: SecureStorage) -> None:
-    """What refers to something goes before it; the finalizer goes last."""
+    """Delete what refers to something before it; remove the finalizer last."""
     finalizers = storage.metadata.finalizers or []
     if FINALIZER not in finalizers:
         return
@@ -159,12 +159,12 @@ async def take_down(ctx: Context, storage: SecureStorage) -> None:
             await ctx.client.save(storage)
         raise
     storage.metadata.finalizers = [each for each in finalizers if each != FINALIZER]
-    with suppress(NotFound):  # somebody took it away before us
+    with suppress(NotFound):  # it is already gone
         await ctx.client.save(storage)
 
 
 def make(*, look_again: float = 60.0) -> Manager:
-    """A manager with its controller."""
+    """Return a manager with its controller."""
 
     async def reconcile(ctx: Context, request: Request) -> Done | RequeueAfter:
         storage = await ctx.client.find(SecureStorage, request.key)
@@ -174,11 +174,11 @@ def make(*, look_again: float = 60.0) -> Manager:
             await take_down(ctx, storage)
             return Done()
         finalizers = storage.metadata.finalizers or []
-        if FINALIZER not in finalizers:  # before there is anything that it has to wait for
+        if FINALIZER not in finalizers:  # before it has anything to guard
             storage.metadata.finalizers = [*finalizers, FINALIZER]
             storage = (await ctx.client.save(storage)).object
         await bring_up(ctx, storage)
-        return RequeueAfter(look_again)  # somebody may delete the bucket, and nobody would tell us
+        return RequeueAfter(look_again)  # the cloud sends no event when a bucket is deleted
 
     manager = Manager(name="secure-storage")
     manager.controller(SecureStorage).owns(Secret).run_with(reconcile)

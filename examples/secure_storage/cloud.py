@@ -1,16 +1,16 @@
-"""A small cloud: buckets, keys and policies with ids of its own making, over HTTP on this machine.
+"""A small cloud: buckets, keys and policies with ids that it assigns, over HTTP on this machine.
 
     python -m examples.secure_storage.cloud --port 8900 --state /tmp/cloud.jsonl
 
-    GET    /THINGS?tag=TAG     what is there with that tag, or in all
-    POST   /THINGS             make one: {"tag": ..., ...}; with a header Idempotency-Key, asking twice makes one
-    PATCH  /THINGS/ID          change properties of one
-    DELETE /THINGS/ID          remove one; 409 while something else refers to it
-    GET    /journal            every effect there ever was
-    PUT    /weather            {"slow": 0.5, "silent": 2, "down": 0.1, ...}: how it behaves from now on, see `Weather`
+    GET    /THINGS?tag=TAG     list the objects with that tag, or all
+    POST   /THINGS             create one: {"tag": ..., ...}; with a header Idempotency-Key, a repeated request creates one
+    PATCH  /THINGS/ID          change properties
+    DELETE /THINGS/ID          delete one; 409 while another object refers to it
+    GET    /journal            all effects so far
+    PUT    /weather            {"slow": 0.5, "silent": 2, "down": 0.1, ...}: change the cloud's behavior, see `Weather`
 
-THINGS are buckets, keys and policies. Every effect is a line in the state file before it is answered: a cloud that is
-killed and started again on that file knows what it knew, and a test can count what was done.
+THINGS are buckets, keys and policies. The cloud writes every effect to the state file before it answers: after a
+kill and a restart on that file it has the same objects, and a test can count the effects.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from steersman.aio import name_suffix, randomness
 
 KINDS = {"buckets": "bkt", "keys": "key", "policies": "pol"}
 
-#: A thing as it is sent: its id, its tag, and its properties.
+#: A cloud object as it is sent: its id, its tag and its properties.
 Thing = dict[str, Any]
 
 
@@ -36,32 +36,32 @@ class Weather:
     """How the cloud behaves."""
 
     slow: float = 0.0
-    """Seconds before a request has its effect; it has it also when nobody waits for the answer any more."""
+    """Seconds before a request takes effect; it does so even if the client has stopped waiting."""
     silent: int = 0
-    """So many of the next changes have their effect, and no answer: the connection breaks."""
+    """The number of next changes that take effect without an answer: the connection breaks."""
     down: float = 0.0
-    """The part of the requests that is refused with 503; 1 is all of them."""
+    """The fraction of requests that are rejected with 503; 1 means all."""
 
 
 @dataclass
 class Cloud:
-    """Everything there is, and how it came about."""
+    """All cloud objects, and the log of their changes."""
 
     state: Path | None = None
     weather: Weather = Weather()
     things: dict[str, dict[str, Thing]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     journal: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    #: Which token made which thing, for as long as the thing is there.
+    #: The object that each token created, as long as it exists.
     tokens: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
     def load(self) -> None:
-        """Read what happened before."""
+        """Replay the log."""
         if self.state is not None and self.state.exists():
             for line in self.state.read_text().splitlines():
                 self._take(json.loads(line))
 
     def effect(self, verb: str, kind: str, thing: Thing, token: str = "") -> None:
-        """Let something happen, for good."""
+        """Perform and record an effect."""
         entry = {"verb": verb, "kind": kind, "thing": thing, "token": token}
         if self.state is not None:
             with self.state.open("a") as file:
@@ -80,20 +80,20 @@ class Cloud:
                 self.tokens[kind, token] = thing["id"]
 
     def referring(self, to: str) -> list[str]:
-        """The ids of what refers to a thing."""
+        """Return the ids of objects that refer to this one."""
         everything = [thing for kind in self.things.values() for thing in kind.values()]
         return [thing["id"] for thing in everything if to in (thing.get("bucket"), thing.get("key"))]
 
     # requests
 
     async def list(self, request: web.Request) -> web.Response:
-        """What is there, with one tag or in all."""
+        """List objects, of one tag or all."""
         await self._weather()
         tag = request.query.get("tag")
         return web.json_response([each for each in self._kind(request).values() if tag in (None, each["tag"])])
 
     async def create(self, request: web.Request) -> web.Response:
-        """Make a thing, unless this token has made it."""
+        """Create an object, unless this token already has."""
         asked, kind = await request.json(), request.match_info["kind"]
         things, token = self._kind(request), request.headers.get("Idempotency-Key", "")
         await self._weather()
@@ -112,7 +112,7 @@ class Cloud:
         return self._answer(request, thing)
 
     async def delete(self, request: web.Request) -> web.Response:
-        """Remove a thing that nothing refers to."""
+        """Delete an object that nothing refers to."""
         await self._weather()
         thing = self._thing(request)
         if referring := self.referring(thing["id"]):
@@ -121,11 +121,11 @@ class Cloud:
         return self._answer(request, thing)
 
     async def show_journal(self, _: web.Request) -> web.Response:
-        """Everything that happened."""
+        """Return all effects."""
         return web.json_response(self.journal)
 
     async def set_weather(self, request: web.Request) -> web.Response:
-        """Behave otherwise from now on."""
+        """Change the cloud's behavior."""
         self.weather = Weather(**await request.json())
         return web.json_response(asdict(self.weather))
 
@@ -171,16 +171,16 @@ def application(cloud: Cloud) -> web.Application:
 
 
 async def serve(cloud: Cloud, port: int) -> None:
-    """Serve until cancelled; says on the standard output where."""
+    """Serve until cancelled; print the address to standard output."""
     runner = web.AppRunner(application(cloud), access_log=None)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", port, shutdown_timeout=1.0)
         await site.start()
         print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
-        # a cloud that was started by a test or a terminal ends with it
+        # end together with the test or terminal that started this process
         parent = os.getppid()
-        while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells a process that its parent ended
+        while os.getppid() == parent:  # noqa: ASYNC110 - a process gets no event when its parent ends
             await asyncio.sleep(1.0)
     finally:
         await runner.cleanup()

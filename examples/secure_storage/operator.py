@@ -1,4 +1,4 @@
-"""The operator of SecureStorages with patterns: four states, a clean-up, and nothing about conditions or finalizers.
+"""The SecureStorage operator with patterns: four states and a clean-up; conditions and finalizer come with them.
 
 Run the cloud with `python -m examples.secure_storage.cloud`, the operator with
 `steersman run examples.secure_storage.operator --install-crds`, and try:
@@ -7,7 +7,7 @@ Run the cloud with `python -m examples.secure_storage.cloud`, the operator with
                              "spec": {"size": 5, "retention": 90}}'
     kubectl get securestorages --watch
     kubectl get secret photos -o jsonpath='{.data.bucket}' | base64 -d
-    curl -X PUT localhost:8900/weather -d '{"slow": 3, "silent": 1, "down": 0.3}'     # it converges all the same
+    curl -X PUT localhost:8900/weather -d '{"slow": 3, "silent": 1, "down": 0.3}'     # it still converges
     kubectl delete securestorage photos      # policy, key, bucket
     curl localhost:8900/journal
 
@@ -25,7 +25,7 @@ from steersman.patterns import External, Gone, Next, Outputs, Present, StateMach
 class Storage(StateMachine[SecureStorage], children=(Secret,)):
     def __init__(self, *, look_again: float) -> None:
         def external(api: Things, name: str) -> External[SecureStorage, Thing]:
-            # late: what this cloud does at all it has done a second after it was asked
+            # late: this cloud performs a request within a second, or never
             return External(api, name=name, timeout=10.0, late=1.0, repeatable_create=True, look_again=look_again)
 
         self.buckets = external(Buckets(), "bucket")
@@ -34,7 +34,7 @@ class Storage(StateMachine[SecureStorage], children=(Secret,)):
 
     @state(condition="BucketReady")
     async def bucket(self, storage: SecureStorage, _: Outputs) -> Next | Wait:
-        """The bucket itself."""
+        """Ensure the bucket."""
         match self.buckets.ensure(storage):
             case Present(found):
                 status_of(storage).bucket = found["id"]
@@ -44,7 +44,7 @@ class Storage(StateMachine[SecureStorage], children=(Secret,)):
 
     @state(condition="KeyReady")
     async def key(self, storage: SecureStorage, _: Outputs) -> Next | Wait:
-        """The key that everything in the bucket is encrypted with."""
+        """Ensure the encryption key of the bucket."""
         match self.keys.ensure(storage):
             case Present(found):
                 status_of(storage).key = found["id"]
@@ -54,7 +54,7 @@ class Storage(StateMachine[SecureStorage], children=(Secret,)):
 
     @state(condition="PolicyReady")
     async def policy(self, storage: SecureStorage, _: Outputs) -> Next | Wait:
-        """Who may delete, and when."""
+        """Ensure the policy: who may delete, and when."""
         match self.policies.ensure(storage):
             case Present(found):
                 status_of(storage).policy = found["id"]
@@ -64,7 +64,7 @@ class Storage(StateMachine[SecureStorage], children=(Secret,)):
 
     @state(condition="CoordinatesReady")
     async def coordinates(self, storage: SecureStorage, out: Outputs) -> Done:
-        """The Secret that tells programs where it is."""
+        """Declare the Secret that holds the ids."""
         status = status_of(storage)
         assert status.bucket is not None
         assert status.key is not None
@@ -74,7 +74,7 @@ class Storage(StateMachine[SecureStorage], children=(Secret,)):
 
     @finalizer
     async def clean_up(self, storage: SecureStorage, _: Outputs) -> Done | Wait:
-        """What refers to something goes before it."""
+        """Remove what refers to something before it."""
         for things in (self.policies, self.keys, self.buckets):
             match things.remove(storage):
                 case Gone():
@@ -85,7 +85,7 @@ class Storage(StateMachine[SecureStorage], children=(Secret,)):
 
 
 def make(*, look_again: float = 60.0) -> Manager:
-    """A manager with its controller."""
+    """Return a manager with its controller."""
     manager = Manager(name="secure-storage")
     manager.add(Storage(look_again=look_again))
     return manager

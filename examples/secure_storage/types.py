@@ -1,4 +1,4 @@
-"""SecureStorage: what its users write, and what they are told."""
+"""SecureStorage: its spec and its status."""
 
 from typing import Annotated
 
@@ -7,9 +7,9 @@ from steersman import Immutable, Maximum, Minimum, PrinterColumn, Resource, Spec
 
 class SecureStorageSpec(Spec):
     size: Annotated[int, Minimum(1), Maximum(1024)]
-    """Gigabytes; it can be changed."""
+    """Gigabytes; changeable."""
     retention: Annotated[int, Minimum(1)] = 30
-    """Days for which nothing can be deleted; it can be changed."""
+    """Days during which nothing can be deleted; changeable."""
     region: Annotated[str, Immutable("a bucket cannot move; create another storage")] = "north"
 
 
@@ -29,4 +29,4 @@ class SecureStorage(
         PrinterColumn(name="Message", type="string", json_path=".status.conditions[?(@.type=='Ready')].message"),
     ),
 ):
-    """An encrypted bucket with a policy; a Secret of the same name says where it is."""
+    """An encrypted bucket with a policy; a Secret of the same name holds its ids."""

@@ -1,7 +1,7 @@
-"""The tests of examples/site_operator.py as its author would write them: no cluster, no container, milliseconds.
+"""Tests of examples/site_operator.py as its author would write them: no cluster, no container, milliseconds.
 
-Shows: the fixtures of steersman[testing]: a control plane for each test, an operator that runs in it, waiting for what is
-expected, waiting until nothing is left to do, and looking at what was written.
+Shows: the fixtures of steersman[testing]: a control plane for each test, a running operator, waiting for an expectation,
+waiting until no work is left, and assertions about writes.
 
 Try `python -m pytest examples/testing`, then the same on Kubernetes itself, with `--steersman-server=engine`.
 """
@@ -20,7 +20,7 @@ def home(replicas: int = 2) -> Site:
 
 
 async def report_ready(client: Client, replicas: int) -> None:
-    """What Kubernetes' Deployment controller would do, which does not run here."""
+    """Do the work of Kubernetes' Deployment controller, which does not run here."""
     deployment = await client.get(Deployment, "home")
     deployment.status = DeploymentStatus(
         observed_generation=deployment.generation,
@@ -82,7 +82,7 @@ async def test_everything_goes_with_the_site(control_plane: Plane) -> None:
 
 async def test_a_site_has_at_most_fifty_replicas(control_plane: Plane) -> None:
     await control_plane.install(Site)
-    client = control_plane.client_with(validate=False)  # the server is to be the judge
+    client = control_plane.client_with(validate=False)  # let the server validate
     with pytest.raises(Invalid, match="replicas"):
         await client.create(home(replicas=51))
 
