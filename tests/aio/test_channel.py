@@ -57,6 +57,35 @@ async def test_send_nowait_refuses_when_full_and_never_overtakes() -> None:
         assert await channel.receive() == "second"
 
 
+async def test_receive_nowait_never_overtakes_a_waiting_receiver() -> None:
+    """A receiver that looks without waiting would otherwise take the item of one that waited."""
+    channel: Channel[int] = Channel(2)
+    assert channel.receive_nowait() is None
+    async with Supervisor() as tasks:
+        waiting = tasks.start(channel.receive(), name="receive")
+        await _settle()
+        channel.send_nowait(1)
+        channel.send_nowait(2)
+        assert channel.receive_nowait() is None
+        assert await waiting == 1
+        assert channel.receive_nowait() == 2
+
+
+async def test_receive_nowait_makes_room_and_ends_with_the_channel() -> None:
+    """A sender would wait for ever for room that nobody told it of."""
+    channel: Channel[int] = Channel(1)
+    channel.send_nowait(1)
+    async with Supervisor() as tasks:
+        sender = tasks.start(channel.send(2), name="send")
+        await _settle()
+        assert channel.receive_nowait() == 1
+        await sender
+    channel.close()
+    assert channel.receive_nowait() == 2
+    with pytest.raises(ChannelClosed):
+        channel.receive_nowait()
+
+
 async def test_receivers_are_served_in_the_order_they_came() -> None:
     """The first to wait gets the first item, and a newcomer does not take it away."""
     channel: Channel[int] = Channel(4)
@@ -150,7 +179,7 @@ async def test_after_close_a_newcomer_does_not_take_a_promised_item() -> None:
 
 async def test_a_channel_needs_room() -> None:
     """A capacity below one is a mistake."""
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="at least 1"):
         Channel(0)
 
 

@@ -157,7 +157,7 @@ async def test_nothing_starts_once_the_supervisor_ends() -> None:
             tasks.start(_for_ever(), name="late")
     with pytest.raises(RuntimeError, match="ending"):
         tasks.start(_for_ever(), name="after")
-    with pytest.raises(RuntimeError, match="used once"):
+    with pytest.raises(RuntimeError, match="can be entered once"):
         async with tasks:
             pass
 
@@ -286,3 +286,23 @@ def test_tasks_are_cancelled_last_started_first_and_runs_repeat(run_virtual) -> 
         return ended
 
     assert run_virtual(run()) == list(reversed(range(50)))
+
+
+async def test_a_cancellation_from_before_the_block_is_not_the_block_s() -> None:
+    """Before Python 3.13, a task is counted as cancelled after one of its task groups failed."""
+
+    async def owner() -> str:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_fail(ValueError("earlier")))
+        except* ValueError:
+            pass
+        with pytest.raises(ExceptionGroup, match="tasks failed"):
+            async with Supervisor() as tasks:
+                tasks.start(_fail(KeyError("now")), name="fails")
+                await _for_ever()
+        await asyncio.sleep(0)
+        return "went on"
+
+    async with Supervisor() as tasks:
+        assert await tasks.start(owner(), name="owner") == "went on"

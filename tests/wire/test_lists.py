@@ -75,7 +75,7 @@ def test_keeping_one_item_does_not_keep_the_page():
     ],
 )
 def test_what_is_no_list_is_a_protocol_error(body):
-    with pytest.raises(ProtocolError, match="no list"):
+    with pytest.raises(ProtocolError, match="not a list"):
         split_list(body)
 
 

@@ -124,6 +124,7 @@ def test_flags_are_read_as_kubernetes_reads_them(query, expected):
         (ListOptions, (("limit", "1.5"),)),
         (ListOptions, (("limit", "+-1"),)),
         (ListOptions, (("limit", "9" * 30),)),
+        (ListOptions, (("limit", str(2**63)),)),
         (WatchOptions, (("timeoutSeconds", "x"),)),
         (CreateOptions, (("dryRun", "Foo"),)),
         (CreateOptions, (("dryRun", ""),)),

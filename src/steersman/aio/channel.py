@@ -2,11 +2,11 @@
 
 Guarantees:
 
-- At most `capacity` items are held; a sender waits for room.
-- Items arrive in the order in which they were sent; `send` and `receive` are served first come, first served, and
-  `send_nowait` never takes a place that is promised to a waiting sender.
-- A cancelled `receive` takes no item and a cancelled `send` leaves none.
-- After `close` nothing more can be sent, what was sent before can still be received, and nobody waits for ever.
+- It holds at most `capacity` items; a sender waits for room.
+- Items arrive in the order they were sent. `send` and `receive` are served in order, and `send_nowait` never takes a
+  place that a waiting sender was promised.
+- A cancelled `receive` takes no item, and a cancelled `send` leaves none.
+- After `close`, nothing more can be sent, earlier items can still be received, and no task waits forever.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from typing import Generic, Self, TypeVar
 
 T = TypeVar("T")
 
+_EMPTY = "the channel is closed and empty"
+
 
 class ChannelClosed(Exception):
-    """The channel is closed: to a sender at once, to a receiver once everything sent before was received."""
+    """The channel is closed; a receiver gets this only after all items have been received."""
 
 
 class ChannelFull(Exception):
@@ -30,7 +32,7 @@ class ChannelFull(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChannelStatistics:
-    """What a channel holds, and who waits on it."""
+    """How full a channel is, and how many tasks wait on it."""
 
     capacity: int
     buffered: int
@@ -42,15 +44,15 @@ class ChannelStatistics:
 class Channel(Generic[T]):
     """A bounded first-in, first-out queue between tasks of one loop.
 
-    Iterating receives until the channel is closed and empty. Several tasks may send and several may receive; each item
-    is received once.
+    Iteration receives until the channel is closed and empty. Several tasks may send and receive; each item is received
+    once.
     """
 
     __slots__ = ("_capacity", "_closed", "_items", "_receivers", "_senders")
 
     def __init__(self, capacity: int) -> None:
         if capacity < 1:
-            raise ValueError(f"a channel holds at least one item; got a capacity of {capacity}")
+            raise ValueError(f"a channel's capacity must be at least 1 (got {capacity})")
         self._capacity = capacity
         self._closed = False
         self._items: deque[T] = deque()
@@ -58,7 +60,7 @@ class Channel(Generic[T]):
         self._receivers = _Line()
 
     async def send(self, item: T) -> None:
-        """Add `item`, waiting for room; raise `ChannelClosed` if the channel is or gets closed."""
+        """Add `item`, waiting for room; raises `ChannelClosed` if the channel is or gets closed."""
         try:
             if not self._closed and (self._senders.called or self._room() < 1):
                 await self._senders.wait()
@@ -69,33 +71,45 @@ class Channel(Generic[T]):
             self._wake()
 
     def send_nowait(self, item: T) -> None:
-        """Add `item` now; raise `ChannelFull` if there is no room that is not promised to a waiting sender."""
+        """Add `item` now; raises `ChannelFull` if no room is left beyond that of waiting senders."""
         if self._closed:
             raise ChannelClosed("the channel is closed: nothing more can be sent")
         if self._room() < 1:
-            raise ChannelFull(f"the channel already holds its {self._capacity} items")
+            raise ChannelFull(f"the channel is full ({self._capacity} items)")
         self._items.append(item)
         self._wake()
 
     async def receive(self) -> T:
-        """Take the oldest item, waiting for one; raise `ChannelClosed` once the channel is closed and empty."""
+        """Take the oldest item, waiting for one; raises `ChannelClosed` once the channel is closed and empty."""
         try:
             if self._receivers.called or not (self._items or self._closed):
                 await self._receivers.wait()
             if not self._items:
-                raise ChannelClosed("the channel is closed and everything sent to it was received")
+                raise ChannelClosed(_EMPTY)
             return self._items.popleft()
         finally:
             self._wake()
 
+    def receive_nowait(self) -> T | None:
+        """Take the oldest item if there is one and no receiver waits for it, else None; raise `ChannelClosed` like `receive`."""
+        if self._receivers.called:
+            return None
+        if not self._items:
+            if self._closed:
+                raise ChannelClosed(_EMPTY)
+            return None
+        item = self._items.popleft()
+        self._wake()
+        return item
+
     def close(self) -> None:
-        """Let nothing more in: waiting senders fail, receivers get what is left and then `ChannelClosed`."""
+        """Close: waiting senders fail, receivers get the remaining items and then `ChannelClosed`."""
         self._closed = True
         self._wake()
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called; items may still be left."""
+        """Whether `close` was called; items may remain."""
         return self._closed
 
     def statistics(self) -> ChannelStatistics:
@@ -122,18 +136,18 @@ class Channel(Generic[T]):
         return f"<Channel {len(self._items)}/{self._capacity}{state}>"
 
     def _room(self) -> int:
-        """Places that are neither taken nor promised to a sender that was called but has not run yet."""
+        """Places neither taken nor promised to a sender that was woken but has not run yet."""
         return self._capacity - len(self._items) - self._senders.called
 
     def _available(self) -> int:
-        """Items that are not promised to a receiver that was called but has not run yet."""
+        """Items not promised to a receiver that was woken but has not run yet."""
         return len(self._items) - self._receivers.called
 
     def _wake(self) -> None:
-        """Call as many waiting tasks as there are places and items for, or all of them once closed.
+        """Wake as many waiting tasks as there are places and items for, or all of them once closed.
 
-        Items stay in the queue until the called receiver runs: one that is cancelled in between loses nothing. Whoever
-        was called wakes the next in turn, also when it leaves with an error.
+        Items stay in the queue until the woken receiver runs: one that is cancelled in between loses nothing. Each
+        woken task wakes the next, even if it ends with an error.
         """
         while (self._closed or self._room() > 0) and self._senders.call_next():
             pass
@@ -142,7 +156,7 @@ class Channel(Generic[T]):
 
 
 class _Line:
-    """Tasks waiting in line, called from the front; `called` counts those that were called and have not run yet."""
+    """Tasks waiting in order; `called` counts those that were woken and have not run yet."""
 
     __slots__ = ("_waiting", "called")
 
@@ -160,7 +174,7 @@ class _Line:
             await turn
         finally:
             if turn.cancelled():
-                # Left of its own accord; `call_next` may have dropped it already.
+                # Cancelled; `call_next` may have dropped it already.
                 with suppress(ValueError):
                     self._waiting.remove(turn)
             else:

@@ -1,11 +1,11 @@
-"""Wall time and chance, bound to the running loop.
+"""Wall time and randomness, bound to the running loop.
 
-A loop passed to `bind` answers from its own clock and its own seeded generator, so a simulation in virtual time repeats
-exactly. A loop that was not bound, and code outside any loop (a worker thread, a module being imported), gets the
-machine's time and the operating system's randomness.
+A loop passed to `bind` uses its own clock and its own seeded generator, so a simulation in virtual time repeats
+exactly. An unbound loop, and code outside any loop (a worker thread, a module being imported), uses the machine's time
+and the operating system's randomness.
 
-Monotonic time is the running loop's `time()`, which `asyncio.sleep` and `asyncio.timeout` obey; it may stand still while
-the machine sleeps. `boottime` does not: what others conclude from our silence is measured with it.
+Monotonic time is the running loop's `time()`, which `asyncio.sleep` and `asyncio.timeout` use; it may stop while the
+machine is suspended. `boottime` does not stop: use it for time that other machines also measure.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from datetime import UTC, datetime
 from typing import Final, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
-# Kubernetes generates names from these: no vowels, so no words, and nothing that reads like another character.
+# Kubernetes' alphabet for generated names: no vowels, so no words, and no characters that look alike.
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 class Clock(Protocol):
-    """Tells the wall time of one loop."""
+    """Provides the wall time of one loop."""
 
     def now(self) -> datetime:
         """Return the current time, with a time zone."""
@@ -33,14 +33,14 @@ class Clock(Protocol):
 
 @runtime_checkable
 class BootClock(Clock, Protocol):
-    """A clock that also tells the time since a fixed moment, and for which that time may run while the loop's stands."""
+    """A clock that also provides a time since a fixed moment, which may advance while the loop's time stands still."""
 
     def boottime(self) -> float:
         """Return seconds since a fixed moment."""
         ...
 
 
-# Where the system has no such clock, its monotonic one is said to run during sleep, as on macOS.
+# Without such a clock, the monotonic one is said to run during sleep, as on macOS.
 _BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -58,21 +58,26 @@ class _Binding:
     generator: random.Random
 
 
-# The system's generator keeps no state of its own: two forked processes, or two threads, never repeat each other.
+# The system's generator has no state: forked processes and threads never repeat each other.
 _MACHINE = _Binding(clock=_MachineClock(), generator=random.SystemRandom())
 
-# Weak, so that a closed loop takes its binding along; never iterated, so its order does not matter.
+# Weak, so that a closed loop's binding is dropped; never iterated, so its order does not matter.
 _bindings: WeakKeyDictionary[asyncio.AbstractEventLoop, _Binding] = WeakKeyDictionary()
 
 
 def bind(loop: asyncio.AbstractEventLoop, *, clock: Clock, seed: int) -> None:
-    """Give `loop` its own wall clock and a generator seeded with `seed`; binding again starts both afresh."""
+    """Give `loop` its own wall clock and a generator seeded with `seed`; binding again resets both."""
     _bindings[loop] = _Binding(clock=clock, generator=random.Random(seed))
 
 
 def unbind(loop: asyncio.AbstractEventLoop) -> None:
-    """Let `loop` have the machine's time and chance again."""
+    """Return `loop` to the machine's time and randomness."""
     _bindings.pop(loop, None)
+
+
+def is_bound() -> bool:
+    """Whether the running loop has its own clock and generator, so that it must be repeatable."""
+    return bool(_bindings) and asyncio.get_running_loop() in _bindings
 
 
 def now() -> datetime:
@@ -81,7 +86,7 @@ def now() -> datetime:
 
 
 def boottime() -> float:
-    """Return seconds on a clock that never jumps and runs on while the machine is suspended.
+    """Return seconds on a clock that never jumps and keeps running while the machine is suspended.
 
     On a bound loop it is the clock's own `boottime` if it has one (see `BootClock`), else the loop's `time()`.
     """

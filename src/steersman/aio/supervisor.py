@@ -3,10 +3,10 @@
 Guarantees:
 
 - Leaving the block waits until every task has ended; no task outlives its supervisor.
-- The first failing task cancels the others and the block, and the block raises an `ExceptionGroup` of every failure in
-  the order in which the tasks failed. Each failure carries a note with the name of its task.
+- The first failing task cancels the others and the block. The block raises an `ExceptionGroup` of all failures, in the
+  order in which the tasks failed. Each failure carries a note with the name of its task.
 - `cancel` cancels every task and lets the block end without an error.
-- Tasks are cancelled in the reverse order of their start, so a run in virtual time repeats exactly.
+- Tasks are cancelled in reverse start order, so a run in virtual time repeats exactly.
 - A cancellation of the surrounding task is never lost, whatever happens inside.
 """
 
@@ -23,17 +23,18 @@ T = TypeVar("T")
 class Supervisor:
     """The owner of a group of tasks: ``async with Supervisor() as tasks: tasks.start(work(), name="work")``.
 
-    It differs from `asyncio.TaskGroup` in what a controller needs: it can be told to `cancel` all tasks and end
-    cleanly, names every task, cancels in a defined order, and lets an exception of the block itself through unchanged
-    when no task failed.
+    It differs from `asyncio.TaskGroup` where a controller needs it: `cancel` ends all tasks cleanly, every task has a
+    name, cancellation has a defined order, and an exception of the block itself passes unchanged if no task failed.
     """
 
     def __init__(self) -> None:
         self._owner: asyncio.Task[Any] | None = None
-        # A dict keeps the order of start; a set would cancel in the order of memory addresses.
+        #: Cancellations of the owner before the block, which are ignored here.
+        self._cancelling = 0
+        # A dict keeps the start order; a set would cancel in the order of memory addresses.
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._failures: list[BaseException] = []
-        # KeyboardInterrupt or SystemExit of a task: leaves the block as it is, not in a group.
+        # KeyboardInterrupt or SystemExit of a task: raised from the block directly, not in a group.
         self._exit: BaseException | None = None
         self._stopping = False
         self._leaving = False
@@ -42,10 +43,11 @@ class Supervisor:
 
     async def __aenter__(self) -> Self:
         if self._owner is not None:
-            raise RuntimeError("a supervisor is used once: make a new one for a new block")
+            raise RuntimeError("a supervisor can be entered once: make a new one for a new block")
         self._owner = asyncio.current_task()
         if self._owner is None:
-            raise RuntimeError("a supervisor needs a task around it, which it can cancel when one of its own fails")
+            raise RuntimeError("a supervisor must be entered inside a task, which it cancels when one of its own fails")
+        self._cancelling = self._owner.cancelling()
         return self
 
     def start(self, work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
@@ -62,7 +64,7 @@ class Supervisor:
     def cancel(self) -> None:
         """Cancel every task and start no more; the block ends without an error once they have ended.
 
-        The block's own body is not interrupted. Calling it again changes nothing.
+        Does not interrupt the block's own body. Calling it again changes nothing.
         """
         if self._stopping:
             return
@@ -71,8 +73,13 @@ class Supervisor:
             task.cancel()
 
     @property
+    def stopping(self) -> bool:
+        """Whether every task was cancelled: by `cancel`, by a failure, or because the block was cancelled."""
+        return self._stopping
+
+    @property
     def running(self) -> tuple[str, ...]:
-        """The names of the tasks that have not ended, in the order of their start."""
+        """The names of the tasks that have not ended, in start order."""
         return tuple(task.get_name() for task in self._tasks)
 
     async def __aexit__(
@@ -81,7 +88,7 @@ class Supervisor:
         try:
             await self._leave(error)
         finally:
-            # A failure's traceback refers to this frame; keeping the failures here as well would be a cycle.
+            # A failure's traceback refers to this frame; keeping the failures here would make a cycle.
             self._failures = []
             self._exit = None
 
@@ -89,8 +96,8 @@ class Supervisor:
         assert self._owner is not None
         self._leaving = True
         cancelled = error if isinstance(error, asyncio.CancelledError) else None
-        if self._owner_cancelled and self._owner.uncancel() == 0:
-            # Nobody but us cancelled the body.
+        if self._owner_cancelled and self._owner.uncancel() <= self._cancelling:
+            # Only we cancelled the body.
             cancelled = None
         if error is not None:
             self.cancel()
@@ -109,8 +116,8 @@ class Supervisor:
             return
         if error is not None and not isinstance(error, asyncio.CancelledError):
             self._failures.append(error)
-        if self._owner.cancelling():
-            # The group hides the cancellation from outside: ask again, so that the next await sees it.
+        if self._owner.cancelling() > self._cancelling:
+            # The group hides the cancellation from outside: cancel again, so that the next await raises it.
             self._owner.uncancel()
             self._owner.cancel()
         raise BaseExceptionGroup("tasks failed", self._failures) from None

@@ -1,8 +1,8 @@
-"""Wire: how the Kubernetes API is spoken. Pure: requests are built and answers are read, nothing is sent.
+"""Wire: the formats of the Kubernetes API. Pure: builds requests and parses responses, sends nothing.
 
 Guarantees
-- Client and server share every noun here, so they cannot drift apart: what one side prints, the other reads.
-- No item of a list and no object of a watch is decoded here; each is handed on as a copy of its own bytes.
+- Client and server share this code, so they cannot drift apart: each side parses what the other prints.
+- List items and watched objects are not decoded here; each is passed on as a copy of its own bytes.
 - Garbage is a typed error within bounded memory and linear time, never a hang and never a guess.
 """
 
@@ -59,6 +59,7 @@ from steersman.wire.options import (
     PropagationPolicy,
     UpdateOptions,
     WatchOptions,
+    first_values,
     is_watch,
 )
 from steersman.wire.paths import ResourcePath, group_version_path, parse_path, quote_segment
@@ -113,6 +114,7 @@ __all__ = [
     "error_from_frame",
     "error_from_response",
     "find_header",
+    "first_values",
     "group_version_path",
     "is_watch",
     "key_of",

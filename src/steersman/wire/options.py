@@ -1,10 +1,10 @@
-"""Options of requests: printed into queries and bodies by a client, read from them by a server.
+"""Options of requests: a client prints them into queries and bodies, a server parses them.
 
 Guarantees
-- `from_query(to_query())` gives the same options back; what is not set is not printed.
-- A server that reads options never ignores a wrong value in silence: it gets an `InvalidOption`.
-- Values are read as kube-apiserver reads them: the first of a repeated name counts, and a flag is true unless its
-  value is `false` or `0`.
+- `from_query(to_query())` returns the same options; unset options are not printed.
+- A server never silently ignores an invalid value: parsing raises `InvalidOption`.
+- Values are parsed as in kube-apiserver: the first of a repeated name counts, and a flag is true unless its value is
+  `false` or `0`.
 """
 
 from collections.abc import Iterable
@@ -18,11 +18,12 @@ FieldValidation = Literal["Ignore", "Warn", "Strict"]
 PropagationPolicy = Literal["Orphan", "Background", "Foreground"]
 ResourceVersionMatch = Literal["", "NotOlderThan", "Exact"]
 
+_INT64 = 2**63
 _INT64_DIGITS = 19
 
 
 class InvalidOption(ValueError):
-    """An option in a query or body has a value that it cannot have; `supported` lists the values of a closed set."""
+    """An option in a query or body has an invalid value; `supported` lists the values of a closed set."""
 
     def __init__(self, option: str, value: str, supported: tuple[str, ...] = ()) -> None:
         super().__init__(option, value, supported)
@@ -35,7 +36,8 @@ class InvalidOption(ValueError):
         return f"{self.option}: {self.value[:80]!r} is not a value for it{known}"
 
 
-def _first(query: Iterable[tuple[str, str]]) -> dict[str, str]:
+def first_values(query: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The value of each name in a query; the first one counts, as in kube-apiserver."""
     values: dict[str, str] = {}
     for name, value in query:
         values.setdefault(name, value)
@@ -49,12 +51,15 @@ def _flag(values: dict[str, str], name: str) -> bool | None:
 
 def _integer(values: dict[str, str], name: str) -> int | None:
     text = values.get(name)
-    if not text:
+    if text is None:
         return None
     digits = text.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > _INT64_DIGITS or len(text) - len(digits) > 1:
         raise InvalidOption(name, text)
-    return int(text)
+    number = int(text)
+    if not -_INT64 <= number < _INT64:
+        raise InvalidOption(name, text)
+    return number
 
 
 def _one_of(name: str, value: str | None, supported: tuple[str, ...]) -> str | None:
@@ -73,12 +78,12 @@ def _dry_run(values: Iterable[str]) -> bool:
 
 
 def is_watch(query: Iterable[tuple[str, str]]) -> bool:
-    """Whether the query of a GET on a collection asks for a watch."""
-    return bool(_flag(_first(query), "watch"))
+    """Whether the query of a GET on a collection requests a watch."""
+    return bool(_flag(first_values(query), "watch"))
 
 
 class GetOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How one object is read."""
+    """Options for reading one object."""
 
     resource_version: str = ""
 
@@ -88,12 +93,12 @@ class GetOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_query(cls, query: Iterable[tuple[str, str]]) -> Self:
-        """Read from a query; other names in it are left alone."""
-        return cls(resource_version=_first(query).get("resourceVersion", ""))
+        """Parse from a query; other names are ignored."""
+        return cls(resource_version=first_values(query).get("resourceVersion", ""))
 
 
 class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Which objects of a collection are read or deleted, as of when, and how many at a time."""
+    """Options for reading or deleting a collection: selection, version and page size."""
 
     label_selector: str = ""
     field_selector: str = ""
@@ -104,7 +109,7 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: int | None = None
 
     def next_page(self, continue_: str) -> Self:
-        """The options of the page after: the token stands for the resourceVersion, which may not be repeated."""
+        """The options of the next page: the token replaces the resourceVersion, which must not be repeated."""
         return msgspec.structs.replace(self, continue_=continue_, resource_version="", resource_version_match="")
 
     def to_query(self) -> Pairs:
@@ -118,8 +123,8 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_query(cls, query: Iterable[tuple[str, str]]) -> Self:
-        """Read from a query; other names in it are left alone."""
-        values = _first(query)
+        """Parse from a query; other names are ignored."""
+        values = first_values(query)
         return cls(
             label_selector=values.get("labelSelector", ""),
             field_selector=values.get("fieldSelector", ""),
@@ -132,7 +137,7 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Which objects are watched, from when on, and for how long."""
+    """Options of a watch: selection, start version and duration."""
 
     label_selector: str = ""
     field_selector: str = ""
@@ -153,8 +158,8 @@ class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_query(cls, query: Iterable[tuple[str, str]]) -> Self:
-        """Read from a query; other names in it are left alone."""
-        values = _first(query)
+        """Parse from a query; other names are ignored."""
+        values = first_values(query)
         return cls(
             label_selector=values.get("labelSelector", ""),
             field_selector=values.get("fieldSelector", ""),
@@ -182,7 +187,7 @@ def _selection(options: ListOptions | WatchOptions) -> list[tuple[str, str]]:
 
 
 class _WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What all writes of objects have in common."""
+    """The common options of writes."""
 
     dry_run: bool = False
     field_manager: str = ""
@@ -204,9 +209,9 @@ class _WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_query(cls, query: Iterable[tuple[str, str]]) -> Self:
-        """Read from a query; other names in it are left alone."""
+        """Parse from a query; other names are ignored."""
         pairs = tuple(query)
-        values = _first(pairs)
+        values = first_values(pairs)
         validation = _one_of("fieldValidation", values.get("fieldValidation"), ("Ignore", "Warn", "Strict"))
         return cls(
             dry_run=_dry_run(value for name, value in pairs if name == "dryRun"),
@@ -216,15 +221,15 @@ class _WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreateOptions(_WriteOptions, frozen=True, kw_only=True):
-    """How an object is created."""
+    """Options for creating an object."""
 
 
 class UpdateOptions(_WriteOptions, frozen=True, kw_only=True):
-    """How an object is replaced."""
+    """Options for replacing an object."""
 
 
 class PatchOptions(_WriteOptions, frozen=True, kw_only=True):
-    """How an object is patched; `force`, for apply alone, takes fields over from other managers."""
+    """Options for patching an object; `force`, for apply only, takes fields over from other managers."""
 
     force: bool | None = None
 
@@ -237,20 +242,20 @@ class PatchOptions(_WriteOptions, frozen=True, kw_only=True):
 
     @classmethod
     def from_query(cls, query: Iterable[tuple[str, str]]) -> Self:
-        """Read from a query; other names in it are left alone."""
+        """Parse from a query; other names are ignored."""
         pairs = tuple(query)
-        return msgspec.structs.replace(super().from_query(pairs), force=_flag(_first(pairs), "force"))
+        return msgspec.structs.replace(super().from_query(pairs), force=_flag(first_values(pairs), "force"))
 
 
 class Preconditions(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What must be true of an object for a delete to happen; a mismatch is a Conflict."""
+    """Conditions for deleting an object; a mismatch is a Conflict."""
 
     uid: str | None = None
     resource_version: str | None = None
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How objects are deleted; sent as a body. A collection's selection is `ListOptions`, sent as its query."""
+    """Options for deleting objects, sent as a body. The selection of a collection is `ListOptions`, sent as a query."""
 
     propagation_policy: PropagationPolicy | None = None
     preconditions: Preconditions | None = None
@@ -260,7 +265,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
     _POLICIES: ClassVar[tuple[str, ...]] = ("Orphan", "Background", "Foreground")
 
     def to_body(self) -> bytes | None:
-        """Print as a body; None when nothing is set, for then none is needed."""
+        """Print as a body; None if nothing is set, since then no body is needed."""
         if self == _DELETE_DEFAULTS:
             return None
         return _body_encoder.encode(
@@ -274,7 +279,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_body(cls, body: bytes) -> Self:
-        """Read a body that is not empty; raise InvalidOption if it is none of ours."""
+        """Parse a non-empty body; raises InvalidOption if it is not DeleteOptions."""
         try:
             read = _body_decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -290,9 +295,9 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def to_query(self) -> Pairs:
-        """Print as a query, which a server reads when there is no body; preconditions need a body."""
+        """Print as a query, which a server reads if there is no body; preconditions need a body."""
         if self.preconditions is not None:
-            raise ValueError("preconditions of a delete are sent in its body")
+            raise ValueError("the preconditions of a delete must be sent in its body")
         pairs: list[tuple[str, str]] = []
         if self.propagation_policy is not None:
             pairs.append(("propagationPolicy", self.propagation_policy))
@@ -304,9 +309,9 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_query(cls, query: Iterable[tuple[str, str]]) -> Self:
-        """Read from a query; other names in it are left alone."""
+        """Parse from a query; other names are ignored."""
         pairs = tuple(query)
-        values = _first(pairs)
+        values = first_values(pairs)
         policy = _one_of("propagationPolicy", values.get("propagationPolicy"), cls._POLICIES)
         return cls(
             propagation_policy=cast("PropagationPolicy | None", policy),
@@ -324,7 +329,7 @@ def _delete_api_version() -> str:
 
 
 class _DeleteBody(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    # made by factories, so that they are printed although they are never anything else
+    # factories, so that omit_defaults does not omit these constants
     kind: str = msgspec.field(default_factory=_delete_kind)
     api_version: str = msgspec.field(default_factory=_delete_api_version)
     grace_period_seconds: int | None = None
