@@ -255,3 +255,13 @@ def test_a_status_prints_as_the_engine_prints_it():
 )
 def test_what_is_not_a_status_is_none(raw):
     assert decode_status(raw) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "waits"),
+    [(999_999_999, 600.0), (2**62, 600.0), (10**400, 600.0), (-5, None), (0, None), (7, 7.0)],
+    ids=["years", "ages", "no float", "negative", "zero", "seconds"],
+)
+def test_no_server_makes_a_program_wait_for_ever(asked, waits):
+    """Caches and controllers wait as long as this says."""
+    assert error_from_status(failure(429, "TooManyRequests", retry_after_seconds=asked), tried="x").retry_after == waits

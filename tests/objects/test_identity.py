@@ -47,7 +47,7 @@ def test_a_scheme_maps_kinds_classes_and_resources():
     assert Site.gvk() in scheme
     assert set(scheme) == {Site, ConfigMap}
     scheme.register(Site)
-    with pytest.raises(ValueError, match="ThinSite cannot be it too"):
+    with pytest.raises(ValueError, match="cannot register ThinSite too"):
         scheme.register(ThinSite)
     with pytest.raises(LookupError, match="register one, or use Unstructured"):
         scheme.class_of(GroupVersionKind("", "v1", "Pod"))

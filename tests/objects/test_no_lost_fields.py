@@ -216,7 +216,9 @@ def test_ambiguity_raises_instead_of_guessing():
     """One old item is left out, one is new: whose unknown fields are they?"""
     shop = read()
     shop.spec.routes = [shop.spec.routes[1], Route(host="new")]
-    with pytest.raises(AmbiguousItem, match=r"spec\.routes: item 1 is new and item 0, which holds fields .* is gone"):
+    with pytest.raises(
+        AmbiguousItem, match=r"spec\.routes: item 1 is new, and item 0, which contains fields .* is gone"
+    ):
         encode(shop)
 
 

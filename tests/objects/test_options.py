@@ -24,22 +24,22 @@ def declare(parent: Any = Resource[SiteSpec, None], **options: Any) -> type[Obje
 
 
 READY = PrinterColumn(name="Ready", type="integer", json_path=".status.ready")
-LABEL = "is no name for an API: at most 63 lower case letters, digits and -, beginning with a letter; write one such as"
-DOMAIN = "is no domain: lower case letters, digits, - and dots between them; write one such as group="
+LABEL = "is not a valid API name: use at most 63 lower case letters, digits and -, starting with a letter; write one such as"
+DOMAIN = "is not a domain name: use lower case letters, digits, - and dots between them; write one such as group="
 MISUSE: list[tuple[dict[str, Any], str]] = [
-    ({"short_names": "st"}, 'short_names="st" is no tuple; write short_names=("st",)'),
-    ({"short_names": ["st"]}, "short_names=['st'] is no tuple; write short_names=(\"st\",)"),
-    ({"short_names": (1,)}, 'short_names=(1,) must hold texts; write short_names=("st",)'),
+    ({"short_names": "st"}, 'short_names="st" is not a tuple; write short_names=("st",)'),
+    ({"short_names": ["st"]}, "short_names=['st'] is not a tuple; write short_names=(\"st\",)"),
+    ({"short_names": (1,)}, 'short_names=(1,) must contain strings; write short_names=("st",)'),
     ({"short_names": ("ST",)}, f'short_names="ST" {LABEL} "st"'),
-    ({"categories": "all"}, 'categories="all" is no tuple; write categories=("all",)'),
-    ({"selectable_fields": ".spec.mode"}, 'selectable_fields=".spec.mode" is no tuple; write selectable_fields=('),
+    ({"categories": "all"}, 'categories="all" is not a tuple; write categories=("all",)'),
+    ({"selectable_fields": ".spec.mode"}, 'selectable_fields=".spec.mode" is not a tuple; write selectable_fields=('),
     ({"scope": "cluster"}, 'scope="cluster" is neither "Namespaced" nor "Cluster"; write scope="Cluster"'),
     ({"scope": "Global"}, 'scope="Global" is neither "Namespaced" nor "Cluster"; write one of them'),
-    ({"columns": READY}, "is no tuple; write columns=(PrinterColumn("),
-    ({"columns": [READY]}, "is no tuple; write columns=(PrinterColumn(...),)"),
-    ({"columns": ("Ready",)}, "columns=('Ready',) must hold PrinterColumn(name="),
-    ({"scale": True}, "scale=True is no Scale; write scale=Scale()"),
-    ({"group": ""}, 'group="" is the group of Kubernetes itself; write a domain, such as group="web.example.com"'),
+    ({"columns": READY}, "is not a tuple; write columns=(PrinterColumn("),
+    ({"columns": [READY]}, "is not a tuple; write columns=(PrinterColumn(...),)"),
+    ({"columns": ("Ready",)}, "columns=('Ready',) must contain printer columns, such as PrinterColumn(name="),
+    ({"scale": True}, "scale=True is not a Scale; write scale=Scale()"),
+    ({"group": ""}, 'group="" is the core group of Kubernetes; write a domain, such as group="web.example.com"'),
     ({"group": "Web.example.com"}, f'group="Web.example.com" {DOMAIN}"web.example.com"'),
     ({"group": "web..example.com"}, f'group="web..example.com" {DOMAIN}'),
     ({"group": "web.example.com/v1"}, f'group="web.example.com/v1" {DOMAIN}'),
@@ -54,8 +54,8 @@ MISUSE: list[tuple[dict[str, Any], str]] = [
     ({"plural": "Sites"}, f'plural="Sites" {LABEL} "sites"'),
     ({"plural": "s" * 64}, f'{LABEL} "sites"'),
     ({"singular": "a site"}, f'singular="a site" {LABEL} "site"'),
-    ({"kind": "Si_te"}, 'kind="Si_te" is no name for a kind'),
-    ({"kind": ""}, 'kind="" is no name for a kind'),
+    ({"kind": "Si_te"}, 'kind="Si_te" is not a valid kind'),
+    ({"kind": ""}, 'kind="" is not a valid kind'),
 ]
 
 
@@ -72,7 +72,7 @@ def test_a_column_of_no_known_type() -> None:
     with pytest.raises(TypeError) as refusal:
         declare(columns=(READY, wrong))
     assert str(refusal.value) == (
-        'class Site: the column "Ready" has the type "int"; '
+        'class Site: the column "Ready" has the unknown type "int"; '
         'write one of "integer", "number", "string", "boolean", "date"'
     )
 
@@ -105,9 +105,9 @@ def test_built_in_groups_need_no_dot() -> None:
 
 
 def test_options_of_what_is_no_kind() -> None:
-    with pytest.raises(TypeError, match="only a class derived from Resource"):
+    with pytest.raises(TypeError, match="derive the class from Resource"):
         StructMeta("Part", (Spec,), {}, group="web.example.com", version="v1")
     with pytest.raises(TypeError, match="unknown option shortnames; the options are group, version"):
         declare(shortnames=("st",))
-    with pytest.raises(TypeError, match="say both, such as group="):
+    with pytest.raises(TypeError, match="pass both, such as group="):
         StructMeta("Site", (Object,), {}, group="web.example.com")

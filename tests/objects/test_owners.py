@@ -39,7 +39,7 @@ def test_an_owner_needs_a_uid():
 def test_a_second_controller_is_refused_a_second_owner_is_not():
     child = config()
     set_owner(child, owner())
-    with pytest.raises(OwnershipError, match="controlled by Site home already"):
+    with pytest.raises(OwnershipError, match="already controlled by Site home"):
         set_owner(child, owner("other", uid="u-2"))
     set_owner(child, owner("other", uid="u-2"), controller=False)
     assert [reference.uid for reference in child.metadata.owner_references or ()] == ["u-1", "u-2"]
@@ -53,7 +53,7 @@ def test_owning_twice_is_owning_once():
 
 
 def test_an_owner_in_another_namespace_is_refused():
-    with pytest.raises(OwnershipError, match="same namespace or in none"):
+    with pytest.raises(OwnershipError, match="same namespace or cluster-scoped"):
         set_owner(config("elsewhere"), owner())
 
 

@@ -68,7 +68,7 @@ def test_a_wire_name_of_its_own_and_a_keyword():
 
 def test_a_required_field_cannot_be_left_out_by_a_program():
     """Otherwise the mistake would surface as a refusal of the server, far from its cause."""
-    with pytest.raises(TypeError, match=r"SiteSpec\(\.\.\.\) needs image: the type gives no default for it"):
+    with pytest.raises(TypeError, match=r"SiteSpec\(\.\.\.\) needs image: the type has no default for it"):
         SiteSpec()
 
 
@@ -98,7 +98,7 @@ def test_a_name_that_only_exists_inside_a_function_is_explained():
     class Outer(Struct):
         inner: Inner | None = None
 
-    with pytest.raises(TypeError, match=r"names 'Inner', which .* does not define; define it in the module"):
+    with pytest.raises(TypeError, match=r"uses 'Inner', which .* does not define; define it in the module"):
         declared_hints(Outer)
 
 
@@ -191,14 +191,14 @@ def test_an_unknown_option_is_an_error():
 
 
 def test_options_without_a_kind_are_an_error():
-    with pytest.raises(TypeError, match="only a class derived from Resource"):
+    with pytest.raises(TypeError, match="derive the class from Resource"):
 
         class Wrong(Struct, group="a.example.com", version="v1"):
             pass
 
 
 def test_a_group_without_a_version_is_an_error():
-    with pytest.raises(TypeError, match="say both"):
+    with pytest.raises(TypeError, match="pass both"):
 
         class Wrong(Resource[SiteSpec, None], group="a.example.com"):
             pass

@@ -83,7 +83,7 @@ def test_a_key_that_fits_several_is_not_guessed(field):
     """Both would have taken the place of the first, and the second's fields would be gone."""
     thing = decode(Thing, b'{"%s":%s}' % (field.encode(), PORTS))
     setattr(thing, "ports" if field == "ports" else "one_key", [Port(port=53), Port(port=53)])
-    with pytest.raises(AmbiguousItem, match="do not tell them apart"):
+    with pytest.raises(AmbiguousItem, match="do not distinguish them"):
         encode(thing)
 
 

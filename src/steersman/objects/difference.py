@@ -1,10 +1,10 @@
-"""Encoding: the bytes an object was read from plus what the program changed.
+"""Encoding: the bytes an object was read from plus the program's changes.
 
 Guarantees
-- A field that our types do not know is written back as it was read, in place, wherever its object was moved.
-- A default that reading filled in is not written by an update that did not change it.
-- List items are recognised by where they were decoded, else by the list's map keys, else by index. Where none of these
-  decides and a field could be lost, `AmbiguousItem` is raised; nothing is guessed.
+- A field that our types do not declare is written back as read, in place, wherever its object was moved.
+- A default that decoding filled in is not written by an update that did not change it.
+- List items are matched by where they were decoded, else by the list's map keys, else by index. If these cannot decide
+  and a field could be lost, `AmbiguousItem` is raised; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _ABSENT: Any = object()
 
 
 class AmbiguousItem(ApiError):
-    """A list was rebuilt so that a field unknown to our types could belong to several items, or be lost."""
+    """A list was rebuilt so that an undeclared field could belong to several items, or be lost."""
 
 
 class _HoldsOrigin(Exception):
-    """The struct, or a part of it, was decoded."""
+    """The struct, or a part of it, was decoded from a document."""
 
 
 def _refuse_documents(value: Any) -> Any:
@@ -40,7 +40,7 @@ _encoder = msgspec.json.Encoder(enc_hook=_refuse_documents)
 
 
 def encode(struct: Struct) -> bytes:
-    """Encode for writing: an intent as declared, an object that was read as its bytes plus the difference."""
+    """Encode for writing: an intent as declared, a read object as its bytes plus the difference."""
     try:
         return _encoder.encode(struct)
     except _HoldsOrigin:
@@ -58,12 +58,12 @@ def _too_deep(struct: Struct) -> ApiError:
 
 
 def to_json(struct: Struct) -> Tree:
-    """Like `encode`, as a JSON tree that the caller owns."""
+    """Like `encode`, but returns a JSON tree that the caller owns."""
     return msgspec.json.decode(encode(struct))
 
 
 def as_read(struct: Struct) -> Tree | None:
-    """The JSON tree a struct was read from, before any change; None if a program made it."""
+    """The JSON tree a struct was read from, without later changes; None if it was not read."""
     origin = origin_of(struct)
     return msgspec.json.decode(msgspec.json.encode(origin.document.place(origin.ordinal)[0])) if origin else None
 
@@ -72,17 +72,17 @@ def _mark_documents(value: Any) -> Any:
     return id(value) if isinstance(value, Document) else encode_custom(value)
 
 
-#: Writes origins down too: the same bytes stand for the same values, read from the same places.
+#: Also encodes origins: equal bytes mean equal values read from the same places.
 _marking_encoder = msgspec.json.Encoder(enc_hook=_mark_documents)
 _fields_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _MARK = ORIGIN_KEY.encode()
 
 
 def differing_fields(before: Struct, after: Struct) -> tuple[Tree, Tree] | None:
-    """The fields in which two states of an object differ, as each of them would be written; they are not to be changed.
+    """The fields in which two states of an object differ, as each would be written; treat the result as read-only.
 
-    The same object twice means its bytes as read, and what became of them. A field that is the same is not looked into,
-    which makes this far cheaper than two whole trees. None if it takes those to tell.
+    Passing the same object twice compares its bytes as read with its current state. Equal fields are skipped, which is
+    far cheaper than building two whole trees. Returns None if only whole trees can tell.
     """
     origin, other = origin_of(after), origin_of(before)
     if origin is None or other is None or (origin.document, origin.ordinal) != (other.document, other.ordinal):
@@ -102,7 +102,7 @@ def differing_fields(before: Struct, after: Struct) -> tuple[Tree, Tree] | None:
     parts = [bytes(each[wire]) for each in fields[:-1] for wire in names.values() if wire in each]
     moved = any(_MARK in part for part in parts)
     if moved:
-        # A part that was read stands in what changed: it is recognised by its place in the document.
+        # A decoded part is among the changes: it is matched by its place in the document.
         raw, seen, _ = origin.document.place(origin.ordinal)
     else:
         seen = _trees(read, names, fields[-1])
@@ -116,12 +116,12 @@ def differing_fields(before: Struct, after: Struct) -> tuple[Tree, Tree] | None:
 
 
 def _trees(struct: Struct, names: dict[str, str], there: dict[str, msgspec.Raw]) -> Tree:
-    """Some fields as trees, by their wire names; of those only what is written at all."""
+    """The given fields as trees, by wire name, without those that would not be written."""
     return {wire: to_tree(getattr(struct, name)) for name, wire in names.items() if wire in there}
 
 
 def _resolve(now: Any, raw: Any, seen: Any, shape: Shape, path: str) -> Any:
-    """Merge one value: ``raw`` as read, ``seen`` as our types saw it, ``now`` as the program left it."""
+    """Merge one value: ``raw`` as read, ``seen`` as our types decoded it, ``now`` as the program left it."""
     match narrowed(shape, now):
         case StructShape(cls) if isinstance(now, dict):
             origin = cast("Tree", now).pop(ORIGIN_KEY, None)
@@ -138,19 +138,24 @@ def _resolve(now: Any, raw: Any, seen: Any, shape: Shape, path: str) -> Any:
 
 
 def _settled(now: Any, path: str) -> Any:
-    """Free-form JSON may hold structs too; those that were read are written as everywhere else."""
+    """Resolve structs inside free-form JSON; those that were read are merged as everywhere else."""
+    if type(now) is str:
+        return now
     if isinstance(now, dict):
         now = cast("Tree", now)
         if isinstance(origin := now.get(ORIGIN_KEY), Origin):
             return _resolve(now, _ABSENT, _ABSENT, StructShape(origin.document.place(origin.ordinal).cls), path)
-        return {name: _settled(value, f"{path}.{name}") for name, value in now.items()}
+        return {
+            name: _settled(value, f"{path}.{name}") if isinstance(value, (dict, list)) else value
+            for name, value in now.items()
+        }
     if isinstance(now, list):
         return [_settled(value, f"{path}[{index}]") for index, value in enumerate(cast("list[Any]", now))]
     return now
 
 
 def _as_read(now: Any, raw: Any, seen: Any) -> Any:
-    """Write what was not changed as it was read: ``1`` stays ``1`` where our type made a quantity "1" of it."""
+    """Write unchanged values as they were read: ``1`` stays ``1`` where our type made it the quantity "1"."""
     if raw is _ABSENT:
         return now
     if same_json(now, seen):
@@ -167,7 +172,7 @@ def _entries_as_read(now: Tree, raw: Tree, seen: Tree) -> Tree:
 
 
 def _items_as_read(now: list[Any], raw: list[Any], seen: list[Any]) -> list[Any]:
-    """Each item as it was read in its place, or else wherever an equal one was."""
+    """Each item as it was read at its index, else as an equal item was read elsewhere in the list."""
     known = {msgspec.json.encode(item): there for item, there in zip(seen, raw, strict=False)}
     return [
         raw[index]
@@ -178,10 +183,18 @@ def _items_as_read(now: list[Any], raw: list[Any], seen: list[Any]) -> list[Any]
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same; Python takes ``True`` for ``1``, JSON does not."""
+    """Whether two JSON values are equal; in Python ``True == 1``, in JSON not."""
+    if type(one) is str:
+        return one == other
     if isinstance(one, dict) and isinstance(other, dict):
         one, other = cast("Tree", one), cast("Tree", other)
-        return one.keys() == other.keys() and all(same_json(value, other[name]) for name, value in one.items())
+        if one.keys() != other.keys():
+            return False
+        for name, value in one.items():
+            there = other[name]
+            if value is not there and not (value == there if type(value) is str else same_json(value, there)):
+                return False
+        return True
     if isinstance(one, list) and isinstance(other, list):
         one, other = cast("list[Any]", one), cast("list[Any]", other)
         return len(one) == len(other) and all(map(same_json, one, other))
@@ -195,7 +208,7 @@ def _resolve_object(now: Tree, raw: Any, seen: Any, shapes: dict[str, Shape], pa
     merged: Tree = {name: value for name, value in raw.items() if name not in seen or name in now}
     for name, value in now.items():
         before = seen.get(name, _ABSENT)
-        # Where null stands, there is nothing to merge with; it stays unless the program set something else.
+        # A null has nothing to merge with; it stays unless the program set a value.
         there = _ABSENT if raw.get(name) is None else raw[name]
         resolved = _resolve(value, there, before, shapes.get(name), f"{path}.{name}")
         if there is not _ABSENT or not same_json(resolved, before):
@@ -204,7 +217,7 @@ def _resolve_object(now: Tree, raw: Any, seen: Any, shapes: dict[str, Shape], pa
 
 
 class _Items:
-    """Merges a list whose items hold structs."""
+    """Merges a list whose items contain structs."""
 
     def __init__(self, now: list[Any], raw: Any, seen: Any, item: Shape, keys: tuple[str, ...], path: str) -> None:
         self.now, self.item, self.keys, self.path = now, item, keys, path
@@ -233,7 +246,7 @@ class _Items:
         return origin.document.place(origin.ordinal).raw if isinstance(origin, Origin) else None
 
     def _matches(self, free: list[int]) -> list[int | None]:
-        """The items as read that those of now take the place of; items that know their own origin need none."""
+        """For each current item, the index of the item it replaces; items with an origin need none."""
         left = list(free)
         matches: list[int | None] = []
         for index, value in enumerate(self.now):
@@ -246,15 +259,16 @@ class _Items:
         return matches
 
     def _match_by_key(self, index: int, value: Any, left: list[int]) -> int | None:
-        """Find the item with the same key; a part of the key that ``value`` leaves to the server is not compared."""
+        """Find the item with the same key, ignoring key parts that ``value`` leaves to the server's defaults."""
         if not isinstance(value, dict):
             return None
         key = {name: part for name in self.keys if (part := cast("Tree", value).get(name)) is not None}
         found = [other for other in left if key and self._has_key(self.seen[other], key)]
         if len(found) > 1 and any(map(self._holds_unknown, found)):
             raise AmbiguousItem(
-                f"{self.path.lstrip('.')}: item {index} may stand for item {found[0]} or {found[1]}, which hold fields that the type "
-                f"does not know: {' and '.join(self.keys)} do not tell them apart; change the items that were read in place"
+                f"{self.path.lstrip('.')}: item {index} matches both item {found[0]} and item {found[1]}, which contain"
+                f" fields that the type does not declare: {' and '.join(self.keys)} do not distinguish them; change the"
+                " items that were read in place"
             )
         return found[0] if found else None
 
@@ -263,7 +277,7 @@ class _Items:
         return isinstance(item, dict) and all(cast("Tree", item).get(name) == part for name, part in key.items())
 
     def _check_ambiguity(self, matches: list[int | None], free: list[int]) -> None:
-        """An item made anew may replace one that is gone; if that one held unknown fields, do not guess."""
+        """Raise if a new item may replace a removed one that had undeclared fields: do not guess."""
         if self.keys:
             return
         made_anew = [
@@ -272,8 +286,8 @@ class _Items:
         gone = [index for index in free if index not in matches and self._holds_unknown(index)]
         if made_anew and gone:
             raise AmbiguousItem(
-                f"{self.path.lstrip('.')}: item {made_anew[0]} is new and item {gone[0]}, which holds fields that the type does not "
-                "know, is gone; change the items that were read in place, or use a patch"
+                f"{self.path.lstrip('.')}: item {made_anew[0]} is new, and item {gone[0]}, which contains fields that"
+                " the type does not declare, is gone; change the items that were read in place, or use a patch"
             )
 
     def _holds_unknown(self, index: int) -> bool:

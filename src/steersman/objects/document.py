@@ -1,9 +1,9 @@
-"""Decoding: bytes in, a typed object out that never forgets a field.
+"""Decoding: turns bytes into a typed object that keeps every field.
 
 Guarantees
-- A decoded object keeps the bytes it was read from, and so does every part of it, wherever the part is copied or moved.
-- Decoding is lenient: constraints, required-ness and closed sets of values are not checked, and an explicit null where
-  the type expects a value reads as absent. What cannot be decoded even so raises `DecodeError` for that object alone.
+- A decoded object keeps the bytes it was read from, and so does every part of it, wherever it is copied or moved.
+- Decoding is lenient: it ignores constraints, required fields and enums, and reads an explicit null as absent where the
+  type expects a value. An object that is still undecodable raises `DecodeError` for that object alone.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Tree = dict[str, Any]
 
 
 class Place(NamedTuple):
-    """The JSON object a struct was read from, the same object as our types saw it, and its class."""
+    """The JSON object a struct was read from, the same object as our types decoded it, and its class."""
 
     raw: Tree
     seen: Tree
     cls: type[Struct]
 
 
-#: What msgspec raises for bytes that it cannot read.
+#: The exceptions of msgspec for unreadable bytes.
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -58,9 +58,9 @@ class Document:
     def __init__(self, cls: type[Struct], raw: bytes, *, partial: bool = False) -> None:
         self.cls = cls
         self.raw = raw
-        #: What was decoded in the end: ``raw``, or ``raw`` without nulls that the types have no place for.
+        #: The bytes finally decoded: ``raw``, or ``raw`` without nulls that the types cannot hold.
         self.readable = raw
-        #: The bytes hold less than the server does (a metadata-only read, a transform): a full update would lose fields.
+        #: Whether the bytes are incomplete (a metadata-only read, a transform): a full update would lose fields.
         self.partial = partial
         self._places: list[Place] | None = None
 
@@ -77,13 +77,13 @@ class Document:
         return f"<document of {len(self.raw)} bytes>"
 
     def place(self, ordinal: int) -> Place:
-        """Find the JSON object that the ``ordinal``-th struct was decoded from."""
+        """Return the JSON object that the ``ordinal``-th struct was decoded from."""
         if self._places is None:
             self._places = self._find_places()
         return self._places[ordinal]
 
     def decoded_again(self) -> Struct | None:
-        """The object as it was read, its structs with the same origins; None if it cannot be decoded on its own."""
+        """The object as it was read, with the same origins; None if it cannot be decoded on its own."""
         try:
             with tracking(self):
                 return decoder_for(self.cls).decode(self.readable)
@@ -91,7 +91,7 @@ class Document:
             return None
 
     def _find_places(self) -> list[Place]:
-        """Decode again, meeting the structs in the same order, and note where each one lies."""
+        """Decode again, visiting the structs in the same order, and record the place of each."""
         problem = ""
         places: dict[int, Place] = {}
         try:
@@ -100,10 +100,10 @@ class Document:
             _walk(msgspec.json.decode(self.raw), seen, StructShape(self.cls), places)
         except _UNREADABLE as error:
             problem = str(error)
-        # raised outside of the handler: a UnicodeDecodeError holds the text that it could not read
+        # raised outside of the handler: a UnicodeDecodeError contains the text, which may be secret
         if problem:
             name = f"{self.cls.__name__}{_name_in(self.raw)}"
-            raise DecodeError(f"cannot write {name}: it was read from bytes that cannot be decoded whole: {problem}")
+            raise DecodeError(f"cannot write {name}: it was read from bytes that cannot be decoded again: {problem}")
         nowhere = Place({}, {}, self.cls)
         return [places.get(ordinal, nowhere) for ordinal in range(max(places) + 1)]
 
@@ -115,7 +115,7 @@ def _rebuild(cls: type[Struct], raw: bytes, readable: bytes, partial: bool) -> D
 
 
 def _walk(raw: Any, seen: Any, shape: Shape, places: dict[int, Place]) -> None:
-    """Go through a JSON value and what the types saw of it side by side."""
+    """Walk a JSON value and its decoded form in parallel."""
     match narrowed(shape, seen):
         case StructShape(cls) if isinstance(raw, dict) and isinstance(seen, dict):
             raw, seen = cast("Tree", raw), cast("Tree", seen)
@@ -151,18 +151,16 @@ def strip_origins(tree: Any) -> None:
 
 
 def encode_custom(value: Any) -> Any:
-    """Encode the types that msgspec does not know."""
+    """Encode the types that msgspec does not support."""
     if isinstance(value, (Quantity, MicroTime)):
         return str(value)
     if isinstance(value, Raw):
         return msgspec.json.decode(value)
-    raise TypeError(
-        f"{type(value).__name__} has no JSON form; a field holds JSON values, structs, datetimes or quantities"
-    )
+    raise TypeError(f"{type(value).__name__} has no JSON form; use JSON values, structs, datetimes or quantities")
 
 
 def decode_custom(kind: type[Any], value: Any) -> Any:
-    """Decode the types that msgspec does not know."""
+    """Decode the types that msgspec does not support."""
     if kind is OriginSlot:
         return next_origin()
     if issubclass(kind, Quantity) and isinstance(value, (str, int, float)):
@@ -173,7 +171,7 @@ def decode_custom(kind: type[Any], value: Any) -> Any:
 
 
 def to_tree(struct: Any) -> Any:
-    """A struct, or what a field of one holds, as a JSON tree, each object of it with its `Origin` under a hidden key."""
+    """A struct or a field's value as a JSON tree; each object in it carries its `Origin` under a hidden key."""
     origins: dict[int, Document] = {}
 
     def encode(value: Any) -> Any:
@@ -183,27 +181,27 @@ def to_tree(struct: Any) -> Any:
         return encode_custom(value)
 
     tree = msgspec.to_builtins(struct, enc_hook=encode)
-    _revive_origins(tree, origins)
+    if origins:
+        _revive_origins(tree, origins)
     return tree
 
 
 def _revive_origins(tree: Any, documents: dict[int, Document]) -> None:
+    values: Any = ()
     if isinstance(tree, dict):
-        tree = cast("Tree", tree)
-        for value in tree.values():
-            if isinstance(value, (dict, list)):
-                _revive_origins(value, documents)
-        mark = tree.get(ORIGIN_KEY)
+        values = cast("Tree", tree).values()
+        mark: Any = cast("Tree", tree).get(ORIGIN_KEY)
         if isinstance(mark, dict):
             mark = cast("Tree", mark)
-            # A map of the user's own may hold this name too: then it names no document of ours.
+            # A user's own map may contain this key, too: then it names none of our documents.
             document = documents.get(mark["document"]) if isinstance(mark.get("document"), int) else None
             if document is not None:
                 tree[ORIGIN_KEY] = Origin(document, mark["ordinal"])
     elif isinstance(tree, list):
-        for value in cast("list[Any]", tree):
-            if isinstance(value, (dict, list)):
-                _revive_origins(value, documents)
+        values = cast("list[Any]", tree)
+    for value in values:
+        if isinstance(value, (dict, list)):
+            _revive_origins(value, documents)
 
 
 @cache
@@ -214,11 +212,11 @@ def decoder_for(cls: type[S]) -> msgspec.json.Decoder[S]:
 
 
 def decode(cls: type[S], raw: bytes, *, partial: bool = False) -> S:
-    """Decode one object; it keeps ``raw`` (which must be bytes of its own, not a view into a larger page)."""
+    """Decode one object, which keeps ``raw``; pass its own bytes, not a view into a larger page."""
     document = Document(cls, raw, partial=partial)
     mismatch: msgspec.ValidationError | None = None
     problem = ""
-    decoding.origins = origins_in(document)  # spelled out, not `with tracking(...)`: this is every reader's hot path
+    decoding.origins = origins_in(document)  # not `with tracking(...)`: this is the hot path of every read
     try:
         return decoder_for(cls).decode(raw)
     except msgspec.ValidationError as error:
@@ -232,12 +230,12 @@ def decode(cls: type[S], raw: bytes, *, partial: bool = False) -> S:
             return _decode_without_nulls(document, cls)
         except _UNREADABLE:
             problem = f"{_name_in(raw)}: {mismatch}; the server's schema may be newer than the type"
-    # raised outside of the handlers: a UnicodeDecodeError holds the text that it could not read, which may be secret
+    # raised outside of the handlers: a UnicodeDecodeError contains the text, which may be secret
     raise DecodeError(f"cannot decode {cls.__name__}{problem}") from mismatch
 
 
 def _decode_without_nulls(document: Document, cls: type[S]) -> S:
-    """Try again with explicit nulls left out where the types expect a value, as Kubernetes itself reads them."""
+    """Decode again without nulls where the types expect a value, as Kubernetes reads them."""
     tree = msgspec.json.decode(document.raw)
     document.readable = msgspec.json.encode(_without_nulls(tree, StructShape(cls)))
     with tracking(document):
@@ -274,18 +272,18 @@ def _without_nulls(value: Any, shape: Shape) -> Any:
 
 
 def origin_of(struct: Struct) -> Origin | None:
-    """Where a struct was read from; None if a program made it."""
+    """Where a struct was read from; None if it was not read."""
     origin: Any = getattr(struct, "_origin", None)
     return origin if isinstance(origin, Origin) else None
 
 
 def raw_of(struct: Struct) -> bytes | None:
-    """The bytes an object was read from; None if a program made it."""
+    """The bytes an object was read from; None if it was not read."""
     origin = origin_of(struct)
     return origin.document.raw if origin is not None else None
 
 
 def is_partial(struct: Struct) -> bool:
-    """Whether the object holds less than the server does, so that a full update would lose fields."""
+    """Whether the object is only a part of what the server stores, so that a full update would lose fields."""
     origin = origin_of(struct)
     return origin is not None and origin.document.partial

@@ -1,9 +1,9 @@
-"""Everything that can go wrong between a program and a Kubernetes API server, as one tree of exceptions.
+"""The errors of the Kubernetes API and of the way to it, as one tree of exceptions.
 
 Guarantees
-- Every error of the API is an `ApiError`; one that a server answered with is a `StatusError` and carries its `Status`.
-- A message says what was tried, what the server said, and what to do next where that is known.
-- Errors can be pickled and copied, and hold neither headers nor credentials nor the bodies of requests and answers.
+- Every error of the API is an `ApiError`; an error response of a server is a `StatusError` and carries its `Status`.
+- A message names the operation, the server's reason, and the next step if one is known.
+- Errors can be pickled and copied, and contain no headers, credentials, or bodies of requests and responses.
 """
 
 import re
@@ -11,22 +11,25 @@ from typing import NamedTuple
 
 from steersman.objects.status import Status, StatusCause
 
+#: The longest Retry-After that is honored, in seconds.
+RETRY_AFTER_MAX = 600.0
+
 
 class ApiError(Exception):
-    """The root: whatever the API, or the way to it, can answer with."""
+    """The root of all errors of the API and of the connection to it."""
 
 
-# --- what a server answered ------------------------------------------------------------------------------------------
+# --- error responses of a server ------------------------------------------------------------------------------------
 
 
 class StatusError(ApiError):
-    """The server refused: `status` holds its answer, `tried` what was asked of it. Catch a subclass where one fits."""
+    """The server rejected the request: `status` is its response, `tried` the operation. Prefer a subclass."""
 
-    #: What to do next; empty where the server's own message is all there is to say.
+    #: What to do next; empty if the server's message says enough.
     hint: str = ""
 
     def __init__(self, status: Status, *, tried: str = "") -> None:
-        # the status alone is the argument: pickle and copy rebuild the error from it and restore `tried` after
+        # only the status is an argument: pickle and copy rebuild the error from it, then restore `tried`
         super().__init__(status)
         self.status = status
         self.tried = tried
@@ -43,13 +46,15 @@ class StatusError(ApiError):
 
     @property
     def causes(self) -> tuple[StatusCause, ...]:
-        """The single causes, one for each field, where the server named them."""
+        """The individual causes, one per field, if the server listed them."""
         return self.status.causes
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds the server asks to wait before the next try; None when it does not say."""
-        return float(self.status.retry_after_seconds) or None
+        """Seconds the server asks to wait before a retry, at most `RETRY_AFTER_MAX`; None if it does not say."""
+        # Take the minimum first: the server may send an integer too large for a float.
+        seconds = float(min(self.status.retry_after_seconds, RETRY_AFTER_MAX))
+        return seconds if seconds > 0 else None
 
     def __str__(self) -> str:
         said, listed = self._said()
@@ -61,9 +66,9 @@ class StatusError(ApiError):
         return "\n".join(lines)
 
     def _said(self) -> tuple[str, list[str]]:
-        """Return the server's sentence, and the causes that deserve a line of their own."""
+        """Return the server's message, and the causes to list on separate lines."""
         message = _shortened(self.status.message.strip()) or "the server gave no reason"
-        # an unexpected answer of an unknown server may come as a page of text
+        # an unknown server may answer with a page of text
         if len(message) > _MESSAGE_MAX:
             message = message[:_MESSAGE_MAX] + "..."
         lines = [_cause_line(cause) for cause in self.causes]
@@ -76,7 +81,7 @@ class StatusError(ApiError):
 _MESSAGE_MAX = 8192
 
 
-# A server that refuses a patch repeats the whole object, which may be a Secret.
+# A server that rejects a patch repeats the whole object, which may be a Secret.
 _WHOLE_OBJECT = re.compile(r'Invalid value: "\{.*\}":', re.DOTALL)
 
 
@@ -90,32 +95,32 @@ def _cause_line(cause: StatusCause) -> str:
 
 
 class BadRequest(StatusError):
-    """The request cannot be understood (400)."""
+    """The server cannot understand the request (400)."""
 
 
 class Unauthorized(StatusError):
-    """The server does not know who is asking (401)."""
+    """The server cannot authenticate the user (401)."""
 
-    hint = "The credentials were missing, wrong or expired: check the user of the kubeconfig, or log in again."
+    hint = "The credentials are missing, wrong or expired: check the user of the kubeconfig, or log in again."
 
 
 class Forbidden(StatusError):
-    """The server knows who is asking, and the answer is no (403): RBAC, admission or a terminating namespace."""
+    """The server denies the request to this user (403): RBAC, admission or a terminating namespace."""
 
     def _hint(self) -> str:
         if any(cause.reason == "NamespaceTerminating" for cause in self.causes):
-            return "The namespace is being deleted: nothing can be created in it any more."
+            return "The namespace is being deleted: nothing can be created in it."
         if " cannot " in self.status.message:
             return "The message names the missing RBAC verb, resource and group: bind a role that allows them to this user."
         return ""
 
 
 class NotFound(StatusError):
-    """There is no such object, or the server does not serve such a path (404)."""
+    """The object does not exist, or the server does not serve the path (404)."""
 
     @property
     def is_unknown_path(self) -> bool:
-        """Whether the server lacks the resource itself, not one object of it: a CRD may be missing."""
+        """Whether the server does not serve the resource at all: a CRD may be missing."""
         details = self.status.details
         return details is None or not (details.name or details.kind)
 
@@ -128,15 +133,15 @@ class NotFound(StatusError):
 
 
 class MethodNotAllowed(StatusError):
-    """The resource has no such verb (405)."""
+    """The resource does not support the verb (405)."""
 
 
 class NotAcceptable(StatusError):
-    """The server cannot answer in the form asked for (406)."""
+    """The server cannot answer in the requested format (406)."""
 
 
 class FieldConflict(NamedTuple):
-    """A field that an apply wanted to set and another field manager owns."""
+    """A field that an apply tried to set and that another field manager owns."""
 
     manager: str
     field: str
@@ -147,7 +152,7 @@ class Conflict(StatusError):
 
     @property
     def field_conflicts(self) -> tuple[FieldConflict, ...]:
-        """Who owns which field, if this is the conflict of a server-side apply; empty otherwise."""
+        """The owner of each field, for the conflict of a server-side apply; otherwise empty."""
         return tuple(
             FieldConflict(_manager_in(cause.message), cause.field)
             for cause in self.causes
@@ -165,7 +170,7 @@ class Conflict(StatusError):
 
     def _hint(self) -> str:
         if self.field_conflicts:
-            return "Leave these fields out of what is applied, or apply with force=True to take them over."
+            return "Remove these fields from the applied object, or apply with force=True to take them over."
         return "Read the object again, change the new version and retry; retry_on_conflict does this."
 
 
@@ -173,39 +178,39 @@ _MANAGER = re.compile(r'conflict with ("(?:[^"\\]|\\.)*")')
 
 
 def _manager_in(message: str) -> str:
-    """Take the manager's name out of `conflict with "name" using v1`; the whole message if it reads otherwise."""
+    """The manager's name in `conflict with "name" using v1`; the whole message if it has another form."""
     found = _MANAGER.match(message)
     return re.sub(r"\\(.)", r"\1", found[1][1:-1]) if found else message
 
 
 class AlreadyExists(StatusError):
-    """An object of that name is there already (409)."""
+    """An object of that name already exists (409)."""
 
     hint = "Choose another name or generate_name, or use apply or create_or_update if the object may exist."
 
 
 class Gone(StatusError):
-    """What was asked for existed once (410)."""
+    """The requested resource no longer exists (410)."""
 
 
 class Expired(Gone):
-    """The resourceVersion or the continue token is older than what the server remembers (410)."""
+    """The resourceVersion or the continue token is older than the server's history (410)."""
 
     hint = "List again from the start, and watch from the new resourceVersion."
 
     @property
     def continue_(self) -> str:
-        """A token to go on listing with, at the price of a list that is no longer one moment; empty if not given."""
+        """A token to continue the list, which is then inconsistent; empty if the server sent none."""
         return self.status.metadata.continue_
 
 
 class Invalid(StatusError):
-    """The object breaks rules of its kind (422); `causes` has one entry for each field."""
+    """The object violates rules of its kind (422); `causes` has one entry per field."""
 
     def _said(self) -> tuple[str, list[str]]:
         message, lines = super()._said()
         subject, found, _ = message.partition(" is invalid: ")
-        # the sentence repeats every cause in one line: with a list below it, its subject says enough
+        # the message repeats every cause in one line: with the list below, its subject is enough
         return (f"{subject} is invalid", lines) if lines and found else (message, lines)
 
     def _hint(self) -> str:
@@ -213,38 +218,38 @@ class Invalid(StatusError):
 
 
 class RequestEntityTooLarge(StatusError):
-    """The request is larger than the server takes (413)."""
+    """The request is larger than the server accepts (413)."""
 
-    hint = "Split the object: the store holds about 1.5 MB for each object, all fields and managedFields together."
+    hint = "Split the object: the store limits an object, including managedFields, to about 1.5 MB."
 
 
 class UnsupportedMediaType(StatusError):
-    """The server does not read this kind of body here (415)."""
+    """The server does not accept this media type here (415)."""
 
-    hint = "Custom resources take no strategic merge patch: send a MergePatch, or apply."
+    hint = "Custom resources do not support strategic merge patches: send a MergePatch, or apply."
 
 
 class TooManyRequests(StatusError):
     """The server sheds load, or an eviction must wait (429); it did not process the request."""
 
     def _hint(self) -> str:
-        return f"Try again after {self.retry_after:g} s." if self.retry_after else ""
+        return f"Retry after {self.retry_after:g} s." if self.retry_after else ""
 
 
 class InternalError(StatusError):
-    """The server failed (500, and other 5xx without a class of their own)."""
+    """The server failed (500, and other 5xx without their own class)."""
 
 
 class ServiceUnavailable(StatusError):
-    """The server, or a part it needs, is not there at the moment (503)."""
+    """The server, or a component it needs, is unavailable (503)."""
 
 
 class ServerTimeout(StatusError):
-    """The server could not do it in time and asks to try again (500)."""
+    """The server could not complete the request in time and asks to retry (500)."""
 
 
 class GatewayTimeout(StatusError):
-    """The request ran out of time on its way or in the server (504, reason Timeout); a write may have happened."""
+    """The request timed out on its way or in the server (504, reason Timeout); a write may have happened."""
 
 
 _BY_REASON: dict[str, type[StatusError]] = {
@@ -287,24 +292,24 @@ _BY_CODE: dict[int, type[StatusError]] = {
 
 
 def error_from_status(status: Status, *, tried: str) -> StatusError:
-    """Choose the exception for a failure: by its reason, then by its code. `tried` says what was asked for."""
+    """Choose the exception for a failure: by its reason, then by its code. `tried` names the operation."""
     cls = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code)
     if cls is None:
         cls = InternalError if 500 <= status.code < 600 else StatusError
     return cls(status, tried=tried)
 
 
-# --- what no server answered -----------------------------------------------------------------------------------------
+# --- errors without a response --------------------------------------------------------------------------------------
 
 
 class OutcomeUnknown(ApiError):
-    """A write may or may not have happened: read the object before trying again. The cause says what broke."""
+    """A write may or may not have happened: read the object before retrying. The cause says what failed."""
 
 
 class ConnectionFailed(ApiError):
-    """The server could not be reached, or the connection broke before the whole answer was here.
+    """The server could not be reached, or the connection broke before the response was complete.
 
-    With `sent` false no byte of the request can have reached the server, so it certainly was not processed.
+    If `sent` is false, no byte of the request reached the server, so it certainly was not processed.
     """
 
     def __init__(self, message: str, *, sent: bool = False) -> None:
@@ -313,9 +318,9 @@ class ConnectionFailed(ApiError):
 
 
 class DeadlineExceeded(ApiError):
-    """The time allowed for a request, or for the next bytes of a stream, ran out.
+    """The time for a request, or for the next bytes of a stream, ran out.
 
-    With `sent` false no byte of the request can have reached the server, so it certainly was not processed.
+    If `sent` is false, no byte of the request reached the server, so it certainly was not processed.
     """
 
     def __init__(self, message: str, *, sent: bool = True) -> None:
@@ -324,7 +329,7 @@ class DeadlineExceeded(ApiError):
 
 
 class ProtocolError(ApiError):
-    """The server sent something that is not the Kubernetes API: another service may listen there."""
+    """The response is not Kubernetes API: another service may listen at this address."""
 
 
 class DecodeError(ApiError):
@@ -332,4 +337,4 @@ class DecodeError(ApiError):
 
 
 class ConfigError(ApiError):
-    """The configuration of the client cannot be used."""
+    """The client's configuration is unusable."""

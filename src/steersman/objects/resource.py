@@ -1,4 +1,4 @@
-"""Objects with a kind: `Object` for any, `Resource` for the usual spec-and-status form.
+"""Objects with a kind: `Object` for any, `Resource` for the usual form with spec and status.
 
 ```python
 class SiteSpec(Spec):
@@ -27,11 +27,11 @@ from steersman.objects.struct import Struct
 
 
 class Spec(Struct):
-    """Base of what a user asks for: a resource's ``spec`` and the structs inside it."""
+    """Base of the desired state: a resource's ``spec`` and the structs inside it."""
 
 
 class StatusOf(Struct):
-    """Base of what a controller reports, a resource's ``status``; meta/v1 ``Status`` is an answer of the server."""
+    """Base of the reported state: a resource's ``status``. Not meta/v1 ``Status``, a response of the server."""
 
     observed_generation: int | None = None
     conditions: Annotated[list[Condition], ListMap("type")] | None = None
@@ -54,21 +54,27 @@ class Object(Struct):
     @property
     def key(self) -> Key:
         """Namespace and name."""
-        return Key(self.metadata.namespace or "", self.metadata.name or "")
+        try:
+            return Key(self.metadata.namespace or "", self.metadata.name or "")
+        except AttributeError:
+            given = type(self.metadata).__name__
+            raise TypeError(
+                f'{type(self).__name__}: metadata is a {given}; write metadata=ObjectMeta(name="...")'
+            ) from None
 
     @property
     def uid(self) -> str:
-        """What tells this very object from others of its name, before and after it; empty until it is created."""
+        """Identifies this object among others of the same name, earlier or later; empty until it is created."""
         return self.metadata.uid or ""
 
     @property
     def generation(self) -> int:
-        """How often what is asked for has changed; 0 until it is created, and of kinds that do not count."""
+        """How often the desired state has changed; 0 before creation, and for kinds without a generation."""
         return self.metadata.generation or 0
 
     @property
     def deleting(self) -> bool:
-        """Whether its deletion has begun: it goes when its finalizers, or its grace period, allow."""
+        """Whether its deletion has begun; its finalizers and its grace period decide when it ends."""
         return self.metadata.deletion_timestamp is not None
 
     @classmethod
@@ -98,7 +104,7 @@ class Resource(Object, Generic[SpecT, StatusT]):
 
     @classmethod
     def __check__(cls) -> None:
-        """Check markers and types of everything the resource holds, as soon as all names are defined."""
+        """Check markers and types of everything the resource contains, as soon as all names are defined."""
         waiting: list[type[Struct]] = [cls]
         seen: set[type[Struct]] = set()
         while waiting:
@@ -108,7 +114,7 @@ class Resource(Object, Generic[SpecT, StatusT]):
                 try:
                     declared_hints(current)
                 except TypeError:
-                    continue  # names that come later in the module: checked at first use
+                    continue  # uses names defined later in the module: checked on first use
                 waiting.extend(structs_of(current))
 
 

@@ -2,11 +2,12 @@
 
 Guarantees:
 
-- Selectors are immutable and hashable, and print as Kubernetes prints them: label requirements sorted by key, values sorted.
+- Selectors are immutable and hashable, and print as Kubernetes prints them: label requirements sorted by key, values
+  sorted.
 - ``parse(str(selector)) == selector`` for every selector.
-- A label selector that exists is valid: keys, values and operators are checked when it is made, and a violation raises
-  `SelectorError` with the offending part and what is allowed.
-- Matching is Kubernetes' own: ``!=`` and ``notin`` also match objects without the label; an absent field is the empty text.
+- Every label selector is valid: keys, values and operators are checked when it is made. A violation raises
+  `SelectorError` with the offending part and the allowed form.
+- Matching follows Kubernetes: ``!=`` and ``notin`` also match objects without the label; a missing field is empty.
 """
 
 import re
@@ -28,7 +29,7 @@ __all__ = [
 LabelOperator: TypeAlias = Literal[
     "Equals", "DoubleEquals", "NotEquals", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
 ]
-"""What a label requirement asks; ``DoubleEquals`` is ``Equals`` spelled ``==``."""
+"""The operator of a label requirement; ``DoubleEquals`` is ``Equals`` written as ``==``."""
 
 FieldOperator: TypeAlias = Literal["=", "!="]
 
@@ -44,7 +45,7 @@ _SYMBOLS: Final = frozenset({"", "==", "!=", "=", "!", "(", ")", ",", "<", ">"})
 
 
 class SelectorError(ValueError):
-    """A selector that Kubernetes would refuse."""
+    """A selector that Kubernetes would reject."""
 
 
 class _Expression(Protocol):
@@ -75,7 +76,7 @@ class LabelRequirement(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the requirement, so that one that exists is one that Kubernetes takes."""
+        """Check that Kubernetes would accept the requirement."""
         _check_key(self.key)
         if self.operator not in _OPERATORS:
             raise SelectorError(
@@ -114,8 +115,25 @@ class LabelRequirement(msgspec.Struct, frozen=True):
                 return f"{self.key}{_SIGNS[self.operator]}{self.values[0]}"
 
 
+def check_equalities(wanted: Mapping[str, object]) -> None:
+    """Reject a dictionary with values other than strings, and explain how to write the intended selector."""
+    for key, value in wanted.items():
+        match value:
+            case str():
+                continue
+            case None:
+                write = f'"!{key}" for objects without it, "{key}" for objects with any value'
+            case Mapping():
+                write = "Selector.from_label_selector({...}) for a LabelSelector"
+            case list() | tuple() | set() | frozenset():
+                write = f'"{key} in ({",".join(str(each) for each in cast("Iterable[object]", value))})"'
+            case _:
+                write = f'"{str(value).lower() if isinstance(value, bool) else value}"'
+        raise TypeError(f"selector {{{key!r}: {value!r}}}: values of a dictionary must be strings; write {write}")
+
+
 class Selector(msgspec.Struct, frozen=True):
-    """A label selector: all its requirements must hold. Empty, it selects everything."""
+    """A label selector: all its requirements must hold. An empty one selects everything."""
 
     requirements: tuple[LabelRequirement, ...] = ()
 
@@ -125,22 +143,23 @@ class Selector(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the text form: ``app=web,tier in (a,b),!legacy``."""
+        """Parse the text form: ``app=web,tier in (a,b),!legacy``."""
         return cls(_LabelParser(text).requirements())
 
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> Self:
         """Select objects that have all these labels with these values."""
+        check_equalities(labels)
         return cls(tuple(LabelRequirement(key, "Equals", (value,)) for key, value in labels.items()))
 
     @classmethod
     def nothing(cls) -> Self:
-        """Select no object at all: a contradiction, which every server understands."""
+        """Select no object: a contradiction that every server understands."""
         return cls((LabelRequirement("nothing", "Exists"), LabelRequirement("nothing", "DoesNotExist")))
 
     @classmethod
     def from_label_selector(cls, selector: Mapping[str, Any] | _LabelSelector | None) -> Self:
-        """Take a meta/v1 LabelSelector, typed or as JSON. As in Kubernetes, an absent one selects nothing, an empty one all."""
+        """Convert a meta/v1 LabelSelector, typed or JSON. As in Kubernetes, None selects nothing, an empty one all."""
         if selector is None:
             return cls.nothing()
         if isinstance(selector, Mapping):
@@ -156,13 +175,13 @@ class Selector(msgspec.Struct, frozen=True):
         )
 
     def to_label_selector(self) -> dict[str, Any]:
-        """Write the selector as a meta/v1 LabelSelector in JSON; ``>`` and ``<`` cannot be said there."""
+        """Convert to a meta/v1 LabelSelector as JSON; raises for ``>`` and ``<``, which it cannot express."""
         labels: dict[str, str] = {}
         expressions: list[dict[str, Any]] = []
         for each in self.requirements:
             if each.operator in {"Gt", "Lt"}:
                 raise SelectorError(
-                    f"{str(each)!r} has no form as a LabelSelector: its operators are In, NotIn, Exists, DoesNotExist"
+                    f"{str(each)!r} cannot be a LabelSelector, whose operators are In, NotIn, Exists, DoesNotExist"
                 )
             if each.operator in {"Equals", "DoubleEquals"} and each.key not in labels:
                 labels[each.key] = each.values[0]
@@ -178,7 +197,7 @@ class Selector(msgspec.Struct, frozen=True):
         return all(each.matches(found) for each in self.requirements)
 
     def required_value(self, key: str) -> str | None:
-        """Find the one value that the label must have, if the selector says so; an index can then answer."""
+        """The one value that the label must have, if the selector requires one; an index can use it."""
         for each in self.requirements:
             if each.key == key and each.operator in {"Equals", "DoubleEquals", "In"} and len(each.values) == 1:
                 return each.values[0]
@@ -201,7 +220,7 @@ def _requirement(expression: Mapping[str, Any] | _Expression) -> LabelRequiremen
         key, operator, values = expression.key, expression.operator, expression.values
     if operator not in {"In", "NotIn", "Exists", "DoesNotExist"}:
         raise SelectorError(
-            f"label {key!r}: {operator!r} is no operator of matchExpressions; use In, NotIn, Exists or DoesNotExist"
+            f"label {key!r}: {operator!r} is not an operator of matchExpressions; use In, NotIn, Exists or DoesNotExist"
         )
     return LabelRequirement(key, operator, tuple(values or ()))
 
@@ -210,30 +229,32 @@ def _check_key(key: str) -> None:
     prefix, slash, name = key.rpartition("/")
     if slash and (len(prefix) > 253 or not _SUBDOMAIN.fullmatch(prefix)):
         raise SelectorError(
-            f"label key {_shown(key)}: the part before '/' must be a lower-case DNS name such as example.com, at most 253 long"
+            f"label key {_shown(key)}: the part before '/' must be a lower-case DNS name such as example.com, at most"
+            " 253 characters"
         )
     if len(name) > 63 or not _NAME.fullmatch(name):
         raise SelectorError(
-            f"label key {_shown(key)}: the name must be 1 to 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit"
+            f"label key {_shown(key)}: the name must be 1 to 63 letters, digits, '-', '_' or '.', starting and ending"
+            " with a letter or digit"
         )
 
 
 def _check_values(key: str, operator: str, values: tuple[str, ...]) -> None:
     if operator in {"Exists", "DoesNotExist"}:
         if values:
-            raise SelectorError(f"label {key!r}: {operator} takes no values, found {len(values)}")
+            raise SelectorError(f"label {key!r}: {operator} takes no values (got {len(values)})")
     elif operator in {"In", "NotIn"}:
         if not values:
             raise SelectorError(f"label {key!r}: {operator} needs at least one value")
     elif len(values) != 1:
-        raise SelectorError(f"label {key!r}: {operator} takes exactly one value, found {len(values)}")
+        raise SelectorError(f"label {key!r}: {operator} takes exactly one value (got {len(values)})")
     elif operator in {"Gt", "Lt"} and _int64(values[0]) is None:
-        raise SelectorError(f"label {key!r}: {operator} compares with an integer, found {_shown(values[0])}")
+        raise SelectorError(f"label {key!r}: {operator} needs an integer (got {_shown(values[0])})")
     for value in values:
         if value and (len(value) > 63 or not _NAME.fullmatch(value)):
             raise SelectorError(
                 f"label {key!r}: the value {_shown(value)} must be at most 63 letters, digits, '-', '_' or '.', "
-                "beginning and ending with a letter or digit"
+                "starting and ending with a letter or digit"
             )
 
 
@@ -249,7 +270,7 @@ def _shown(text: str) -> str:
 
 
 class _LabelParser:
-    """Reads the text form of a label selector, one requirement after another."""
+    """Parses the text form of a label selector."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -296,7 +317,7 @@ class _LabelParser:
             raise self._unexpected("'('")
         values: list[str] = []
         while True:
-            # Nothing between two separators is the empty value.
+            # An empty item between separators is the empty value.
             values.append("" if self._peek() in {",", ")"} else self._word("a label value"))
             following = self._next()
             if following == ")":
@@ -319,7 +340,7 @@ class _LabelParser:
         return token
 
     def _unexpected(self, expected: str) -> SelectorError:
-        """Word the error for the token read last."""
+        """The error for the last token."""
         last = min(self._at, len(self._tokens)) - 1
         token = self._tokens[last]["token"]
         found = f"{_shown(token)} at position {self._tokens[last].start('token') + 1}" if token else "the end"
@@ -334,14 +355,14 @@ class FieldRequirement(msgspec.Struct, frozen=True):
     value: str
 
     def __post_init__(self) -> None:
-        """Refuse a name that would not be read back: field names know no escapes."""
+        """Reject a name that could not be parsed back: field names have no escapes."""
         if (
             not self.field
             or any(sign in self.field for sign in "=,\\")
             or self.field.endswith("!")
             or "!=" in self.field
         ):
-            raise SelectorError(f"not the name of a field: {_shown(self.field)}; write it like metadata.name")
+            raise SelectorError(f"not a field name: {_shown(self.field)}; write one such as metadata.name")
         if self.operator not in {"=", "!="}:
             raise SelectorError(f"field {self.field!r}: unknown operator {self.operator!r}; use = or !=")
 
@@ -356,7 +377,7 @@ class FieldRequirement(msgspec.Struct, frozen=True):
 
 
 class FieldSelector(msgspec.Struct, frozen=True):
-    """A field selector: all its requirements must hold. Empty, it selects everything."""
+    """A field selector: all its requirements must hold. An empty one selects everything."""
 
     requirements: tuple[FieldRequirement, ...] = ()
 
@@ -366,7 +387,7 @@ class FieldSelector(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the text form: ``metadata.name=web,spec.nodeName!=``."""
+        """Parse the text form: ``metadata.name=web,spec.nodeName!=``."""
         return cls(tuple(_field_requirement(text, term) for term in _terms(text) if term))
 
     @classmethod
@@ -375,11 +396,11 @@ class FieldSelector(msgspec.Struct, frozen=True):
         return cls(tuple(FieldRequirement(field, "=", value) for field, value in fields.items()))
 
     def matches(self, fields: Mapping[str, str] | Callable[[str], str | None]) -> bool:
-        """Whether an object is selected, given its field values or a function that finds one."""
+        """Whether an object is selected, given its field values or a function that returns one."""
         return all(each.matches(fields) for each in self.requirements)
 
     def required_value(self, field: str) -> str | None:
-        """Find the one value that the field must have, if the selector says so."""
+        """The one value that the field must have, if the selector requires one."""
         for each in self.requirements:
             if each.field == field and each.operator == "=":
                 return each.value
@@ -400,12 +421,12 @@ _FIELD_OPERATOR: Final = re.compile(r"!=|==|=")
 
 
 def _terms(text: str) -> list[str]:
-    """Split at commas that no backslash escapes; the escapes stay."""
+    """Split at unescaped commas; the escapes stay."""
     terms: list[str] = []
     position = 0
     while True:
         match = _FIELD_TERM.match(text, position)
-        assert match is not None  # the pattern also matches nothing
+        assert match is not None  # the pattern also matches the empty string
         terms.append(match[0])
         position = match.end() + 1
         if match.end() >= len(text):
@@ -427,7 +448,7 @@ def _field_requirement(text: str, term: str) -> FieldRequirement:
                 )
             value.append(escaped)
         elif sign == "=":
-            raise SelectorError(f"cannot read the field selector {_shown(text)}: '=' within a value is written \\=")
+            raise SelectorError(f"cannot read the field selector {_shown(text)}: write '=' within a value as \\=")
         else:
             value.append(sign)
     return FieldRequirement(term[: operator.start()], "!=" if operator[0] == "!=" else "=", "".join(value))

@@ -1,10 +1,10 @@
-"""Typed JSON objects whose unset is not their default.
+"""Typed JSON objects that distinguish unset fields from defaults.
 
 Guarantees
 - ``x: T | None = None``: ``None`` means unset and is never sent.
 - ``x: T = d``: reads as ``d`` when absent and is always sent by create and apply, even when it equals ``d``.
-- ``x: T`` (required): the constructor refuses to leave it out; decoding does not, because what a server holds may be
-  older or newer than our types. Absent reads as ``UNSET``, or as an empty list or dict for those.
+- ``x: T`` (required): the constructor requires it, decoding does not, because a server's objects may be older or newer
+  than our types. Absent reads as ``UNSET``, or as an empty list or dict for those types.
 - Names are snake_case in Python and camelCase on the wire; a trailing underscore (``from_``) never reaches the wire.
 """
 
@@ -42,13 +42,13 @@ def _empty_dict() -> dict[str, Any]:
     return {}
 
 
-#: Not ``list`` and ``dict`` themselves: msgspec would take these for defaults that may be omitted.
+#: Not ``list`` and ``dict`` themselves: msgspec would treat these as omittable defaults.
 _EMPTY_OF: dict[str, Callable[[], Any]] = {"list": _empty_list, "dict": _empty_dict}
 
 
 @cache
 def wire_name(name: str) -> str:
-    """Spell a Python field name as it goes over the wire."""
+    """Convert a Python field name to its wire name."""
     head, *rest = name.rstrip("_").split("_")
     return head + "".join(part[:1].upper() + part[1:] for part in rest)
 
@@ -56,7 +56,7 @@ def wire_name(name: str) -> str:
 def field(
     *, default: Any = msgspec.NODEFAULT, default_factory: Any = msgspec.NODEFAULT, name: str | None = None
 ) -> Any:
-    """Declare a wire name that follows no rule.
+    """Declare a field with an irregular wire name.
 
     ``pod_ip: str | None = field(default=None, name="podIP")``
     """
@@ -65,14 +65,14 @@ def field(
 
 
 def _always_sent(default: Any) -> Callable[[], Any]:
-    """Wrap a default into a factory, which ``omit_defaults`` cannot recognise and hence never omits."""
+    """Wrap a default into a factory, which ``omit_defaults`` does not recognize and therefore never omits."""
     if isinstance(default, (list, dict, set, msgspec.Struct)):
         return partial(copy.deepcopy, default)
     return repeat(default).__next__
 
 
 def _empty_when_absent(annotation: Any) -> Callable[[], Any] | None:
-    """Find the empty value that an absent required field reads as, if its type has one."""
+    """The factory of the empty value that an absent required field reads as; None if its type has none."""
     if isinstance(annotation, str):
         found = _EMPTY.match(annotation)
         return _EMPTY_OF[found[1]] if found else None
@@ -89,7 +89,7 @@ def _is_class_variable(annotation: Any) -> bool:
 
 
 def _own_annotations(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the annotations of a class body that is not a class yet."""
+    """Read the annotations from the body of a class under construction."""
     if "__annotations__" in namespace:
         return dict(namespace["__annotations__"])
     annotate = namespace.get("__annotate_func__") or namespace.get("__annotate__")
@@ -100,7 +100,7 @@ def _own_annotations(namespace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Fields:
-    """Rewrites a class body so that msgspec gives our meaning to defaults and required fields."""
+    """Rewrites a class body so that msgspec treats defaults and required fields our way."""
 
     def __init__(self, namespace: dict[str, Any]) -> None:
         self.namespace = namespace
@@ -111,13 +111,13 @@ class _Fields:
     def rewrite(self) -> None:
         """Rewrite every field of the body."""
         for name, annotation in self.own_annotations().items():
-            # Most fields are optional, and msgspec reads those as they stand. (Importing the built-in kinds means
-            # thousands of them: this loop is most of what a class costs beyond msgspec's own work.)
+            # Most fields are optional and need no rewrite. (The built-in kinds have thousands of fields: this loop is
+            # most of the cost of a class beyond msgspec's own work.)
             if self.namespace.get(name, UNSET) is not None and name != "_origin":
                 self._rewrite_one(name, annotation)
 
     def own_annotations(self) -> dict[str, Any]:
-        """The annotations of fields, without those of class variables."""
+        """The annotations of fields, without class variables."""
         ignored = [name for name, annotation in self.annotations.items() if _is_class_variable(annotation)]
         if not ignored:
             return self.annotations
@@ -145,7 +145,7 @@ class _Fields:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class StructMeta(msgspec.StructMeta):
-    """The one metaclass: class options (``group=``, ``version=``, ...), keyword-only fields, honest defaults."""
+    """The one metaclass: class options (``group=``, ``version=``, ...), keyword-only fields, explicit defaults."""
 
     if TYPE_CHECKING:
 
@@ -192,7 +192,7 @@ class StructMeta(msgspec.StructMeta):
             cls = super().__new__(
                 mcls, name, bases, namespace, kw_only=True, omit_defaults=True, rename=wire_name, frozen=frozen
             )
-            # What a class declares anew is no longer what its bases said of it.
+            # A redeclared field no longer has the default or requirement of its base.
             cls.__required__ = frozenset().union(
                 fields.required, *(getattr(b, "__required__", frozenset()) - fields.annotations.keys() for b in bases)
             )
@@ -208,7 +208,7 @@ class StructMeta(msgspec.StructMeta):
             return cls
 
         def __call__(cls, *args, **kwargs):  # noqa: ANN002, ANN003, ANN204, N805
-            """Construct, refusing to leave out what the type requires."""
+            """Construct; raises if a required field is missing."""
             if args or not cls.__required__ <= kwargs.keys():
                 raise construction_error(cls, args, kwargs)
             try:
@@ -234,7 +234,7 @@ def _declare_identity(fields: _Fields, options: ResourceOptions) -> None:
 
 
 def _declare_parameters(fields: _Fields) -> None:
-    """Spell out ``spec`` and ``status`` of ``Resource[S, T]``, so that nothing later needs to know of generics."""
+    """Resolve ``spec`` and ``status`` of ``Resource[S, T]``, so that no later code handles generics."""
     for parent in fields.namespace.get("__orig_bases__", ()):
         origin = get_origin(parent)
         if origin is not None and getattr(origin, "__generic_resource__", False):
@@ -247,7 +247,7 @@ def _declare_parameters(fields: _Fields) -> None:
 
 
 class _Hidden:
-    """What is shown in place of a sensitive value."""
+    """The placeholder for a sensitive value."""
 
     def __repr__(self) -> str:
         return "<hidden>"
@@ -257,6 +257,9 @@ _HIDDEN = _Hidden()
 StructT = TypeVar("StructT", bound="Struct")
 
 
+# Declared here as well as on the metaclass: mypy uses the nearest base that declares it, which would be msgspec's own
+# Struct, whose fields are positional.
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class Struct(msgspec.Struct, metaclass=StructMeta):
     """Base of every typed JSON object: a part of a spec, a status, a whole resource."""
 
@@ -270,14 +273,14 @@ class Struct(msgspec.Struct, metaclass=StructMeta):
     #: Fields whose values never appear in ``repr``.
     __sensitive__: ClassVar[frozenset[str]] = frozenset()
 
-    #: Fields that ``repr`` leaves out because they would bury the others.
+    #: Fields that ``repr`` omits because they would bury the others.
     __unshown__: ClassVar[frozenset[str]] = frozenset({"_origin"})
 
     @classmethod
     def only(cls, **fields: Any) -> Self:
-        """An intent with these fields alone: nothing is required, and no default is filled in.
+        """An intent with only these fields: nothing is required, and no default is filled in.
 
-        For server-side apply by several managers, each of which owns its own part of an object:
+        For server-side apply by several managers, each owning a part of an object:
         ``Site.only(metadata=ObjectMeta(name="home"), spec=SiteSpec.only(replicas=3))``.
         """
         left_out = {name: UNSET for name in cls.__struct_fields__ if name not in {"_origin", "api_version", "kind"}}
@@ -298,13 +301,13 @@ class Struct(msgspec.Struct, metaclass=StructMeta):
 
     @classmethod
     def __check__(cls) -> None:
-        """Check what the class declares; called when a class with a kind is defined."""
+        """Check the declarations of the class; called when a class with a kind is defined."""
 
 
-# msgspec resolves the annotations of all ancestors of each class it first decodes; it needs none of the class variables'.
+# msgspec resolves the annotations of all ancestors of a decoded class; it does not need those of class variables.
 Struct.__annotations__ = {"_origin": Any}
 
 
 def replace(struct: StructT, **changes: Any) -> StructT:
-    """Copy with some fields changed; the copy remembers where it was read from."""
+    """Copy with some fields changed; the copy keeps its origin."""
     return msgspec.structs.replace(struct, **changes)
