@@ -1,23 +1,23 @@
 """Applies and updates by several managers, at random, on the engine and here: objects and managed fields are the same.
 
-``APPLY_STEPS=20000`` makes it longer, ``APPLY_SEED=7`` another one.
+`samples.portions` says how many there are, and which.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 
 import aiohttp
 from patches.apply_kinds import built_in, custom, install
 from patches.apply_play import STEPS_OF_AN_OBJECT, Play
 
+from samples import portions
 from samples.random_intents import Intents
 from steersman.testing import Engine
 
-STEPS = int(os.environ.get("APPLY_STEPS", "1000"))
-SEED = int(os.environ.get("APPLY_SEED", "1"))
+STEPS = portions.count(sample=300, of=1000)
+SEED = portions.seed_of("applies")
 #: Objects that are written at the same time: the engine is what takes the time.
 AT_ONCE = 8
 
@@ -47,5 +47,6 @@ async def test_random_applies_and_updates_leave_what_they_leave_on_the_engine(
     steps = len(played) * STEPS_OF_AN_OBJECT
     assert sum(play.same for play in played) > steps / 2
     assert sum(play.conflicts for play in played) > steps / 50
-    assert sum(play.refused for play in played) > 0
-    assert sum(play.forgotten for play in played) > 0
+    if steps >= 1000:  # rare: a sample may have none
+        assert sum(play.refused for play in played) > 0
+        assert sum(play.forgotten for play in played) > 0

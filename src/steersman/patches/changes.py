@@ -1,10 +1,10 @@
-"""Changes between two states of an object, field by field: what server-side apply says an update took, gave and removed.
+"""Changes between two states of an object, field by field: what an update added, modified and removed.
 
 Guarantees:
 
-- Fields are told apart as their schema merges them: list items by key or value, atomic lists and maps as one field.
-- A field that came or went is named together with everything in it; one whose value differs is named alone.
-- States that are equal have no changes, and cost no more than finding that out; so do parts that both states share.
+- Fields are identified as their schema merges them: list items by key or value, atomic lists and maps as one field.
+- An added or removed field is listed with everything in it; a modified field is listed alone.
+- Equal states have no changes, and cost only the comparison; so do shared parts.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,16 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from steersman.patches.applied_set import item_text
 from steersman.patches.errors import MAX_DEPTH, TooDeep
-from steersman.patches.field_set import EMPTY, FieldSet, make_field_set, wrap_nodes
+from steersman.patches.field_set import (
+    EMPTY,
+    SHARED_LENGTH,
+    SHARED_MAX,
+    FieldSet,
+    flat_node,
+    make_field_set,
+    shared_node,
+    wrap_nodes,
+)
 from steersman.patches.merge_schema import MergeSchema
 from steersman.patches.merging import ABSENT, Shape, is_leaf, place_of, shape_of
 from steersman.patches.trees import quickly_equal
@@ -21,14 +30,14 @@ __all__ = ["NO_CHANGES", "Changes", "changes_between"]
 
 
 class Changes(NamedTuple):
-    """What became of an object."""
+    """The changes of an object."""
 
     added: FieldSet
     modified: FieldSet
     removed: FieldSet
 
     def without(self, ignored: FieldSet) -> "Changes":
-        """Leave out fields, with everything in them."""
+        """The changes without these fields and everything in them."""
         if not ignored:
             return self
         return Changes(self.added.without(ignored), self.modified.without(ignored), self.removed.without(ignored))
@@ -45,13 +54,13 @@ _MODIFIED: Final = (_NOTHING, _ITSELF, _NOTHING)
 
 
 def changes_between(old: Mapping[str, Any], new: Mapping[str, Any], schema: MergeSchema) -> Changes:
-    """Find what was added, modified and removed on the way from one state to another."""
+    """Find the fields added, modified and removed between two states."""
     found = _compare(old, new, schema, 0)
     return NO_CHANGES if found is _UNCHANGED else Changes(*(below for _, below in found))
 
 
 def _compare(old: Any, new: Any, schema: MergeSchema, depth: int) -> tuple[_Node, _Node, _Node]:
-    """The nodes of one place in the three sets: what came, what is different, what went."""
+    """The nodes of one place in the three sets: added, modified, removed."""
     if depth > MAX_DEPTH:
         raise TooDeep
     if old is new or quickly_equal(old, new):
@@ -67,33 +76,37 @@ def _compare(old: Any, new: Any, schema: MergeSchema, depth: int) -> tuple[_Node
         left = right
     if left == right:
         return _compare_as(right, old, new, schema, depth)
-    # the value changed its shape: the old one went, the new one came, and the field itself is another
+    # The value changed its shape: the old one was removed, the new one added, and the field itself modified.
     went, came = _compare_as(left, old, new, schema, depth), _compare_as(right, old, new, schema, depth)
     added, modified, removed = ((one[0] or other[0], one[1] | other[1]) for one, other in zip(went, came, strict=True))
     return added, modified, removed
 
 
 def _whole(value: Any, schema: MergeSchema, depth: int) -> _Node:
-    """A field that came or went, and everything in it."""
+    """An added or removed field, with everything in it."""
     if not value:
         return _ITSELF
     if isinstance(value, dict) and schema.allows_map and not schema.is_atomic_map:
-        return True, _whole_map(cast("dict[str, Any]", value), schema, depth)
+        return _whole_map(cast("dict[str, Any]", value), schema, depth)
     if isinstance(value, list) and schema.allows_list and schema.list_type != "atomic":
         return True, _whole_list(cast("list[Any]", value), schema, depth)
     return _ITSELF
 
 
-def _whole_map(value: dict[str, Any], schema: MergeSchema, depth: int) -> FieldSet:
+def _whole_map(value: dict[str, Any], schema: MergeSchema, depth: int) -> _Node:
     if depth > MAX_DEPTH:
         raise TooDeep
+    if len(value) <= SHARED_MAX and not any(inner and isinstance(inner, (dict, list)) for inner in value.values()):
+        names = tuple(value)
+        if sum(map(len, names)) <= SHARED_LENGTH:
+            return flat_node(names)
     nodes: _Nodes = {}
     for name, inner in value.items():
         if isinstance(inner, (dict, list)):
             nodes[f"f:{name}"] = _whole(inner, place_of(schema, name), depth + 1)
         else:
             nodes[f"f:{name}"] = _ITSELF
-    return wrap_nodes(nodes)
+    return shared_node(nodes)
 
 
 def _whole_list(value: list[Any], schema: MergeSchema, depth: int) -> FieldSet:
@@ -101,7 +114,7 @@ def _whole_list(value: list[Any], schema: MergeSchema, depth: int) -> FieldSet:
     for item in value:
         text = item_text(item, schema)
         if text is not None:
-            # what is there several times has no fields of its own
+            # Duplicate items have no fields of their own.
             nodes[text] = _ITSELF if text in nodes else _whole(item, schema.items, depth + 1)
     return wrap_nodes(nodes)
 
@@ -118,7 +131,7 @@ def _compare_as(shape: Shape, old: Any, new: Any, schema: MergeSchema, depth: in
 
 
 class _Found:
-    """Three sets under construction: added, modified, removed."""
+    """Three field sets under construction: added, modified, removed."""
 
     __slots__ = ("_added", "_modified", "_removed")
 
@@ -165,7 +178,7 @@ def _compare_items(old: list[Any], new: list[Any], schema: MergeSchema, depth: i
             if not quickly_equal(left, right):
                 found.put(text, _MODIFIED)
         elif len(left) > 1:
-            # what was there several times had no fields of its own
+            # Duplicate items had no fields of their own.
             added = _whole(right[0], schema.items, depth + 1) if right else _NOTHING
             found.put(text, (added, _NOTHING, _ITSELF))
         elif len(right) > 1:

@@ -1,16 +1,16 @@
-"""The field manager: keeps ``metadata.managedFields`` of one kind's objects true through every write.
+"""The field manager: keeps ``metadata.managedFields`` of one kind's objects correct through every write.
 
 Guarantees:
 
 - `FieldManager.update` and `FieldManager.apply` leave objects and managed fields as kube-apiserver 1.36 does.
-- An object that nobody is recorded for stays so under updates; what it held before its first apply then belongs to
-  ``before-first-apply``. An update that sends ``[]`` or ``[{}]`` forgets all owners.
-- ``kubectl`` may apply over what its client-side apply wrote, and keeps that annotation up to date.
+- An object without recorded managers stays so under updates. At its first apply, its fields go to
+  ``before-first-apply``. An update that sends ``[]`` or ``[{}]`` clears all managers.
+- ``kubectl`` may apply over what its client-side apply wrote, and that annotation is kept up to date.
 - Times change only when something else does.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from steersman.patches.applied_set import STRIPPED_FIELDS, held_set
@@ -37,11 +37,11 @@ _BEFORE: Final = "before-first-apply"
 _KUBECTL: Final = "kubectl"
 _ANNOTATIONS_MAX: Final = 256 * 1024
 _ESCAPED: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
-"""What Go escapes in JSON beyond what it must."""
+"""Characters that Go additionally escapes in JSON."""
 
 
 class FieldManager:
-    """Manages the fields of a kind through one of its endpoints: the main one, or a subresource."""
+    """Manages the fields of a kind through one endpoint: the main one, or a subresource."""
 
     def __init__(self, versions: Versions, *, api_version: str, subresource: str = "") -> None:
         self._versions = versions
@@ -57,8 +57,13 @@ class FieldManager:
         manager: str,
         now: str,
         empty: Mapping[str, Any],
+        fits: Callable[[int], bool] | None = None,
     ) -> dict[str, Any]:
-        """The object to store in place of ``new``; ``empty`` is what an object of the kind is before anything is set."""
+        """The object to store in place of ``new``; ``empty`` is an object of the kind before anything is set.
+
+        ``fits`` returns whether the object has room for managed fields of at least this many characters; if not, the
+        object gets none.
+        """
         try:
             managed = self._managed_before(live or {}, new)
             new = _without_managed(new)
@@ -67,6 +72,8 @@ class FieldManager:
             managed = self._updated(live if live is not None else empty, new, managed, manager=manager, now=now)
         except RecursionError:
             raise TooDeep from None
+        if fits is not None and not fits(sum(owned.fields.least_length() for owned in managed.values())):
+            return dict(new)
         return _with_managed(new, managed)
 
     def apply(
@@ -79,8 +86,8 @@ class FieldManager:
         force: bool,
         empty: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """The object to store after an apply, before defaults; raises `ApplyConflicts` and `SchemaMismatch`."""
-        # a value that cannot be merged, or an item that is there twice, is refused before anything is done
+        """The object to store after an apply, before defaults. Raises `ApplyConflicts` and `SchemaMismatch`."""
+        # Values that cannot be merged, and duplicate items, are rejected first.
         fields = held_set(applied, self._versions.schema(self._api_version), strict=True)
         managed = read_managed_fields(_entries(live))
         bare = _without_managed(live)
@@ -102,7 +109,10 @@ class FieldManager:
         return _with_managed(merged, left)
 
     def _managed_before(self, live: Mapping[str, Any], new: Mapping[str, Any]) -> ManagedFields:
-        """Owners may be set by an update of the main resource; what cannot be read, or is left out, stays as it was."""
+        """The managed fields before the write.
+
+        An update of the main resource may set them; unreadable or absent ones are ignored.
+        """
         given, held = None if self._subresource else _entries(new), _entries(live)
         if given is not None and (not given or given == [{}]):
             return {}
@@ -126,7 +136,7 @@ class FieldManager:
         return without_oldest(left)
 
     def _record(self, left: ManagedFields, owner: Owner, last: Owned | None, *, now: str | None) -> None:
-        """Note what an owner applied, and when, if that changed anything."""
+        """Record what an owner applied, and when, if that changed anything."""
         own = left.pop(owner, None)
         fields = own.fields - STRIPPED_FIELDS if own is not None else EMPTY
         if not fields:
@@ -137,14 +147,14 @@ class FieldManager:
             left[owner] = Owned(fields, self._api_version, now or (last.time if last is not None else None))
 
     def _check_taken_over(self, refused: ApplyConflicts, live: Mapping[str, Any], manager: str) -> None:
-        """Let kubectl take what its client-side apply wrote and nobody has changed; raise for all else."""
+        """Let kubectl take what its client-side apply wrote and no one has changed since. Raises for everything else."""
         allowed = self._last_applied_set(live) if manager == _KUBECTL else EMPTY
         rest = [each for each in refused.conflicts if each.path not in allowed]
         if rest:
             raise ApplyConflicts(rest) from None
 
     def _last_applied_set(self, live: Mapping[str, Any]) -> FieldSet:
-        """What client-side apply wrote and nobody has changed since."""
+        """The fields that client-side apply wrote and no one has changed since."""
         annotations: Any = _metadata(live).get("annotations") or {}
         try:
             last: Any = json.loads(annotations.get(LAST_APPLIED) or "")

@@ -1,15 +1,16 @@
-"""Field sets: which fields of an object a manager owns, as ``metadata.managedFields`` records them (fieldsV1).
+"""Field sets: the fields that a manager owns, as in ``metadata.managedFields`` (fieldsV1).
 
 Guarantees:
 
-- `FieldSet.parse` reads what any API server writes; `FieldSet.encode` prints exactly what Kubernetes prints for the same set,
-  elements in Kubernetes' order.
-- Sets are immutable and hashable; union, intersection and both differences are Kubernetes' own. One that an operation does not
-  change is given back itself, so that ``is`` tells at once that nothing happened.
-- Hostile input raises `FieldSetError` or `TooDeep`, never anything else.
+- `FieldSet.parse` reads what any API server writes; `FieldSet.encode` prints exactly what Kubernetes prints for the
+  same set, in Kubernetes' order.
+- Sets are immutable and hashable; union, intersection and both differences are Kubernetes' own. An operation that
+  changes nothing returns the same object, so ``is`` detects that.
+- Hostile input raises only `FieldSetError` or `TooDeep`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, cast
 
 import msgspec
@@ -19,25 +20,28 @@ from steersman.patches.path_element import (
     Path,
     PathElement,
     canonical_element,
-    element_order,
     escaped,
     format_path,
     is_known_element,
+    order_of_all,
 )
 
-__all__ = ["EMPTY", "FieldSet", "make_field_set", "wrap_nodes"]
+__all__ = ["EMPTY", "FieldSet", "flat_node", "make_field_set", "shared_node", "wrap_nodes"]
 
 
 class FieldSet:
-    """A set of fields. A field in the set does not imply those below it, nor those above."""
+    """A set of fields. A field in the set implies neither those below it nor those above."""
 
-    __slots__ = ("_hash", "fits", "nodes")
+    __slots__ = ("_hash", "fits", "nodes", "shared")
 
     nodes: "Mapping[str, tuple[bool, FieldSet]]"
-    """The first level, by text of the element: whether the field is in the set, and what is in the set below it."""
+    """The first level, by element text: whether the field is in the set, and the set below it."""
 
     fits: object
-    """The schema that the set was last found to fit; noted by ``steersman.patches.fitting``."""
+    """The schema that the set was last found to fit; set by ``steersman.patches.fitting``."""
+
+    shared: bool
+    """Whether the same set is used below many fields; set by ``flat_fields``."""
 
     _hash: int | None
 
@@ -54,10 +58,11 @@ class FieldSet:
         self.nodes = _grown(nodes).nodes
         self._hash = None
         self.fits = None
+        self.shared = False
 
     @classmethod
     def parse(cls, document: bytes | str | Mapping[str, Any]) -> "FieldSet":
-        """Read fieldsV1, as JSON text or already decoded. Elements of kinds yet unknown are ignored, as Kubernetes does."""
+        """Parse fieldsV1, as JSON text or decoded. Elements of unknown kinds are ignored, as in Kubernetes."""
         if isinstance(document, Mapping):
             decoded: Any = document
         else:
@@ -70,18 +75,42 @@ class FieldSet:
         return _parse(decoded, 0)[1]
 
     def to_json(self) -> dict[str, Any]:
-        """Write fieldsV1 as a JSON tree, elements in canonical order."""
-        return self._json({})
+        """The fieldsV1 as a JSON tree, with elements in canonical order.
 
-    def _json(self, written: dict[str, Any]) -> dict[str, Any]:
+        Equal parts may be the same object, so that a list of many items takes little memory. Do not change them in
+        place.
+        """
+        return self._json({}, {})
+
+    def _json(self, written: dict[str, Any], shared: dict[tuple[int, bool], dict[str, Any]]) -> dict[str, Any]:
         nodes = self.nodes
+        nothing = shared.setdefault(_NOTHING_BELOW, {})
         for text in self._ordered():
             member, below = nodes[text]
-            written[text] = below._json({".": {}} if member else {}) if below.nodes else {}  # noqa: SLF001 - the class's own
+            if not below.nodes:
+                written[text] = nothing
+                continue
+            place = (id(below), member)
+            found = shared.get(place)
+            if found is None:
+                found = below._json({".": nothing} if member else {}, shared)  # noqa: SLF001 - the class's own
+                if below.shared:
+                    shared[place] = found
+            written[text] = found
         return written
 
+    def least_length(self) -> int:
+        """Count how many characters fieldsV1 has at least, without writing it; parts that stand in many places count in each."""
+        length = 1 if self.nodes else 2
+        for text, (member, below) in self.nodes.items():
+            # its quotes, the colon and what follows: an empty object, or one with itself in it and the fields below
+            length += len(text) + 6
+            if below.nodes:
+                length += below.least_length() + (5 if member else -2)
+        return length
+
     def encode(self) -> bytes:
-        """Write fieldsV1 as Kubernetes prints it."""
+        """The fieldsV1 as Kubernetes prints it."""
         parts: list[str] = []
         self._print(parts)
         return "".join(parts).encode()
@@ -101,13 +130,13 @@ class FieldSet:
 
     def _ordered(self) -> list[str]:
         ordered = sorted(self.nodes)
-        # fields come first in both orders, and are ordered by their texts
+        # Fields come first in both orders, and are ordered by text.
         if not ordered or ordered[-1].startswith("f:"):
             return ordered
-        return sorted(ordered, key=element_order)
+        return sorted(ordered, key=order_of_all(ordered))
 
     def __iter__(self) -> Iterator[Path]:
-        """Go through all paths: at each level first the fields in the set, then what lies below."""
+        """Iterate over all paths: at each level first the fields in the set, then those below."""
         return self._paths(())
 
     def _paths(self, prefix: Path) -> Iterator[Path]:
@@ -134,7 +163,7 @@ class FieldSet:
     def __eq__(self, other: object) -> bool:
         return self._equals(other) if isinstance(other, FieldSet) else NotImplemented
 
-    # Comparing the dicts would do, but costs several times the recursion depth.
+    # Comparing the dicts would work, but needs several times the recursion depth.
     def _equals(self, other: "FieldSet") -> bool:
         if self is other:
             return True
@@ -194,7 +223,7 @@ class FieldSet:
         return make_field_set(nodes)
 
     def __sub__(self, other: "FieldSet") -> "FieldSet":
-        """Take away the fields of the other set, and only those: what lies below them stays."""
+        """The set without the fields of the other set. Fields below them stay."""
         nodes: dict[str, tuple[bool, FieldSet]] | None = None
         for text in self.nodes.keys() & other.nodes.keys():
             (member, below), (taken, theirs) = self.nodes[text], other.nodes[text]
@@ -206,7 +235,7 @@ class FieldSet:
         return self if nodes is None else make_field_set(nodes)
 
     def without(self, other: "FieldSet") -> "FieldSet":
-        """Take away the fields of the other set together with everything below them."""
+        """The set without the fields of the other set and everything below them."""
         nodes: dict[str, tuple[bool, FieldSet]] | None = None
         for text in self.nodes.keys() & other.nodes.keys():
             (member, below), (taken, theirs) = self.nodes[text], other.nodes[text]
@@ -218,7 +247,7 @@ class FieldSet:
         return self if nodes is None else make_field_set(nodes)
 
     def at_or_below(self, other: "FieldSet") -> "FieldSet":
-        """Keep the fields of the other set, and everything below them."""
+        """The fields of the other set that are in this one, and everything below them."""
         nodes: dict[str, tuple[bool, FieldSet]] = {}
         for text in self.nodes.keys() & other.nodes.keys():
             (member, below), (kept, theirs) = self.nodes[text], other.nodes[text]
@@ -226,13 +255,13 @@ class FieldSet:
         return make_field_set(nodes)
 
     def leaves(self) -> "FieldSet":
-        """Keep the fields below which nothing else is in the set."""
+        """The fields without any others below them."""
         return make_field_set(
             {text: (member and not below, below.leaves()) for text, (member, below) in self.nodes.items()}
         )
 
     def below(self, path: Path) -> "FieldSet":
-        """Take what lies below a field, with paths that begin there."""
+        """The fields below a field, with paths relative to it."""
         found = self
         for element in path:
             found = found.nodes.get(element.text, _ABSENT)[1]
@@ -263,7 +292,7 @@ def _grown(nodes: dict[str, _Growing]) -> FieldSet:
 
 
 def make_field_set(nodes: dict[str, tuple[bool, FieldSet]]) -> FieldSet:
-    """Make a set from its first level, whose texts are canonical; for the walkers of this room."""
+    """A set from its first level, whose texts are canonical; for the traversals of this package."""
     for member, below in nodes.values():
         if not member and not below.nodes:
             nodes = {text: node for text, node in nodes.items() if node[0] or node[1].nodes}
@@ -272,20 +301,54 @@ def make_field_set(nodes: dict[str, tuple[bool, FieldSet]]) -> FieldSet:
 
 
 def wrap_nodes(nodes: dict[str, tuple[bool, FieldSet]]) -> FieldSet:
-    """Make a set from a first level in which every node is in the set, or has something below it."""
+    """A set from a first level in which every node is in the set, or has fields below it."""
     made = FieldSet.__new__(FieldSet)
     made.nodes = nodes
     made._hash = None  # noqa: SLF001 - the module's own
     made.fits = None
+    made.shared = False
     return made
 
 
+def shared_node(nodes: dict[str, tuple[bool, FieldSet]]) -> tuple[bool, FieldSet]:
+    """A field that is in the set, with a first level below it; one and the same for small levels that are equal.
+
+    Many items of a list have the same fields: what is known of them takes the memory of one.
+    """
+    if len(nodes) <= SHARED_MAX and sum(map(len, nodes)) <= SHARED_LENGTH:
+        for _, below in nodes.values():
+            if below.nodes and not below.shared:
+                break
+        else:
+            return _shared_node(tuple(nodes.items()))
+    return True, wrap_nodes(nodes)
+
+
+@lru_cache(maxsize=256)
+def flat_node(names: tuple[str, ...]) -> tuple[bool, FieldSet]:
+    """The set of fields with these names and nothing below; shared, because many items of a list have the same set."""
+    return shared_node({f"f:{name}": _ITSELF for name in names})
+
+
+@lru_cache(maxsize=256)
+def _shared_node(nodes: tuple[tuple[str, tuple[bool, FieldSet]], ...]) -> tuple[bool, FieldSet]:
+    made = wrap_nodes(dict(nodes))
+    made.shared = True
+    return True, made
+
+
 EMPTY: Final = wrap_nodes({})
+#: How many fields, with how long texts together, a level has at most that is shared.
+SHARED_MAX: Final = 8
+SHARED_LENGTH: Final = 256
+#: Where `FieldSet.to_json` keeps what stands for a field without any below it.
+_NOTHING_BELOW: Final = (0, False)
 _ABSENT: Final = (False, EMPTY)
+_ITSELF: Final = (True, EMPTY)
 
 
 def _parse(document: Any, depth: int) -> tuple[bool, FieldSet]:
-    """Read one level: whether the field itself is in the set, and what is below it."""
+    """Parse one level: whether the field itself is in the set, and the set below it."""
     if depth > MAX_DEPTH:
         raise TooDeep
     if not isinstance(document, Mapping):
@@ -300,4 +363,6 @@ def _parse(document: Any, depth: int) -> tuple[bool, FieldSet]:
             found = _parse(inner, depth + 1)
             present = nodes.get(canonical)
             nodes[canonical] = found if present is None else (present[0] or found[0], present[1] | found[1])
-    return member or not nodes, make_field_set(nodes)
+    if not nodes:
+        return _ITSELF
+    return shared_node(nodes) if member else (False, make_field_set(nodes))

@@ -1,15 +1,15 @@
-"""Path elements: the steps of a path to a field, in the text form of fieldsV1 and in the words of Kubernetes' messages.
+"""Path elements: the steps of a path to a field, in the text form of fieldsV1 and in the form of Kubernetes' messages.
 
 Guarantees:
 
-- Elements that mean the same have the same text, whatever white space, order of keys or notation of numbers they came with.
+- Elements that mean the same have the same text, whatever white space, order of keys or notation of numbers they had.
 - `element_order` is the order in which Kubernetes writes elements: fields, map keys, values, indexes.
 - A path prints as in the conflict messages of server-side apply: ``.spec.containers[name="web"].image``.
-- What is no path element raises `FieldSetError`, and `TooDeep` if it nests too deeply.
+- Anything else raises `FieldSetError`, and `TooDeep` if it nests too deeply.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, Self, TypeAlias, cast
 
@@ -43,7 +43,7 @@ _ESCAPES: Final[dict[int, str]] = (
     | {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
     | {ord('"'): '\\"', ord("\\"): "\\\\"}
 )
-# Kubernetes escapes these too, but only in the values inside a path element.
+# Kubernetes also escapes these, but only in the values inside a path element.
 _VALUE_ESCAPES: Final = _ESCAPES | {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
@@ -53,27 +53,27 @@ class PathElement(msgspec.Struct, frozen=True, order=False):
     text: str
 
     def __post_init__(self) -> None:
-        """Bring the text into canonical form, so that equal elements have equal texts."""
+        """Normalize the text, so that equal elements have equal texts."""
         msgspec.structs.force_setattr(self, "text", canonical_element(self.text))
 
     @classmethod
     def field(cls, name: str) -> Self:
-        """Name a field of an object."""
+        """A field of an object."""
         return cls(f"f:{name}")
 
     @classmethod
     def key(cls, keys: Mapping[str, Any]) -> Self:
-        """Name an item of a list by its map keys."""
+        """An item of a list by its map keys."""
         return cls(key_text(keys))
 
     @classmethod
     def value(cls, value: Any) -> Self:
-        """Name an item of a set by its value."""
+        """An item of a set by its value."""
         return cls(value_text(value))
 
     @classmethod
     def index(cls, index: int) -> Self:
-        """Name an item of a list by its position."""
+        """An item of a list by its position."""
         return cls(f"i:{index}")
 
     @property
@@ -103,17 +103,17 @@ Path: TypeAlias = tuple[PathElement, ...]
 
 
 def format_path(path: Path) -> str:
-    """Print a path as Kubernetes does: ``.spec.ports[port=80,protocol="TCP"].name``."""
+    """A path as Kubernetes prints it: ``.spec.ports[port=80,protocol="TCP"].name``."""
     return "".join(str(element) for element in path)
 
 
 def escaped(text: str) -> str:
-    """Write a text as it stands between the quotes of fieldsV1."""
+    """A text escaped for the quotes of fieldsV1."""
     return text.translate(_ESCAPES)
 
 
 def key_text(keys: Mapping[str, Any]) -> str:
-    """Print the map keys of an item as a path element."""
+    """The map keys of an item as a path element."""
     for value in keys.values():
         kind = cast("type[object]", type(value))
         if not (kind is int or kind is bool or (kind is str and len(value) <= _SHORT)):
@@ -132,7 +132,7 @@ def _key_text(keys: Mapping[str, Any]) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Print the value of an item as a path element."""
+    """The value of an item as a path element."""
     return f"v:{_value_json(value)}"
 
 
@@ -160,22 +160,22 @@ def _value_json(value: Any, depth: int = 0) -> str:
 
 
 def _number(value: float) -> str:
-    """Print a float as Kubernetes does: 80.0 is 80."""
+    """A float as Kubernetes prints it: 80.0 is 80."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e21 else repr(value)
 
 
 def is_known_element(text: str) -> bool:
-    """Whether an element is of a kind that Kubernetes knows by now."""
+    """Whether an element is of a kind that Kubernetes knows today."""
     if len(text) < 2 or text[1] != ":":
         raise FieldSetError(f"not a path element: {_shown(text)}; they begin with f:, k:, v: or i:")
     return text[0] in _KINDS
 
 
 def canonical_element(text: str) -> str:
-    """Bring the text of an element into the form that all elements of its meaning have."""
+    """The canonical text of an element: the same for all elements of its meaning."""
     if text.startswith("f:"):
         return text
-    # Long texts are never kept: the cache is bounded in bytes as well.
+    # Long texts are not cached: the cache is bounded in bytes as well.
     return _canonical_of_short(text) if len(text) <= _SHORT else _canonical_of(text)
 
 
@@ -214,31 +214,57 @@ def _content(text: str) -> Any:
     return cast("Any", content)
 
 
+def order_of_all(texts: Sequence[str]) -> Callable[[str], Any]:
+    """The key by which to sort these elements as Kubernetes does.
+
+    For a long list whose items are numbers or texts, or are named by one, the key is that number or text alone: every item
+    has its key in memory while the list is sorted.
+    """
+    found = _ONE_VALUE.fullmatch(texts[0])
+    if found is None:
+        return element_order
+    start, end = found.end("prefix"), -1 if texts[0].startswith("k") else None
+    prefix = texts[0][:start]
+    is_number = found["number"] is not None
+    for text in texts:
+        if not text.startswith(prefix):
+            return element_order
+        other = _ONE_VALUE.fullmatch(text)
+        if other is None or (other["number"] is not None) != is_number:
+            return element_order
+    if is_number:
+        return lambda text: int(text[start:end])
+    return lambda text: text[start:end][1:-1]
+
+
 def element_order(text: str) -> tuple[Any, ...]:
-    """Order elements as Kubernetes does: fields, map keys, values, indexes."""
+    """The sort key of elements in Kubernetes' order: fields, map keys, values, indexes."""
     if text.startswith("f:"):
         return (0, text)
     return _order_of_short(text) if len(text) <= _SHORT else _order_of(text)
 
 
 def _order_of(text: str) -> tuple[Any, ...]:
+    """The order as one flat tuple: sorting a long list holds one for each of its items."""
     content = _content(text)
     match text[0]:
         case "k":
-            return (1, tuple((name, _value_order(value)) for name, value in sorted(content.items())))
+            return (1, *(part for name in sorted(content) for part in (name, *_value_order(content[name]))))
         case "v":
-            return (2, _value_order(content))
+            return (2, *_value_order(content))
         case _:
             return (3, content)
 
 
+#: An element that is, or is named by, one whole number or one text without escapes.
+_ONE_VALUE: Final = re.compile(r'(?P<prefix>v:|k:\{"[^"\\]*":)(?:(?P<number>-?[0-9]{1,18})|"[^"\\]*")\}?')
 _order_of_short = lru_cache(maxsize=4096)(_order_of)
 
 
-def _value_order(value: Any) -> tuple[Any, ...]:
-    """Order values of any type as Kubernetes does: numbers, texts, booleans, lists, objects, null."""
+def _value_order(value: Any) -> tuple[int, Any]:
+    """The sort key of values of any type in Kubernetes' order: numbers, texts, booleans, lists, objects, null."""
     if value is None:
-        return (5,)
+        return (5, None)
     if isinstance(value, bool):
         return (2, value)
     if isinstance(value, (int, float)):
