@@ -1,13 +1,11 @@
 """`problems()` and the server agree about every value: random types, random values, both verdicts compared.
 
-``STEERSMAN_AGREEMENT_VALUES`` sets the number of values in all, ``STEERSMAN_AGREEMENT_SEED`` the types: a long run is
-``STEERSMAN_AGREEMENT_VALUES=20000 STEERSMAN_AGREEMENT_SEED=7 pytest tests/schemas/test_agreement.py``.
+`samples.portions` says how many values there are, and of which types.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import types
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -18,6 +16,7 @@ import pytest_asyncio
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from samples import portions
 from steersman.objects import (
     Format,
     Int32,
@@ -48,8 +47,8 @@ from steersman.objects.errors import DecodeError
 from steersman.schemas import admitted, crd_for, problems, schema_for, validate_tree
 
 KINDS = 6
-VALUES = int(os.environ.get("STEERSMAN_AGREEMENT_VALUES", "300"))
-SEED = int(os.environ.get("STEERSMAN_AGREEMENT_SEED", "1"))
+VALUES = portions.count(sample=120, of=300)
+SEED = portions.seed_of("agreement")
 
 # --- random types ------------------------------------------------------------------------------------------------------
 

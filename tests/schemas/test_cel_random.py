@@ -1,19 +1,19 @@
 """Random expressions of right types: the engine takes those that we take, and says the same of objects.
 
-`STEERSMAN_CEL_EXPRESSIONS` sets how many are tried, `STEERSMAN_CEL_SEED` which; a failure names the expression.
+`samples.portions` says how many are tried, and which; a failure names the expression.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from random import Random  # noqa: TID251 - seeded, and the seed is told
 from typing import Any
 
+from samples import portions
 from steersman.schemas.cel import compile_rules
 
-COUNT = int(os.environ.get("STEERSMAN_CEL_EXPRESSIONS", "150"))
-SEED = int(os.environ.get("STEERSMAN_CEL_SEED", "1"))
+COUNT = portions.count(sample=60, of=150)
+SEED = portions.seed_of("CEL")
 GROUP = "celrandom.example.com"
 TEXT: dict[str, Any] = {"type": "string", "maxLength": 20}
 SCHEMA: dict[str, Any] = {

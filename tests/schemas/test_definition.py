@@ -130,13 +130,16 @@ def test_a_status_subresource_can_be_had_or_left():
 REFUSED = [
     ((), "needs the class of a resource"),
     ((Object,), "Object declares no kind; write class Object"),
-    ((Site, site(storage=True)), "one version is the storage version, and Site, SiteV2 all are; pass storage=False"),
+    (
+        (Site, site(storage=True)),
+        r"one version is the storage version, and Site \(v1\), SiteV2 \(v2\) all are; pass storage=False",
+    ),
     ((SiteV1Beta1,), "one version is the storage version, and none is"),
     ((Site, site(version="v1")), "class SiteV2: Site is version 'v1' too"),
     ((Site, site(group="other.example.com")), "class SiteV2: its group is 'other.example.com', and that of Site"),
     ((Site, site(scope="Cluster")), "its scope is 'Cluster', and that of Site 'Namespaced'"),
     ((Site, site(plural="sitez")), "its plural is 'sitez'"),
-    ((site(storage=True, group="nodots"),), 'group="nodots" is no domain with a dot'),
+    ((site(storage=True, group="nodots"),), 'group="nodots" is not a domain with a dot'),
     ((site(storage=True, deprecated="two\nlines"),), "one line of at most 256 characters"),
     (
         (site(storage=True, scale=Scale()),),

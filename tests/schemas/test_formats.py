@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import timeit
 from typing import Any
 
 import pytest
@@ -178,3 +179,16 @@ def test_every_enforced_format_accepts_and_refuses_something(name):
     """The examples are examples of both."""
     verdicts = {bool(validate_tree({"type": "string", "format": name}, text)) for text in FORMATS[name]}
     assert verdicts == {True, False}
+
+
+@pytest.mark.parametrize("unit", ["0", "4", "0a", "1 ", " ", "9s", "h1", "1.", "-"])
+def test_a_long_text_is_no_longer_work_than_its_length(unit):
+    """The server answers nobody else while it looks at a text: twice the text must not be four times the work."""
+    [short, *longer] = [_seconds("duration", unit * (size // len(unit))) for size in (2_000, 20_000)]
+    # Ten times the text is a hundred times the work where that is quadratic.
+    assert longer[0] < 40 * max(short, 0.002)
+
+
+def _seconds(name: str, text: str) -> float:
+    schema = {"type": "string", "format": name}
+    return min(timeit.repeat(lambda: validate_tree(schema, text), number=1, repeat=3))

@@ -184,8 +184,12 @@ def test_hostile_numbers_are_judged(value):
     assert bool(validate_tree({"type": "number", "maximum": 1e300}, value)) == (value > 1e300 or value < -1e300)
 
 
-def test_a_pattern_that_only_go_has_is_left_to_the_server():
-    assert validate_tree({"type": "string", "pattern": r"^\pL+$"}, "1") == []
+def test_a_pattern_that_only_go_has_is_enforced():
+    """Python's own expressions have no Unicode classes."""
+    schema = {"type": "string", "pattern": r"^\pL+$"}
+    assert validate_tree(schema, "äΩ") == []
+    [problem] = validate_tree(schema, "1")
+    assert "should match" in problem.message
 
 
 def test_admitted_leaves_the_given_tree_alone():
@@ -199,3 +203,9 @@ def test_admitted_leaves_the_given_tree_alone():
     given = {"a": {"x": 1}, "n": None, "unknown": 2}
     assert admitted(schema, given) == {"a": {"b": 3}}
     assert given == {"a": {"x": 1}, "n": None, "unknown": 2}
+
+
+def test_a_default_that_equals_a_pruned_value_takes_its_place():
+    schema = {"type": "object", "properties": {"masts": {"type": "integer", "default": 1}}}
+    assert admitted(schema, {"crew": 1}) == {"masts": 1}
+    assert admitted(schema, {"crew": 1}, in_place=True) == {"masts": 1}

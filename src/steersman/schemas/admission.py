@@ -1,16 +1,20 @@
-"""What a server makes of a custom resource before it judges it: prune, drop nulls, fill in defaults.
+"""The steps before validation of a custom resource: prune unknown fields, drop nulls, fill in defaults.
 
 Guarantees
-- `admitted` returns a tree of its own and leaves the given one alone.
-- Unknown fields go unless the schema preserves them; a null goes where the schema has no place for one; a default comes
-  where nothing else stands. In this order, as kube-apiserver does it.
+- `admitted` returns a new tree and does not change the given one, unless it works in place.
+- The size of the inserted defaults is bounded: many items with a large default cannot blow up an object.
+- The steps run in kube-apiserver's order. Unknown fields are removed unless the schema preserves them. A null is
+  removed if the schema does not allow one. A default is inserted if the field is absent.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from operator import is_
 from typing import Any, cast
+
+import msgspec
 
 from steersman.schemas.validation import DEPTH_MAX, SchemaTooDeep
 
@@ -19,26 +23,45 @@ _OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
 _PRESERVES = "x-kubernetes-preserve-unknown-fields"
 
 
-def admitted(schema: Schema, tree: Any, *, root: bool = False) -> Any:
-    """A tree as it would be validated and stored; ``root`` says that it is a whole object."""
-    return _Admission(defaults=True).value(schema, tree, 0, root=root)
+class DefaultsTooLarge(ValueError):
+    """The defaults of an object exceed the allowed total size."""
+
+
+def admitted(
+    schema: Schema, tree: Any, *, root: bool = False, defaults_max: int | None = None, in_place: bool = False
+) -> Any:
+    """The tree to validate and store. ``root`` means that the tree is a whole object.
+
+    ``in_place`` uses up the given tree and copies only what changes, so that a large tree is not in memory twice.
+    Raises `DefaultsTooLarge` if the inserted defaults exceed ``defaults_max`` bytes of JSON in total.
+    """
+    walk = _Admission(defaults=True, defaults_max=defaults_max, in_place=in_place)
+    return walk.value(schema, tree, 0, root=root)
 
 
 def pruned(schema: Schema, tree: Any, *, root: bool = False) -> Any:
-    """The same without filling in anything; nulls stay where a default would come."""
+    """The tree without unknown fields. Defaults are not filled in; nulls stay where a default would be inserted."""
     return _Admission(defaults=False).value(schema, tree, 0, root=root)
 
 
 class _Admission:
-    """One walk down a schema and a tree."""
+    """One traversal of a schema and a tree."""
 
-    __slots__ = ("_defaults",)
+    __slots__ = ("_defaults", "_in_place", "_left", "_sizes")
 
-    def __init__(self, *, defaults: bool) -> None:
+    def __init__(self, *, defaults: bool, defaults_max: int | None = None, in_place: bool = False) -> None:
         self._defaults = defaults
+        self._in_place = in_place
+        #: Bytes of defaults that may still be inserted; None means no limit.
+        self._left = defaults_max
+        #: Sizes of defaults by the identity of their schemas.
+        self._sizes: dict[int, int] = {}
 
     def value(self, schema: Schema, tree: Any, depth: int, *, root: bool = False, preserved: bool = False) -> Any:
-        """A value; ``preserved`` says that it keeps what its own schema does not know, as an item of such a list."""
+        """The admitted value.
+
+        ``preserved`` keeps fields unknown to its own schema, as for an item of a preserving list.
+        """
         if depth > DEPTH_MAX:
             raise SchemaTooDeep("")
         preserved = preserved or bool(schema.get(_PRESERVES))
@@ -52,11 +75,11 @@ class _Admission:
         items: Schema | None = schema.get("items")
         if items is None:
             return tree if preserved else [_emptied(item) for item in tree]
-        found: list[Any] = []
-        for item in tree:
+        found = tree if self._in_place else tree.copy()
+        for index, item in enumerate(found):
             if item is None and self._defaults and not items.get("nullable"):
-                item = copy.deepcopy(items.get("default"))  # noqa: PLW2901 - it stands where the null stood
-            found.append(self.value(items, item, depth, preserved=preserved))
+                item = self._filled(items)  # noqa: PLW2901 - it stands where the null stood
+            found[index] = self.value(items, item, depth, preserved=preserved)
         return found
 
     def _object(
@@ -76,10 +99,13 @@ class _Admission:
             for name, inner in properties.items():
                 if name not in kept and inner.get("default") is not None:
                     kept[name] = self._default(inner, depth)
+        # The values alone prove nothing: a default may equal what was pruned.
+        if self._in_place and kept.keys() == tree.keys() and all(map(is_, kept.values(), tree.values())):
+            return tree
         return kept
 
     def _entry(self, kept: dict[str, Any], name: str, value: Any, schema: Any, depth: int) -> None:
-        """Keep an entry of which something is known."""
+        """Add an entry that the schema describes."""
         if not isinstance(schema, Mapping):
             kept[name] = _emptied(value)
             return
@@ -90,11 +116,23 @@ class _Admission:
             kept[name] = self._default(known, depth) if self._defaults else None
 
     def _default(self, schema: Schema, depth: int) -> Any:
-        return self.value(schema, copy.deepcopy(schema["default"]), depth)
+        return self.value(schema, self._filled(schema), depth)
+
+    def _filled(self, schema: Schema) -> Any:
+        """A copy of a default, counted against the limit."""
+        default = schema.get("default")
+        if self._left is not None and default is not None:
+            size = self._sizes.get(id(schema))
+            if size is None:
+                size = self._sizes[id(schema)] = len(msgspec.json.encode(default))
+            self._left -= size
+            if self._left < 0:
+                raise DefaultsTooLarge
+        return copy.deepcopy(default)
 
 
 def _emptied(value: Any) -> Any:
-    """A value of which nothing is known: its objects hold nothing that is."""
+    """A value without a schema: its objects lose all fields."""
     if isinstance(value, dict):
         return {}
     return [_emptied(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value

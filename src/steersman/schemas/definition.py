@@ -1,9 +1,10 @@
 """Resource classes -> CustomResourceDefinition, as a JSON tree or as YAML.
 
 Guarantees
-- What the server would refuse is refused here first, in Python's words: two storage versions, a column or a scale path that
-  leads nowhere, versions that disagree about names or scope, CEL rules that do not compile or cost too much.
-- The result depends on the classes alone, so that a generated file changes only when they do.
+- Mistakes that the server would reject raise here first, in terms of the Python classes: two storage versions, a column
+  or a scale path to a missing field, versions that disagree about names or scope, CEL rules that do not compile or cost
+  too much.
+- The result depends only on the classes, so a generated file changes only when they do.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ _WARNING_MAX: Final = 256
 def crd_for(
     *classes: type[Object], labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The CustomResourceDefinition of a kind, from one class for each of its versions. The caller owns it."""
+    """The CustomResourceDefinition of a kind, from one class per version. The caller owns it."""
     if not classes:
         raise TypeError("crd_for() needs the class of a resource, one for each version of the kind")
     first = _options(classes[0])
     for cls in classes:
         _check_version(cls, classes[0])
-    stored = [cls.__qualname__ for cls in classes if _options(cls).storage]
+    stored = [f"{cls.__qualname__} ({_options(cls).version})" for cls in classes if _options(cls).storage]
     if len(stored) != 1:
         said = f"{', '.join(stored)} all are" if stored else "none is"
         raise TypeError(
@@ -64,11 +65,11 @@ def crd_for(
 def crd_yaml(
     *classes: type[Object], labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None
 ) -> str:
-    """The same as YAML, a document of its own, for a file or for ``kubectl apply``."""
-    import yaml  # noqa: PLC0415 - only those who print YAML pay for it
+    """The CustomResourceDefinition as a YAML document, for a file or ``kubectl apply``."""
+    import yaml  # noqa: PLC0415 - only needed to print YAML
 
     class Dumper(yaml.SafeDumper):
-        """Quotes what Kubernetes would read as a boolean, which for PyYAML is only part of YAML 1.1's list."""
+        """Quotes all strings that Kubernetes would read as booleans; PyYAML quotes only some of YAML 1.1's list."""
 
     dumper: Any = Dumper
     dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), list("yYnN"))
@@ -89,12 +90,12 @@ def _check_version(cls: type[Object], first: type[Object]) -> None:
     options, expected, where = _options(cls), _options(first), Where(cls.__qualname__)
     if not _SUBDOMAIN.fullmatch(options.group):
         raise where.refuse(
-            f'group="{options.group}" is no domain with a dot, such as "web.example.com", and a CRD needs one'
+            f'group="{options.group}" is not a domain with a dot, such as "web.example.com"; a CRD needs one'
         )
     for what, name in (("version", options.version), ("plural", options.plural), ("kind", options.kind.lower())):
         if len(name) > 63 or not _LABEL.fullmatch(name):
             raise where.refuse(
-                f'{what} "{name}" is no name for an API: lower case letters, digits and -, beginning with a letter'
+                f'{what} "{name}" is not a valid API name: use lower-case letters, digits and -, beginning with a letter'
             )
     for option in ("group", "kind", "plural", "singular", "scope"):
         if getattr(options, option) != getattr(expected, option):
@@ -149,7 +150,7 @@ def _version(cls: type[Object]) -> Schema:
 
 @cache
 def _check_rules(cls: type[Object]) -> None:
-    """Refuse the first CEL rule that the server would refuse, in the words of its compiler; once for a class."""
+    """Raise for the first CEL rule that the server would reject, with its compiler's message; once per class."""
     schema, where = schema_for(cls), Where(cls.__qualname__)
     if b'"x-kubernetes-validations"' not in msgspec.json.encode(schema):
         return
@@ -182,7 +183,7 @@ def _scale(schema: Schema, scale: Scale, where: Where) -> Schema:
 def _column(schema: Schema, column: Any, where: Where) -> Schema:
     if re.fullmatch(
         r"[.A-Za-z0-9_]*", column.json_path
-    ):  # anything else is a real JSONPath, which only the server reads
+    ):  # anything else is a full JSONPath, which only the server evaluates
         _at(schema, column.json_path, where)
     elif not column.json_path.startswith("."):
         raise where.refuse(f"the path {column.json_path!r} of column {column.name!r} must begin with a dot")

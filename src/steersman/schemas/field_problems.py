@@ -1,17 +1,18 @@
-"""What is wrong with a value, worded as kube-apiserver words it.
+"""Validation problems, with kube-apiserver's wording.
 
 Guarantees
-- A `FieldProblem` has the path, the reason and the message that a server's Status would have as a cause.
-- `invalid` makes of problems the same error that a server's 422 answer becomes, so that one `except` catches both.
+- A `FieldProblem` has the path, the reason and the message of a cause in a server's Status.
+- `invalid` turns problems into the same error as a server's 422 answer, so that one `except` catches both.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any, Literal, cast
+from itertools import islice
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
@@ -46,12 +47,15 @@ _WITHOUT_VALUE = frozenset({"FieldValueForbidden", "FieldValueRequired", "FieldV
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 _FOR_HTML = re.compile(r"[<>&\u2028\u2029]")
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-#: A value longer than this is cut in a message; the server prints it whole.
+#: A longer value is truncated in a message; the server prints it in full.
 _SHOWN_MAX = 1024
+_Item = TypeVar("_Item")
+#: The maximum number of problems for one object. Rules over many items stop there.
+PROBLEMS_MAX = 1000
 
 
 class FieldProblem(msgspec.Struct, frozen=True, order=True):
-    """One reason why a value is refused: ``spec.ports[0].name``, a sentence, and Kubernetes' reason."""
+    """One reason why a value is rejected: ``spec.ports[0].name``, a sentence, and Kubernetes' reason."""
 
     path: str
     message: str
@@ -62,15 +66,31 @@ class FieldProblem(msgspec.Struct, frozen=True, order=True):
 
 
 def problem(path: str, reason: Reason, value: Any = "", detail: str = "") -> FieldProblem:
-    """Word a problem as the server does: what kind, which value, what is expected."""
+    """A problem with the server's wording: its kind, the value, and what is expected."""
     said = _WORDS[reason]
     if reason not in _WITHOUT_VALUE:
         said = f"{said}: {shown(value)}"
     return FieldProblem(path, f"{said}: {detail}" if detail else said, reason)
 
 
+def until_enough(items: Iterable[_Item], problems: Sequence[FieldProblem]) -> Iterator[tuple[int, _Item]]:
+    """Enumerate items until the check that walks them has found `PROBLEMS_MAX` problems.
+
+    A body of 100,000 empty items would otherwise cost several problems for each, of which the answer lists the first ones.
+    """
+    for numbered in enumerate(items):
+        if len(problems) >= PROBLEMS_MAX:
+            return
+        yield numbered
+
+
+def enough(problems: Iterable[FieldProblem]) -> list[FieldProblem]:
+    """Collect the first `PROBLEMS_MAX` problems of a check."""
+    return list(islice(problems, PROBLEMS_MAX))
+
+
 def invalid(problems: Sequence[FieldProblem], *, group: str, kind: str, name: str, tried: str) -> Invalid:
-    """Make the error that a server's refusal of the same object would be."""
+    """The error that a server would answer for the same object."""
     printed = [str(found) for found in problems]
     subject = f'{f"{kind}.{group}" if group else kind} "{name}" is invalid: '
     status = Status(
@@ -89,7 +109,7 @@ def invalid(problems: Sequence[FieldProblem], *, group: str, kind: str, name: st
 
 
 def shown(value: Any) -> str:
-    """Print a JSON value in a message."""
+    """A JSON value as printed in a message."""
     match value:
         case str():
             return quoted(value)
@@ -103,7 +123,7 @@ def shown(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """Quote a text as Go's ``%q`` does."""
+    """A quoted text, as by Go's ``%q``."""
     return '"' + "".join(map(_escaped, _cut(text))) + '"'
 
 
@@ -119,7 +139,7 @@ def _escaped(character: str) -> str:
 
 
 def number(value: float) -> str:
-    """Print a number as Go's ``%v`` does: an integer in full, a float in the fewest digits that keep it."""
+    """A number as Go's ``%v`` prints it: an integer in full, a float in the fewest digits that keep it."""
     if isinstance(value, int) and _INT64_MIN <= value <= _INT64_MAX:
         return str(value)
     if not math.isfinite(value):
@@ -135,7 +155,7 @@ def number(value: float) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A JSON value whose numbers print as Go prints them: whole floats without a fraction."""
+    """A JSON value whose numbers print as in Go: whole floats without a fraction."""
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):

@@ -1,9 +1,9 @@
-"""String formats that kube-apiserver enforces, decided as it decides them.
+"""String formats that kube-apiserver enforces, with its verdicts.
 
 Guarantees
-- `enforced_format` knows exactly the formats that Kubernetes 1.36 checks; all others are documentation and check nothing.
-- `matches_format` agrees with the server, also where the server is more lenient or stricter than a format's RFC: it takes
-  ``010.0.0.1`` for an IPv4 address and refuses the empty text as ``byte``.
+- `enforced_format` knows exactly the formats that Kubernetes 1.36 checks; all others are documentation only.
+- `matches_format` agrees with the server, also where the server is more lenient or stricter than a format's RFC: it
+  accepts ``010.0.0.1`` as an IPv4 address and rejects the empty text as ``byte``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from steersman.objects.time import parse_duration
 from steersman.schemas.addresses import is_email, is_uri
 
 _DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-# The dot before the fraction is any character: so it stands in the server's own expression.
+# The dot before the fraction matches any character, as in the server's own expression.
 _CLOCK: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
 _HOST: Final = re.compile(r"[a0s](?:-?[a0s]{0,62})?|(?:[a0s](?:[a0s-]{0,61}[a0s])?\.)+a{2,63}")
 _LEADING_ZEROS: Final = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9a-fA-F])")
@@ -37,18 +37,11 @@ _MAC: Final = re.compile(
     r"|[0-9a-fA-F]{4}(?:\.[0-9a-fA-F]{4}){2,9}|[0-9a-fA-F]{12,40})"
 )
 _MAC_DIGITS: Final = frozenset({12, 16, 40})
-_SCALA_TERM: Final = re.compile(r"([0-9]+)[\t\n\f\r ]*([A-Za-zµ]+)")
-#: Units of a duration; the last of each line also stands for every word that begins with it.
-_SCALA_UNITS: Final = (
-    ("ns", "nano"),
-    ("us", "µs", "micro"),
-    ("ms", "milli"),
-    ("s", "sec"),
-    ("m", "min"),
-    ("h", "hr", "hour"),
-    ("d", "day"),
-    ("w", "wk", "week"),
-)
+# The possessive quantifiers keep it linear: a run of digits or spaces is read only once.
+_SCALA_TERM: Final = re.compile(r"([0-9]++)(?:[\t\n\f\r ]*+([A-Za-zµ]+))?")
+#: Units of a duration, and prefixes of the words for units.
+_SCALA_UNITS: Final = frozenset({"ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"})
+_SCALA_WORDS: Final = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
 _INT64_MAX: Final = 2**63 - 1
 
 
@@ -65,7 +58,7 @@ def _is_date_time(text: str) -> bool:
     parts = text.lower().split("t")
     if len(parts) < 2 or not _is_date(parts[0]):
         return False
-    # What follows a second "t" is not looked at, by the server either.
+    # The server ignores everything after a second "t", too.
     found = _CLOCK.fullmatch(parts[1])
     return found is not None and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
 
@@ -76,10 +69,12 @@ def _is_duration(text: str) -> bool:
         return True
     known = False
     for found in _SCALA_TERM.finditer(text):
+        if found[2] is None:
+            continue
         if len(found[1]) > 19 or int(found[1]) > _INT64_MAX:
             return False
         unit = found[2].lower()
-        known = known or any(unit in names or unit.startswith(names[-1]) for names in _SCALA_UNITS)
+        known = known or unit in _SCALA_UNITS or unit.startswith(_SCALA_WORDS)
     return known
 
 
@@ -90,7 +85,7 @@ def _is_hostname(text: str) -> bool:
 
 
 def _host_letter(character: str) -> str:
-    """Reduce a character to its class: letter, digit, symbol, or itself."""
+    """The class of a character: letter, digit, symbol, or the character itself."""
     if "0" <= character <= "9":
         return "0"
     category = unicodedata.category(character)[0]
@@ -107,7 +102,7 @@ def _is_ip(text: str) -> bool:
 
 
 def _is_ipv4(text: str) -> bool:
-    # An IPv6 address that ends in an IPv4 one holds a dot too, and passes.
+    # An IPv6 address that ends in an IPv4 address contains a dot too, and passes.
     return "." in text and _is_ip(_LEADING_ZEROS.sub("", text))
 
 
@@ -197,7 +192,7 @@ _NUMBER_FORMATS: Final = {"integer": frozenset({"int32", "int64"}), "number": fr
 
 
 def enforced_format(types: tuple[str, ...], name: str) -> str:
-    """The format as the server enforces it for a schema of these types; empty if it does not."""
+    """The format that the server enforces for a schema of these types; empty if it enforces none."""
     kind = types[0] if len(types) == 1 else ""
     if kind in {"", "string"}:
         return name if name.replace("-", "") in _STRING_FORMATS else ""
@@ -205,6 +200,6 @@ def enforced_format(types: tuple[str, ...], name: str) -> str:
 
 
 def matches_format(name: str, text: str) -> bool:
-    """Whether a text has a format; every text has one that the server does not enforce."""
+    """Whether a text has a format. Formats that the server does not enforce match every text."""
     check = _STRING_FORMATS.get(name.replace("-", ""))
     return check is None or check(text)

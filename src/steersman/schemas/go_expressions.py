@@ -1,7 +1,9 @@
-"""What Go says of a regular expression that it does not take.
+"""A parser of Go's regular expressions.
 
-Guarantee: `expression_problem` gives the words of Go's own parser, or nothing where that one takes the expression. Only the
-limit on the size of what is compiled is not looked at: it takes expressions of a megabyte to reach it.
+Guarantees
+- `expression_problem` returns the message of Go's own parser; empty if Go accepts the expression.
+- `parsed` returns the tree of every expression without a problem: no syntax of Go is missing.
+- Only the size limit is lower than Go's, which allows programs of 3 million instructions: see `SIZE_MAX`.
 """
 
 from __future__ import annotations
@@ -10,30 +12,28 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from steersman.schemas.character_ranges import (
+    ANY,
+    Ranges,
+    folded,
+    negated,
+    perl_class,
+    posix_class,
+    unicode_class,
+    union,
+)
+from steersman.schemas.expression_nodes import Characters, Node, Place, Where, choice, repetition, sequence
 from steersman.schemas.go_character_classes import UNICODE_CLASSES
 
 _CLASSES: Final = frozenset("dDsSwW")
 _SIMPLE_ESCAPES: Final = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-_POSIX: Final = frozenset(
-    f"[:{sign}{name}:]"
-    for sign in ("", "^")
-    for name in (
-        "alnum",
-        "alpha",
-        "ascii",
-        "blank",
-        "cntrl",
-        "digit",
-        "graph",
-        "lower",
-        "print",
-        "punct",
-        "space",
-        "upper",
-        "word",
-        "xdigit",
-    )
-)
+_PLACES: Final[dict[str, Where]] = {
+    "A": "text begin",
+    "z": "text end",
+    "b": "word boundary",
+    "B": "no word boundary",
+}
+_NOT_NEWLINE: Final = negated(((10, 10),))
 _COUNT: Final = re.compile(r"\{(0|[1-9][0-9]*)(?:(,)(0|[1-9][0-9]*)?)?\}")
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _OCTAL: Final = frozenset("01234567")
@@ -41,6 +41,11 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_]+")
 _REPEATS_MAX: Final = 1000
 _DEPTH_MAX: Final = 1000
 _LAST_CHARACTER: Final = 0x10FFFF
+#: The maximum number of instructions of an expression's program, with counted repetitions expanded.
+SIZE_MAX: Final = 20_000
+#: The maximum number of characters, and of ranges in all its classes.
+_LENGTH_MAX: Final = 64 * 1024
+_RANGES_MAX: Final = 200_000
 
 _BAD_ESCAPE: Final = "invalid escape sequence"
 _BAD_RANGE: Final = "invalid character class range"
@@ -49,12 +54,28 @@ _BAD_GROUP: Final = "invalid or unsupported Perl syntax"
 
 
 class _Refused(Exception):
-    """Go does not take the expression."""
+    """Go rejects the expression."""
 
 
-@lru_cache(maxsize=1024)
+class _Group:
+    """An open group: its content so far, and the flags to restore at its end."""
+
+    __slots__ = ("alternatives", "flags", "most", "parts")
+
+    def __init__(self, flags: frozenset[str]) -> None:
+        self.alternatives: list[Node] = []
+        self.parts: list[Node] = []
+        self.flags = flags
+        #: The maximum number of repetitions of its content.
+        self.most = 1
+
+    def node(self) -> Node:
+        return choice([*self.alternatives, sequence(self.parts)])
+
+
+@lru_cache(maxsize=256)
 def expression_problem(expression: str) -> str:
-    """What is wrong with an expression, as Go tells it; empty if nothing is."""
+    """Go's message about an invalid expression; empty if it is valid."""
     try:
         _Parser(expression).run()
     except _Refused as refused:
@@ -62,25 +83,37 @@ def expression_problem(expression: str) -> str:
     return ""
 
 
+def parsed(expression: str) -> Node:
+    """The tree of an expression. Raises ValueError if Go rejects it."""
+    try:
+        return _Parser(expression).run()
+    except _Refused as refused:
+        raise ValueError(f"error parsing regexp: {refused}") from None
+
+
 def _refused(why: str, shown: str) -> _Refused:
     return _Refused(f"{why}: `{shown}`")
 
 
 class _Parser:
-    """Reads an expression as Go does, and keeps of it only what can still be refused."""
+    """Parses an expression as Go does."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        #: For every open group, how often what stands in it repeats at most, and how deep it is.
-        self.groups: list[tuple[int, int]] = [(1, 0)]
-        #: How often the last part repeats, and its depth; None where there is none to repeat.
-        self.part: tuple[int, int] | None = None
-        #: Where the repetition before began, if the last thing was one.
+        self.flags: frozenset[str] = frozenset()
+        self.groups = [_Group(self.flags)]
+        #: How often the last part repeats; None if there is nothing to repeat.
+        self.times: int | None = None
+        #: Where the preceding repetition began, if the last item was one.
         self.repeated: int | None = None
+        self.ranges = 0
+        self.last_posix_end = text.rfind(":]")
 
-    def run(self) -> None:
+    def run(self) -> Node:  # noqa: C901 - one case for each sign
         text = self.text
+        if len(text) > _LENGTH_MAX:
+            raise self._too_large()
         while self.at < len(text):
             start, repeats = self.at, False
             match text[start]:
@@ -88,46 +121,83 @@ class _Parser:
                     self._open()
                 case "|":
                     self.at += 1
-                    self.part = None
+                    group = self.groups[-1]
+                    group.alternatives.append(sequence(group.parts))
+                    group.parts = []
+                    self.times = None
                 case ")":
                     self._close()
                 case "[":
-                    self._class()
-                    self._push()
-                case "*" | "+" | "?":
+                    self._push(self._class())
+                case "*" | "+" | "?" as sign:
                     self.at += 1
-                    self._repeat(start, 1, counted=False)
+                    self._repeat(start, int(sign == "+"), 1 if sign == "?" else None)
                     repeats = True
                 case "{":
                     repeats = self._count(start)
                 case "\\":
                     self._escaped()
-                case _:
+                case sign:
                     self.at += 1
-                    self._push()
+                    self._push(self._plain(sign))
             self.repeated = start if repeats else None
         if len(self.groups) > 1:
             raise _refused("missing closing )", text)
+        root = self.groups[0].node()
+        if root.size > SIZE_MAX:
+            raise self._too_large()
+        return root
 
-    def _push(self, times: int = 1, depth: int = 1) -> None:
-        self.part = (times, depth)
-        most, deepest = self.groups[-1]
-        self.groups[-1] = (max(most, times), max(deepest, depth))
+    def _too_large(self) -> _Refused:
+        return _refused("expression too large", self.text)
+
+    def _plain(self, sign: str) -> Node:
+        """A node for a literal character, or for one of ``.^$``."""
+        match sign:
+            case ".":
+                return Characters(ANY if "s" in self.flags else _NOT_NEWLINE)
+            case "^":
+                return Place("line begin" if "m" in self.flags else "text begin")
+            case "$":
+                return Place("line end" if "m" in self.flags else "text end")
+            case _:
+                return self._literal(ord(sign))
+
+    def _literal(self, code: int) -> Node:
+        return Characters(self._folded(((code, code),)))
+
+    def _folded(self, ranges: Ranges) -> Ranges:
+        self._spend(sum(min(high - low, 4096) for low, high in ranges) if "i" in self.flags else 1)
+        return folded(ranges) if "i" in self.flags else ranges
+
+    def _spend(self, ranges: int) -> None:
+        self.ranges += ranges
+        if self.ranges > _RANGES_MAX:
+            raise self._too_large()
+
+    def _push(self, node: Node, times: int = 1) -> None:
+        group = self.groups[-1]
+        group.parts.append(node)
+        if node.size > SIZE_MAX:
+            raise self._too_large()
+        self.times = times
+        group.most = max(group.most, times)
 
     def _open(self) -> None:
+        before = self.flags
         if self.text.startswith("(?", self.at):
             if not self._flags():
-                # Flags stand for nothing that could be repeated, and leave what could.
+                # Flags cannot be repeated, and do not change what can.
                 return
         else:
             self.at += 1
-        self.groups.append((1, 0))
-        self.part = None
+        self.groups.append(_Group(before))
+        self.times = None
         if len(self.groups) > _DEPTH_MAX:
             raise _refused("expression nests too deeply", self.text)
 
     def _flags(self) -> bool:
-        """Read what follows ``(?``; whether it opens a group."""
+        """Parse what follows ``(?``. Returns whether it opens a group."""
         start, text = self.at, self.text
         named = text.startswith("(?P<", start) and len(text) - start > len("(?P<")
         if named or (text.startswith("(?<", start) and len(text) - start > len("(?<")):
@@ -139,15 +209,18 @@ class _Parser:
             self.at = end + 1
             return True
         self.at += 2
-        negated = seen = False
+        negative = seen = False
+        flags = set(self.flags)
         while self.at < len(text):
             sign = text[self.at]
             self.at += 1
             if sign in "imsU":
                 seen = True
-            elif sign == "-" and not negated:
-                negated, seen = True, False
-            elif sign in ":)" and (seen or not negated):
+                (flags.discard if negative else flags.add)(sign)
+            elif sign == "-" and not negative:
+                negative, seen = True, False
+            elif sign in ":)" and (seen or not negative):
+                self.flags = frozenset(flags)
                 return sign == ":"
             else:
                 break
@@ -157,37 +230,39 @@ class _Parser:
         if len(self.groups) == 1:
             raise _refused("unexpected )", self.text)
         self.at += 1
-        times, depth = self.groups.pop()
-        self._push(times, depth + 1)
+        group = self.groups.pop()
+        self.flags = group.flags
+        self._push(group.node(), group.most)
 
     def _count(self, start: int) -> bool:
         found = _COUNT.match(self.text, start)
         if found is None:
             self.at += 1
-            self._push()
+            self._push(self._literal(ord("{")))
             return False
         self.at = found.end()
-        # Python refuses to read thousands of digits.
+        # Python cannot convert thousands of digits.
         least = int(found[1][:9])
-        most = int(found[3][:9]) if found[3] else -1 if found[2] else least
-        if least > _REPEATS_MAX or most > _REPEATS_MAX or 0 <= most < least:
+        most = int(found[3][:9]) if found[3] else None if found[2] else least
+        if least > _REPEATS_MAX or (most is not None and (most > _REPEATS_MAX or most < least)):
             raise _refused(_BAD_COUNT, found[0])
-        times = most if most >= 0 else least
-        self._repeat(start, times, counted=least > 1 or most > 1)
+        self._repeat(start, least, most, times=least if most is None else most)
         return True
 
-    def _repeat(self, start: int, times: int, *, counted: bool) -> None:
-        if self.text.startswith("?", self.at):
+    def _repeat(self, start: int, least: int, most: int | None, *, times: int = 1) -> None:
+        greedy = not self.text.startswith("?", self.at)
+        if not greedy:
             self.at += 1
         if self.repeated is not None:
             raise _refused("invalid nested repetition operator", self.text[self.repeated : self.at])
-        if self.part is None:
+        if self.times is None:
             raise _refused("missing argument to repetition operator", self.text[start : self.at])
-        inner, depth = self.part
-        total = max(times, 1) * inner
+        total = max(times, 1) * self.times
+        counted = least > 1 or (most or 0) > 1
         if counted and total > _REPEATS_MAX:
             raise _refused(_BAD_COUNT, self.text[start : self.at])
-        self._push(0 if times == 0 and counted else total, depth + 1)
+        node = repetition(self.groups[-1].parts.pop(), least, most, greedy=greedy != ("U" in self.flags))
+        self._push(node, 0 if times == 0 and counted else total)
 
     def _escaped(self) -> None:
         following = self.text[self.at + 1 : self.at + 2]
@@ -197,21 +272,21 @@ class _Parser:
             end = self.text.find("\\E", self.at + 2)
             quoted = self.text[self.at + 2 : end if end >= 0 else len(self.text)]
             self.at = end + 2 if end >= 0 else len(self.text)
-            if quoted:
-                self._push()
-            return
-        if following and following in "AbBz":
+            for sign in quoted:
+                self._push(self._literal(ord(sign)))
+        elif following and following in _PLACES:
             self.at += 2
+            self._push(Place(_PLACES[following]))
         elif following and following in "pP":
-            self._unicode_class()
+            self._push(Characters(self._unicode_class()))
         elif following and following in _CLASSES:
             self.at += 2
+            self._push(Characters(perl_class(following, fold="i" in self.flags)))
         else:
-            self._character_escape()
-        self._push()
+            self._push(self._literal(self._character_escape()))
 
     def _character_escape(self) -> int:
-        """Read an escape that stands for one character."""
+        """Parse an escape of one character."""
         start, text = self.at, self.text
         if start + 1 >= len(text):
             raise _refused("trailing backslash at end of expression", "")
@@ -232,7 +307,7 @@ class _Parser:
         raise _refused(_BAD_ESCAPE, text[start : self.at])
 
     def _hexadecimal(self) -> int | None:
-        r"""Read the digits behind ``\x``; None if they are none, and all that was looked at is read."""
+        r"""Parse the digits after ``\x``; None if they are invalid. The examined text is consumed."""
         text = self.text
         if self.at >= len(text):
             return None
@@ -254,7 +329,7 @@ class _Parser:
                 return None
         return None
 
-    def _unicode_class(self) -> None:
+    def _unicode_class(self) -> Ranges:
         start, text = self.at, self.text
         if text[start + 2 : start + 3] != "{":
             end = min(start + 3, len(text))
@@ -265,42 +340,60 @@ class _Parser:
                 raise _refused(_BAD_RANGE, text[start:])
             end = close + 1
             name = text[start + 3 : close]
-        if _canonical(name.removeprefix("^")) not in UNICODE_CLASSES:
+        known = _canonical(name.removeprefix("^"))
+        if known not in UNICODE_CLASSES:
             raise _refused(_BAD_RANGE, text[start:end])
         self.at = end
+        negate = (text[start + 1] == "P") != name.startswith("^")
+        return unicode_class(known, fold="i" in self.flags, negate=negate)
 
-    def _class(self) -> None:
+    def _class(self) -> Node:
         start, text = self.at, self.text
         self.at += 1
-        if text.startswith("^", self.at):
+        negate = text.startswith("^", self.at)
+        if negate:
             self.at += 1
-        first = True
+        first, members = True, list[tuple[int, int]]()
         while first or not text.startswith("]", self.at):
             first = False
-            if text.startswith("[:", self.at) and len(text) - self.at > 2:
-                end = text.find(":]", self.at + 2)
-                if end >= 0:
-                    name = text[self.at : end + 2]
-                    if name not in _POSIX:
-                        raise _refused(_BAD_RANGE, name)
-                    self.at = end + 2
-                    continue
-            if text.startswith(("\\p", "\\P"), self.at):
-                self._unicode_class()
-                continue
-            if text.startswith("\\", self.at) and text[self.at + 1 : self.at + 2] in _CLASSES:
-                self.at += 2
-                continue
-            self._range(start)
+            added = self._named_members()
+            if added is None:
+                added = self._range(start)
+            self._spend(len(added))
+            members += added
         self.at += 1
+        ranges = union(members)
+        return Characters(negated(ranges) if negate else ranges)
 
-    def _range(self, start: int) -> None:
+    def _named_members(self) -> Ranges | None:
+        """The named class at this point, inside another class; None if there is none."""
+        text, fold = self.text, "i" in self.flags
+        if text.startswith("[:", self.at) and len(text) - self.at > 2:
+            # Do not search if there is none: the search would scan the rest again and again.
+            end = text.find(":]", self.at + 2) if self.at + 2 <= self.last_posix_end else -1
+            if end >= 0:
+                members = posix_class(text[self.at + 2 : end], fold=fold)
+                if members is None:
+                    raise _refused(_BAD_RANGE, text[self.at : end + 2])
+                self.at = end + 2
+                return members
+        if text.startswith(("\\p", "\\P"), self.at):
+            return self._unicode_class()
+        letter = text[self.at + 1 : self.at + 2]
+        if text.startswith("\\", self.at) and letter in _CLASSES:
+            self.at += 2
+            return perl_class(letter, fold=fold)
+        return None
+
+    def _range(self, start: int) -> Ranges:
         text, begin = self.text, self.at
-        low = self._member(start)
+        low = high = self._member(start)
         if len(text) - self.at >= 2 and text[self.at] == "-" and text[self.at + 1] != "]":
             self.at += 1
-            if self._member(start) < low:
+            high = self._member(start)
+            if high < low:
                 raise _refused(_BAD_RANGE, text[begin : self.at])
+        return self._folded(((low, high),))
 
     def _member(self, start: int) -> int:
         if self.at >= len(self.text):
@@ -312,5 +405,5 @@ class _Parser:
 
 
 def _canonical(name: str) -> str:
-    """A name of a class as Go looks it up: without regard to case, spaces, dashes and underscores."""
+    """A class name as Go looks it up: without case, spaces, dashes and underscores."""
     return re.sub(r"[-_ ]", "", name).lower()

@@ -1,12 +1,12 @@
-"""Lists that are sets or maps: their items, or their keys, are distinct.
+"""Set and map lists: their items, or the keys of their items, must be distinct.
 
-These checks run on the whole tree, apart from the rest of the schema, and print the keys of maps in brackets, as the server
-does.
+As in the server, these checks run on the whole tree, apart from the rest of the schema, and print the keys of maps in
+brackets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -18,7 +18,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def list_type_problems(schema: Schema, tree: Any, path: str) -> Iterator[FieldProblem]:
-    """Duplicates in all sets and maps of a tree."""
+    """The duplicates in all sets and maps of a tree."""
     if isinstance(tree, dict):
         properties: Schema = schema.get("properties") or {}
         additional = schema.get("additionalProperties")
@@ -37,9 +37,9 @@ def list_type_problems(schema: Schema, tree: Any, path: str) -> Iterator[FieldPr
 
 
 def _own_problems(schema: Schema, items: list[Any], path: str) -> Iterator[FieldProblem]:
-    """Duplicates in one list."""
+    """The duplicates in one list."""
     kind = schema.get("x-kubernetes-list-type")
-    if kind == "set":
+    if kind == "set" and not _are_distinct(items):
         for index in _repeated(items):
             yield problem(f"{path}[{index}]", "FieldValueDuplicate", items[index])
     elif kind == "map":
@@ -52,13 +52,29 @@ def _map_problems(names: Sequence[str], tree: list[Any], path: str) -> Iterator[
             said = "must be an object for an array of list-type map"
             yield problem(f"{path}[{index}]", "FieldValueInvalid", item, said)
             return
+    entries = cast("list[dict[str, Any] | None]", tree)
+    if _are_distinct(tuple(item.get(name) if item else None for name in names) for item in entries):
+        return
     keys = [{name: item[name] for name in names if name in item} if item is not None else {} for item in tree]
     for index in _repeated(keys):
         yield problem(f"{path}[{index}]", "FieldValueDuplicate", keys[index])
 
 
+def _are_distinct(items: Iterable[Any]) -> bool:
+    """Whether items are certainly distinct, checked with little memory. Equal numbers of two types count as equal."""
+    seen: set[Any] = set()
+    try:
+        for item in items:
+            if item in seen:
+                return False
+            seen.add(item)
+    except TypeError:
+        return False
+    return True
+
+
 def _repeated(items: Sequence[Any]) -> Iterator[int]:
-    """The places of first repetitions; a third equal item is not reported again."""
+    """The positions of first repetitions. A third equal item is not reported."""
     seen: dict[bytes, int] = {}
     for index, item in enumerate(items):
         printed = _encoder.encode(item)

@@ -1,11 +1,11 @@
-"""A quick yes: most objects are valid, and saying so must cost little before every write.
+"""A fast check that accepts most valid objects: it runs before every write.
 
 Guarantees
 - If `quick_check(schema)(tree)` is true, then `validate_tree(schema, admitted(schema, tree))` finds nothing.
-- False means nothing: whatever is rare or intricate is left to the full validation.
+- False means undecided: rare and intricate cases are left to the full validation.
 
-A schema becomes a tree of closures, made once for a class. They look at the tree as it is written, so that valid objects
-need neither pruning nor defaulting.
+A schema becomes a tree of closures, made once per class. They check the tree as it is written, so valid objects need
+neither pruning nor defaulting.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from steersman.objects.patterns import compile_pattern
+from steersman.schemas.expressions import BudgetSpent, Expression
 from steersman.schemas.formats import enforced_format, matches_format
 
 Schema = Mapping[str, Any]
@@ -26,7 +26,7 @@ _BITS = {"int32": 31}
 
 
 def quick_check(schema: Schema) -> Check:
-    """Compile a schema into a function that says yes, or that it does not know."""
+    """Compile a schema into a function that returns True for valid trees, and False if undecided."""
     check = _unknown if any(schema.get(name) for name in _LISTED) and not _is_int_or_string(schema) else _typed(schema)
     if schema.get("nullable") and not schema.get("enum"):
         return lambda value: value is None or check(value)
@@ -73,20 +73,23 @@ def _text(schema: Schema, types: tuple[str, ...] = ("string",)) -> Check:
     format_ = enforced_format(types, schema.get("format", ""))
     pattern = schema.get("pattern")
     try:
-        matches = compile_pattern(pattern).search if pattern else None
+        matches = Expression(pattern).matches if pattern else None
     except ValueError:
         return _unknown
     if longest is None and not shortest and not format_ and matches is None:
         return lambda value: type(value) is str
 
     def check(value: Any) -> bool:
-        return (
-            type(value) is str
-            and shortest <= len(value)
-            and (longest is None or len(value) <= longest)
-            and (matches is None or matches(value) is not None)
-            and (not format_ or matches_format(format_, value))
-        )
+        try:
+            return (
+                type(value) is str
+                and shortest <= len(value)
+                and (longest is None or len(value) <= longest)
+                and (matches is None or matches(value))
+                and (not format_ or matches_format(format_, value))
+            )
+        except BudgetSpent:
+            return False
 
     return check
 
@@ -187,7 +190,7 @@ def _object(schema: Schema) -> Check:
 
 
 def _counted(schema: Schema) -> Check:
-    """A map with a number of entries; in a struct, what counts is only known after pruning and defaulting."""
+    """A map with limits on its number of entries. For a struct, that number is known only after pruning and defaulting."""
     if not isinstance(schema.get("additionalProperties"), Mapping):
         return _unknown
     fewest, most = schema.get("minProperties", 0), schema.get("maxProperties")

@@ -1,9 +1,9 @@
-"""Whether the defaults of a schema are values that the schema itself takes.
+"""Check that the defaults of a schema are valid for the schema itself.
 
 Guarantees
-- `default_problems` finds what kube-apiserver finds, in its words; fields are looked at in the order of their names.
-- What is in a default beyond its schema is a problem; `is_pruned` tells it of one value.
-- It works on a structural schema in canonical form: see `schemas.structural_rules`.
+- `default_problems` finds what kube-apiserver finds, with its messages; fields are checked in the order of their names.
+- Fields of a default that its schema does not describe are a problem; `is_pruned` checks one value.
+- The input is a structural schema in canonical form: see `schemas.structural_rules`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from steersman.schemas.embedded import embedded_problems
+from steersman.schemas.expressions import one_budget
 from steersman.schemas.field_problems import FieldProblem
 from steersman.schemas.structural_words import invalid, is_schema
 from steersman.schemas.validation import schema_problems
 
 Schema = Mapping[str, Any]
-#: Why something cannot be metadata; empty if it can.
+#: Why a value cannot be metadata; empty if it can.
 MetadataCheck = Callable[[Any], str]
-#: What the CEL rules of a schema say of a default; gets the schema, the default and where that stands.
+#: The problems that the CEL rules of a schema find in a default; called with the schema, the default and its path.
 CelCheck = Callable[[Schema, Any, str], list[FieldProblem]]
 
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _OF_EVERY_OBJECT: Final = frozenset({"apiVersion", "kind", "metadata"})
-#: Parts of a schema that are not asked when a default is judged: they are for objects that are stored.
+#: Parts of a schema that do not apply to defaults, only to stored objects.
 _NOT_ASKED: Final = frozenset({"x-kubernetes-int-or-string"})
 _INDEX: Final = object()
 
@@ -36,9 +37,10 @@ _INDEX: Final = object()
 def default_problems(
     schema: Schema, path: str, *, pruned: bool, cel: CelCheck, metadata: MetadataCheck
 ) -> list[FieldProblem]:
-    """What is wrong with the defaults of the schema of a kind; ``pruned``: they hold nothing unknown."""
+    """The problems of the defaults in a kind's schema. ``pruned``: they may hold no unknown fields."""
     check = _Defaults(pruned=pruned, cel=cel, metadata=metadata)
-    return list(check.node({**schema, _EMBEDDED: True}, path, (), {}, in_metadata=False))
+    with one_budget():
+        return list(check.node({**schema, _EMBEDDED: True}, path, (), {}, in_metadata=False))
 
 
 class _Defaults:
@@ -50,7 +52,7 @@ class _Defaults:
     def node(
         self, schema: Schema, path: str, steps: tuple[Any, ...], whole: Schema, *, in_metadata: bool
     ) -> Iterator[FieldProblem]:
-        """Judge a schema and what is below; ``steps`` lead to it from ``whole``, the object that it is part of."""
+        """Check a schema and everything below; ``steps`` lead to it from ``whole``, the object that it is part of."""
         embedded = schema.get(_EMBEDDED)
         if embedded:
             steps, whole, in_metadata = (), schema, False
@@ -88,7 +90,7 @@ class _Defaults:
         yield from wrong or self._cel(schema, value, path)
 
     def _embedded(self, schema: Schema, value: Any, path: str) -> list[FieldProblem]:
-        """What is wrong with embedded objects; of what is not even of the right type, the first is all that is told."""
+        """The problems of embedded objects. For values of the wrong type, only the first is reported."""
         unreadable = next(self._unreadable(schema, value, path), None)
         return [*embedded_problems(schema, value, path)] if unreadable is None else [unreadable]
 
@@ -122,12 +124,12 @@ class _Defaults:
 
 
 def is_pruned(schema: Schema, value: Any) -> bool:
-    """Whether a value holds nothing that its schema does not know."""
+    """Whether a value holds only fields that its schema describes."""
     return not _has_unknown(schema, value, top=bool(schema.get(_EMBEDDED)))
 
 
 def _has_unknown(schema: Schema | None, value: Any, *, top: bool = False, keeps: bool = False) -> bool:
-    """``keeps``: what is not known here is taken, because a list around it says so."""
+    """Whether a value holds unknown fields. ``keeps``: an enclosing list preserves them."""
     keeps = keeps or (schema is not None and bool(schema.get(_PRESERVE)))
     if isinstance(value, list):
         items: Schema | None = None if schema is None else schema.get("items")
@@ -151,12 +153,12 @@ def _is_unknown(schema: Schema, name: str, value: Any, *, keeps: bool) -> bool:
         return _has_unknown(known[name], value)
     if additional is None:
         return not keeps
-    # A map of anything says nothing of its values, so whatever is in one of them is not known.
+    # A map of anything does not describe its values, so everything inside them is unknown.
     return _has_unknown(cast("Schema", additional) if isinstance(additional, Mapping) else None, value)
 
 
 def _surrounded(value: Any, steps: tuple[Any, ...]) -> dict[str, Any]:
-    """An object that holds a value where it is meant to stand, and else what every object has."""
+    """An object that holds a value in its place, plus what every object has."""
     made: Any = copy.deepcopy(value)
     for step in reversed(steps):
         made = cast("Any", [made] if step is _INDEX else {step: made})
@@ -164,7 +166,7 @@ def _surrounded(value: Any, steps: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _asked(schema: Any) -> Any:
-    """The parts of a schema that a default is judged by."""
+    """The parts of a schema that apply to a default."""
     if isinstance(schema, Mapping):
         parts = cast("Schema", schema)
         return {name: _below(name, part) for name, part in parts.items() if name not in _NOT_ASKED}
@@ -180,7 +182,7 @@ def _below(name: str, part: Any) -> Any:
 
 
 def _placed(found: FieldProblem, path: str) -> FieldProblem:
-    """A problem with its place in the schema; those of several schemas at once are said of the whole."""
+    """A problem with its path in the schema. Problems of several schemas at once are reported for the whole."""
     if found.message.startswith('Invalid value: "": "'):
         return replace(found, path=path)
     return replace(found, path=f"{path}.{found.path.removeprefix('.')}" if found.path else path)

@@ -1,22 +1,21 @@
-"""Check a JSON tree against a structural schema, as kube-apiserver checks a custom resource. CEL rules aside.
+"""Check a JSON tree against a structural schema, as kube-apiserver checks a custom resource, without CEL rules.
 
 Guarantees
-- `validate_tree` finds what the server would find, in the server's words: types, required fields, enums, bounds, lengths
-  in Unicode characters, patterns, formats, unique items of sets and keys of maps, embedded objects.
-- It judges the tree as it is: pruning and defaulting come before it, see `schemas.admission`.
-- It is pure, and bounded: a schema nested too deep raises `SchemaTooDeep`, and no more than `PROBLEMS_MAX` problems are kept.
+- `validate_tree` finds what the server would find, with the server's messages: types, required fields, enums, bounds,
+  lengths in Unicode characters, patterns, formats, unique items of sets and keys of maps, embedded objects.
+- It checks the tree as given: pruning and defaulting come before it, see `schemas.admission`.
+- It is pure, and bounded: a schema nested too deep raises `SchemaTooDeep`, at most `PROBLEMS_MAX` problems are kept,
+  and all patterns share one budget.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
-from functools import lru_cache
 from typing import Any
 
-from steersman.objects.patterns import compile_pattern
 from steersman.schemas.correlation import UNCORRELATED, ItemsBefore, before_of, is_same
 from steersman.schemas.embedded import embedded_problems
+from steersman.schemas.expressions import BudgetSpent, expression, one_budget
 from steersman.schemas.field_problems import FieldProblem, Reason, problem, quoted, shown
 from steersman.schemas.formats import enforced_format, matches_format
 from steersman.schemas.listtypes import list_type_problems
@@ -25,16 +24,16 @@ from steersman.schemas.numbers import as_read, is_whole, number_problems
 Schema = Mapping[str, Any]
 DEPTH_MAX = 128
 PROBLEMS_MAX = 1000
-#: Nor are more kept when their words are so long together: each may name all choices of a long enum.
+#: The maximum total length of messages: each may name all choices of a long enum.
 _LENGTH_MAX = 4 * 1024 * 1024
 
-#: Both trees are of the version that is asked for, whatever they were.
+#: Excluded from comparison: both trees have the requested version, whatever they had before.
 _TYPE = frozenset({"apiVersion", "kind"})
 _JSON_KINDS: dict[type, str] = {str: "string", list: "array", dict: "object", int: "integer", float: "number"}
 
 
 class SchemaTooDeep(ValueError):
-    """A schema nests deeper than any real one does."""
+    """A schema nests deeper than any real one."""
 
     def __init__(self, path: str) -> None:
         at = f" at {path if len(path) <= 80 else f'{path[:80]}...'}" if path else ""
@@ -44,9 +43,10 @@ class SchemaTooDeep(ValueError):
 
 
 def validate_tree(schema: Schema, tree: Any, *, path: str = "") -> list[FieldProblem]:
-    """Everything that is wrong with a tree; empty if nothing is."""
+    """All problems of a tree; empty if it is valid."""
     found = _Check()
-    found.value(schema, tree, path, 0)
+    with one_budget():
+        found.value(schema, tree, path, 0)
     found.add(*embedded_problems(schema, tree, path))
     found.add(*list_type_problems(schema, tree, path))
     return _told(found, path)
@@ -55,13 +55,14 @@ def validate_tree(schema: Schema, tree: Any, *, path: str = "") -> list[FieldPro
 def schema_problems(
     schema: Schema, tree: Any, *, old: Any = UNCORRELATED, path: str = "", every_format: bool = False
 ) -> list[FieldProblem]:
-    """What the schema alone refuses of a tree, without embedded objects and duplicates in lists.
+    """The problems that the schema alone finds in a tree, without embedded objects and duplicates in lists.
 
-    With ``old``, which the tree replaces, parts that are what they were are borne with. ``every_format``: formats that
-    the server does not know are formats too, as they are where it judges a default.
+    With ``old``, the object being replaced, unchanged parts are tolerated. ``every_format`` also enforces formats that
+    the server does not know, as it does for defaults.
     """
     found = _Check(every_format=every_format)
-    found.value(schema, tree, path, 0, old)
+    with one_budget():
+        found.value(schema, tree, path, 0, old)
     return _told(found, path)
 
 
@@ -75,7 +76,7 @@ def _told(found: _Check, path: str) -> list[FieldProblem]:
 
 
 def json_kind(value: Any) -> str:
-    """The JSON type of a value, integers apart from other numbers."""
+    """The JSON type of a value, with integers distinct from other numbers."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -86,13 +87,14 @@ def json_kind(value: Any) -> str:
     return kind
 
 
-@lru_cache(maxsize=1024)
-def _compiled(expression: str) -> re.Pattern[str] | None:
-    """The pattern, None if Python cannot have it (then only the server decides)."""
+def _pattern_problem(pattern: str, value: str) -> str:
+    """Why a text does not match a pattern; empty if it does, or if the pattern is invalid (rejected earlier)."""
     try:
-        return compile_pattern(expression)
+        return "" if expression(pattern).matches(value) else f"should match '{pattern}'"
+    except BudgetSpent:
+        return f"is too long to be matched with '{pattern}': shorten it, or simplify the patterns of the schema"
     except ValueError:
-        return None
+        return ""
 
 
 def _types_of(schema: Schema) -> tuple[str, ...]:
@@ -110,16 +112,16 @@ class _Check:
         self.problems: list[FieldProblem] = []
         self._seen: set[FieldProblem] = set()
         self._length = 0
-        #: The texts of enums, by where they stand in the schema: a long list of them may be asked for each item of another.
+        #: The strings of enums, by their place in the schema: a long enum may be checked for every item of a list.
         self._texts: dict[int, frozenset[str]] = {}
 
     @property
     def is_full(self) -> bool:
-        """Whether no more problems are kept."""
+        """Whether the limit of problems is reached."""
         return len(self.problems) > PROBLEMS_MAX or self._length > _LENGTH_MAX
 
     def add(self, *problems: FieldProblem) -> None:
-        """Note problems, each once."""
+        """Add problems, each once."""
         for found in problems:
             if found not in self._seen and not self.is_full:
                 self._seen.add(found)
@@ -127,11 +129,11 @@ class _Check:
                 self._length += len(found.message)
 
     def report(self, path: str, reason: Reason, value: Any, detail: str) -> None:
-        """Note a problem about ``path``, worded with it."""
+        """Add a problem about ``path``."""
         self.add(problem(path, reason, value, f"{path} in body {detail}"))
 
     def value(self, schema: Schema, value: Any, path: str, depth: int, old: Any = UNCORRELATED) -> None:
-        """Check one value and everything inside it; what was wrong already is borne with."""
+        """Check one value and everything inside it. Unchanged problems are tolerated."""
         before = len(self.problems)
         self._value(schema, value, path, depth, old)
         if old is not UNCORRELATED and len(self.problems) > before and is_same(schema, value, old):
@@ -192,8 +194,8 @@ class _Check:
             self.add(problem(path, "FieldValueTooLong", value, f"may not be more than {longest} {unit}"))
         elif shortest is not None and len(value) < shortest:
             self.report(path, "FieldValueInvalid", value, f"should be at least {shortest} chars long")
-        elif pattern and (compiled := _compiled(pattern)) is not None and not compiled.search(value):
-            self.report(path, "FieldValueInvalid", value, f"should match '{pattern}'")
+        elif pattern and (said := _pattern_problem(pattern, value)):
+            self.report(path, "FieldValueInvalid", value, said)
         if format_ and not matches_format(format_, value):
             self.report(path, "FieldValueTypeInvalid", value, f"must be of type {format_}: {quoted(value)}")
 
@@ -282,14 +284,14 @@ class _Check:
         return alternative.problems
 
     def _mismatch(self, path: str, said: str, failures: list[list[FieldProblem]]) -> None:
-        """Say that no alternative fits, and what is wrong with the first."""
+        """Report that no alternative matches, and the problems of the first."""
         self.add(problem(path, "FieldValueInvalid", "", f"{quoted(path)} {said}"))
         if failures:
             self.add(*failures[0])
 
 
 def _same(choice: Any, value: Any) -> bool:
-    """Whether a value is one of an enum; null never is."""
+    """Whether a value equals a choice of an enum; null never does."""
     if choice is None or value is None or isinstance(choice, bool) or isinstance(value, bool):
         return choice is value and value is not None
     if isinstance(choice, int) and isinstance(value, float):

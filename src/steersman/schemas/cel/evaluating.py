@@ -1,9 +1,9 @@
-"""Checked tree -> something to run: closures that count what they cost.
+"""Compile a checked tree into closures that count their cost.
 
 Guarantees
-- `program` gives a function from (self, oldSelf) to a value, with the cost that kube-apiserver would reckon; an expression
-  that costs more than it may raises `CostExceeded`, and what has no answer raises `CelError` in the server's words.
-- ``&&``, ``||``, ``all`` and ``exists`` do without an error where the rest decides.
+- `program` returns a function from (self, oldSelf) to a value, with kube-apiserver's cost. An expression that exceeds
+  its limit raises `CostExceeded`; one that fails raises `CelError` with the server's message.
+- ``&&``, ``||``, ``all`` and ``exists`` ignore an error if the other terms decide.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from steersman.schemas.cel.folding import Folding
 from steersman.schemas.cel.library import CONVERSIONS, FUNCTIONS, guarded
 from steersman.schemas.cel.names import unescape
 from steersman.schemas.cel.nodes import Call, Fold, Ident, ListOf, Literal, MapOf, Node, Select
-from steersman.schemas.cel.pattern_words import pattern_error
 from steersman.schemas.cel.reaching import element_of, field_of, holds, optional_field_of, shown_key
 from steersman.schemas.cel.running import Frame, Program, Step
 from steersman.schemas.cel.running_costs import charge_of
@@ -41,6 +40,7 @@ from steersman.schemas.cel.values import (
     type_name,
     unfit,
 )
+from steersman.schemas.go_expressions import expression_problem
 
 _COMPARISONS: Final[dict[str, Callable[[int], bool]]] = {
     "_<_": lambda order: order < 0,
@@ -49,15 +49,15 @@ _COMPARISONS: Final[dict[str, Callable[[int], bool]]] = {
     "_>=_": lambda order: order >= 0,
 }
 _ZEROS: Final[dict[str, Any]] = {"double": 0.0, "uint": Uint(0), "duration": Duration(0)}
-#: Functions whose cost the server cannot reckon if their list is an error.
+#: Functions whose cost the server cannot compute if their list is an error.
 _STUMBLING: Final = frozenset({"distinct", "sort", "@sortByAssociatedKeys"})
-#: What can be a key of a map. On others the server's own code breaks, or the key is never found.
+#: Valid map keys. On others the server's own code fails, or never finds the key.
 _KEYS: Final = (str, int, float, bool, type(None))
 _SIMPLE: Final = frozenset({"int", "bool", "double", "uint", "timestamp", "duration"})
 
 
 def _is_open(kind: Type) -> bool:
-    """Whether something of a type is known only at run time."""
+    """Whether a type, or part of it, is known only at run time."""
     return kind.kind in {"dyn", "error"} or any(map(_is_open, kind.of))
 
 
@@ -73,7 +73,7 @@ def _stumbling(step: Step) -> Step:
 
 
 def program(root: Node) -> Program:
-    """Make a checked tree runnable; CelError if a constant in it has no value."""
+    """Compile a checked tree. Raises CelError if a constant in it has no value."""
     planner = _Planner()
     step = planner.plan(root)
     return Program(step, planner.slots)
@@ -102,7 +102,7 @@ class _Planner(Folding):
                 raise CelError("unsupported expr")
 
     def constant(self, node: Node) -> tuple[bool, Any]:  # noqa: PLR0911 - one answer for each kind
-        """Whether a node has one value always, and which."""
+        """Whether a node is constant, and its value."""
         match node:
             case Literal():
                 return True, node.value
@@ -154,7 +154,7 @@ class _Planner(Folding):
         return old
 
     def _operand(self, node: Node) -> tuple[Step, int]:
-        """Something to select from, and what the selecting costs beside."""
+        """The operand of a selection, and the additional cost of selecting from it."""
         attribute = isinstance(node, Ident | Select) or (
             isinstance(node, Call) and node.function in {"_[_]", "_[?_]", "_?._", "_?_:_"}
         )
@@ -217,7 +217,7 @@ class _Planner(Folding):
                 return self._function(node)
 
     def _junction(self, terms: list[Step], *, decides: bool) -> Step:
-        """``&&`` and ``||``: one term that decides is enough, whatever is wrong with the others."""
+        """``&&`` and ``||``: one deciding term is enough, even if others fail."""
 
         def joined(frame: Frame) -> Any:
             error: CelError | None = None
@@ -239,7 +239,7 @@ class _Planner(Folding):
 
     def _conditional(self, node: Call) -> Step:
         condition, then, otherwise = (self.plan(arg) for arg in node.args)
-        # A path as a branch is part of the path that the conditional is, which costs once.
+        # A path as a branch belongs to the path of the conditional, which is charged once.
         less, less_otherwise = (int(isinstance(arg, Ident | Select)) for arg in node.args[1:])
 
         def conditional(frame: Frame) -> Any:
@@ -322,7 +322,7 @@ class _Planner(Folding):
         def index(frame: Frame) -> Any:
             value = operand(frame)
             at = key(frame)
-            # A variable as index is part of the path and costs nothing by itself.
+            # A variable as index is part of the path and is not charged separately.
             frame.cost += cost - named
             if isinstance(value, Maybe):
                 if not value.held:
@@ -382,16 +382,16 @@ class _Planner(Folding):
         call = checked if any(_is_open(arg.type) for arg in nodes) else known
         charge = charge_of(node)
         if node.function in {"find", "findAll"} and isinstance(node.args[0], Literal):
-            said = pattern_error(node.args[0].value)
+            said = expression_problem(node.args[0].value)
             if said:
-                raise CelError(f"error parsing regexp: {said}")
+                raise CelError(said)
         if node.function in _STUMBLING:
             args = [_stumbling(arg) for arg in args]
         zero = _ZEROS.get(node.type.kind) if node.function == "sum" else None
 
         def function(frame: Frame) -> Any:
             values = tuple([arg(frame) for arg in args])
-            # Null is of no type that was checked.
+            # Null has none of the checked types.
             run = checked if None in values else call
             if isinstance(charge, int):
                 frame.cost += charge

@@ -1,16 +1,13 @@
-"""Functions on texts: CEL's own, the strings extension with ``format``, and Kubernetes' regular expressions."""
+"""Functions for texts: CEL's own, the strings extension with ``format``, and Kubernetes' regular expressions."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from steersman.objects.patterns import compile_pattern
 from steersman.schemas.cel.formatting import formatted, printed_double
-from steersman.schemas.cel.pattern_words import pattern_error
 from steersman.schemas.cel.values import CelError, CostExceeded, one, two
+from steersman.schemas.expressions import BudgetSpent, Expression, expression
 
 __all__ = ["TEXTS", "compiled", "printed_double"]
 
@@ -27,28 +24,29 @@ _QUOTED: Final = str.maketrans(
         '"': '\\"',
     }
 )
-#: A text of more characters than this costs more than one expression may, a tenth for each.
+#: A longer text exceeds the cost limit of one expression, at a tenth per character.
 _LENGTH_MAX: Final = 10_000_000
 _UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_T = TypeVar("_T")
 _SPACE: Final = " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 
 
-@lru_cache(maxsize=1024)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern of RE2; CelError if it is none, or one that Python does not have."""
+def compiled(pattern: str) -> Expression:
+    """A regular expression. Raises CelError with Go's message if it is invalid."""
     try:
-        return compile_pattern(pattern)
+        return expression(pattern)
+    except BudgetSpent:
+        raise CostExceeded(_LENGTH_MAX) from None
     except ValueError as error:
-        said = pattern_error(pattern)
-        raise CelError(f"error parsing regexp: {said}" if said else str(error)) from error
+        raise CelError(str(error)) from None
 
 
 def _matches(text: str, pattern: str) -> bool:
-    return compiled(pattern).search(text) is not None
+    return _bounded(compiled(pattern).matches, text)
 
 
-def _legal(pattern: str) -> re.Pattern[str]:
+def _legal(pattern: str) -> Expression:
     try:
         return compiled(pattern)
     except CelError as error:
@@ -56,23 +54,19 @@ def _legal(pattern: str) -> re.Pattern[str]:
 
 
 def _find(text: str, pattern: str) -> str:
-    found = _legal(pattern).search(text)
-    return found[0] if found else ""
+    return _bounded(_legal(pattern).find, text)
 
 
 def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
-    if most == 0:
-        return []
-    found: list[str] = []
-    end = -1
-    for match in _legal(pattern).finditer(text):
-        if most >= 0 and len(found) >= most:
-            break
-        # Go knows no empty match right behind another.
-        if match.end() > match.start() or match.start() != end:
-            found.append(match[0])
-        end = match.end()
-    return found
+    return _bounded(_legal(pattern).find_all, text, most)
+
+
+def _bounded(match: Callable[..., _T], *args: Any) -> _T:
+    """The result of a match. One that exceeds its budget also exceeds the cost limit of an expression."""
+    try:
+        return match(*args)
+    except BudgetSpent:
+        raise CostExceeded(_LENGTH_MAX) from None
 
 
 def _char_at(text: str, at: int) -> str:
@@ -106,7 +100,7 @@ def _last_index_of(text: str, part: str, start: int | None = None) -> int:
 def _replace(text: str, old: str, new: str, most: int = -1) -> str:
     times = text.count(old) if most < 0 else min(text.count(old), most)
     if len(text) + times * (len(new) - len(old)) > _LENGTH_MAX:
-        # Whatever is done with such a text costs more than an expression may: it is not made first.
+        # Any use of such a text exceeds the cost limit, so it is not built.
         raise CostExceeded(_LENGTH_MAX)
     return text.replace(old, new, -1 if most < 0 else most)
 

@@ -1,8 +1,9 @@
-"""What is looked at in a checked expression beside its types: literals that can never work.
+"""Checks of a typed expression beyond its types: literals that can never work.
 
 Guarantees
-- Durations, timestamps and regular expressions that stand in the text are read before anything runs.
-- A list or map literal has elements of one type, inside ``format([...])`` aside; a format text fits its arguments.
+- Duration, timestamp and regular expression literals are parsed before anything runs.
+- The elements of a list or map literal have one type, except inside ``format([...])``; a format text fits its
+  arguments.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Final
 from steersman.schemas.cel.formatting import format_issue
 from steersman.schemas.cel.library import FUNCTIONS
 from steersman.schemas.cel.nodes import Call, ListOf, Literal, MapOf, Node, children
-from steersman.schemas.cel.pattern_words import pattern_error
 from steersman.schemas.cel.signatures import Type, unwrapped
 from steersman.schemas.cel.source import Issue
 from steersman.schemas.cel.values import CelError
+from steersman.schemas.go_expressions import expression_problem
 
 _CONVERTED: Final = ("duration", "timestamp")
 
@@ -47,7 +48,7 @@ def _call(node: Call, issues: list[Issue]) -> None:
     if isinstance(first, Literal):
         if node.function in _CONVERTED and not _works(node.function, first):
             issues.append(Issue(first.at, f"invalid {node.function} argument"))
-        if node.function == "matches" and isinstance(first.value, str) and pattern_error(first.value):
+        if node.function == "matches" and isinstance(first.value, str) and expression_problem(first.value):
             issues.append(Issue(first.at, "invalid matches argument"))
     if node.function == "format" and isinstance(node.target, Literal) and isinstance(first, ListOf):
         _format(node, node.target, first, issues)

@@ -1,9 +1,9 @@
-"""The rules of a whole schema: compiled, judged when a CRD is created, and applied to objects.
+"""The rules of a whole schema: compiled, checked when a CRD is created, and applied to objects.
 
 Guarantees
-- `compile_rules` says of expressions what kube-apiserver says when a CRD is created.
-- `Rules.problems` says of an object what it says of an instance; see `steersman.schemas.cel.applying`.
-- Expressions are compiled when they are first needed, and once.
+- `compile_rules` reports about expressions what kube-apiserver reports when a CRD is created.
+- `Rules.problems` reports about an object what kube-apiserver reports; see `steersman.schemas.cel.applying`.
+- Expressions are compiled once, on first use.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from steersman.schemas.cel.applying import Judgement, Verdict
 from steersman.schemas.cel.compiling import CompiledRule
 from steersman.schemas.cel.model import REQUEST_MAX, Shape, Structs
 from steersman.schemas.cel.sizes import MOST, plus
+from steersman.schemas.expressions import one_budget
 from steersman.schemas.field_problems import FieldProblem, problem
 
 Schema = Mapping[str, Any]
-#: What the estimates of one expression, and of all expressions of a schema, may be.
+#: The limits on the estimates of one expression, and of all expressions of a schema.
 EXPRESSION_ESTIMATE_MAX: Final = 10_000_000
 SCHEMA_ESTIMATE_MAX: Final = 100_000_000
 _RULES: Final = "x-kubernetes-validations"
@@ -41,12 +42,12 @@ class _Absent:
         return "ABSENT"
 
 
-#: There is no old value: the object is new.
+#: Stands for a missing old value: the object is new.
 ABSENT: Final[Any] = _Absent()
 
 
 def rules_of(schema: Schema, *, resource: bool = True) -> Rules:
-    """The rules of a schema, nothing of them compiled yet.
+    """The rules of a schema, not compiled yet.
 
     `resource` is for the schema of a whole object, whose kind, apiVersion and name expressions can use.
     """
@@ -54,7 +55,7 @@ def rules_of(schema: Schema, *, resource: bool = True) -> Rules:
 
 
 def compile_rules(schema: Schema, *, path: str = "", resource: bool = True) -> tuple[Rules, list[FieldProblem]]:
-    """Compile all rules of a structural schema; with the problems that forbid to create a CRD with it."""
+    """Compile all rules of a structural schema. Returns them with the problems that prevent the creation of a CRD."""
     rules = Rules(schema, resource=resource)
     costs = _Costs()
     problems: list[FieldProblem] = []
@@ -75,24 +76,25 @@ class Rules:
         return self.root is not None
 
     def problems(self, value: Any, old: Any = ABSENT, *, path: str = "") -> list[FieldProblem]:
-        """What the rules refuse in an object that is new, or that replaces another."""
+        """The problems that the rules find in a new object, or in one that replaces another."""
         return self.verdict(value, old, path=path).problems
 
     def verdict(self, value: Any, old: Any = ABSENT, *, path: str = "") -> Verdict:
-        """The problems, and the warnings about what is wrong but was so before."""
+        """The problems, and warnings about problems that existed before."""
         judgement = Judgement()
         if self.root is not None:
-            judgement.judge(self.root, value, None if old is ABSENT else old, path)
+            with one_budget():
+                judgement.judge(self.root, value, None if old is ABSENT else old, path)
         return Verdict(judgement.problems, judgement.warnings)
 
 
 def has_rules(schema: Schema) -> bool:
-    """Whether there is any rule in a schema."""
+    """Whether a schema holds any rule."""
     return f'"{_RULES}"'.encode() in msgspec.json.encode(schema)
 
 
 class RuleNode:
-    """A node of a schema with rules at it or below; `shape` is what the values at it look like."""
+    """A node of a schema with rules at it or below; `shape` describes its values."""
 
     def __init__(self, schema: Schema, shape: Shape) -> None:
         self.schema = schema
@@ -109,7 +111,7 @@ class RuleNode:
 
     @cached_property
     def properties(self) -> dict[str, RuleNode]:
-        """The nodes of named fields that have rules."""
+        """The nodes of named fields with rules."""
         known: Mapping[str, Schema] = self.schema.get("properties") or {}
         shapes = self.shape.properties or {}
         return {
@@ -118,12 +120,12 @@ class RuleNode:
 
     @cached_property
     def additional(self) -> RuleNode | None:
-        """The node of the values of a map."""
+        """The node of a map's values."""
         return self._inner("additionalProperties", self.shape.additional)
 
     @cached_property
     def items(self) -> RuleNode | None:
-        """The node of the items of a list."""
+        """The node of a list's items."""
         return self._inner("items", self.shape.items)
 
     def _inner(self, keyword: str, shape: Shape | None) -> RuleNode | None:
@@ -135,20 +137,20 @@ class RuleNode:
 
 
 class _Costs:
-    """What all expressions of a schema can cost together."""
+    """The total estimated cost of all expressions of a schema."""
 
     def __init__(self) -> None:
         self._total = 0
         self._dear: list[tuple[int, str]] = []
 
     def add(self, path: str, cost: int) -> None:
-        """Count an expression; those that cost little are never named."""
+        """Add an expression. Cheap ones are never named."""
         self._total = plus(self._total, cost)
         if cost >= SCHEMA_ESTIMATE_MAX // 100:
             self._dear = sorted([*self._dear, (cost, path)], key=lambda one: -one[0])[:4]
 
     def problems(self, path: str) -> list[FieldProblem]:
-        """What is wrong with all of them together."""
+        """The problem of the total, if it exceeds the limit."""
         if self._total <= SCHEMA_ESTIMATE_MAX:
             return []
         shared = [problem(where, "FieldValueForbidden", detail=_SHARED) for _, where in self._dear]
@@ -165,14 +167,14 @@ def _exceeding(name: str, cost: int, limit: int) -> str:
 
 
 class _Creation:
-    """The judgement on the expressions of a CRD that is created."""
+    """The check of the expressions of a new CRD."""
 
     def __init__(self, costs: _Costs, problems: list[FieldProblem]) -> None:
         self._costs = costs
         self._problems = problems
 
     def node(self, node: RuleNode, path: str, *, cardinality: int | None, uncorrelated: str) -> None:
-        """Judge what is below a node, then the node."""
+        """Check everything below a node, then the node."""
         below = _multiplied(cardinality, _elements(node.schema))
         if node.additional is not None:
             self.node(node.additional, f"{path}.additionalProperties", cardinality=below, uncorrelated=uncorrelated)
@@ -218,7 +220,7 @@ class _Creation:
 
 
 def _invalid(path: str, rule: Schema, detail: str) -> FieldProblem:
-    """A problem with a rule, which is printed with the names that the server has for its fields."""
+    """A problem with a rule, which is printed with the server's field names."""
     printed = msgspec.json.encode(
         {
             "Rule": rule.get("rule") or "",
@@ -234,7 +236,7 @@ def _invalid(path: str, rule: Schema, detail: str) -> FieldProblem:
 
 
 def _elements(schema: Schema) -> int | None:
-    """How often what is below a schema can occur; None if there is no limit."""
+    """How often a schema below can occur; None if there is no limit."""
     match schema.get("type"):
         case "object" if schema.get("additionalProperties"):
             most = schema.get("maxProperties")

@@ -1,0 +1,111 @@
+"""Go's regular expressions, for patterns and rules from CRDs.
+
+Guarantees
+- An expression matches what Go's regexp package matches, and fails with its messages.
+- Matching takes linear time in the text, bounded by a budget: beyond it, `BudgetSpent` is raised.
+- Verdicts are the same with and without google-re2; only the charged work differs.
+
+The reasons are in designs/regular-expressions.md.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import cached_property
+from typing import Final
+
+from steersman.schemas.expression_programs import Budget, BudgetSpent
+from steersman.schemas.go_expressions import parsed
+from steersman.schemas.linear_expressions import LinearExpression
+from steersman.schemas.re2_expressions import Re2Expression, re2_expression
+
+__all__ = ["BudgetSpent", "Expression", "expression", "one_budget"]
+
+#: How many compiled expressions are kept, and their total size in instructions and characters.
+_KEPT_MAX: Final = 512
+_SIZE_MAX: Final = 400_000
+#: The fixed cost of compiling an expression, in addition to its length and size.
+_COMPILING: Final = 250
+
+_budget: ContextVar[Budget | None] = ContextVar("steersman_expression_budget", default=None)
+
+
+@contextmanager
+def one_budget() -> Generator[None]:
+    """Let all matches inside the block share one budget, for one object. Without it, each match has its own."""
+    if _budget.get() is not None:
+        yield
+        return
+    token = _budget.set(Budget())
+    try:
+        yield
+    finally:
+        _budget.reset(token)
+
+
+class Expression:
+    """A regular expression of Go. Raises ValueError with Go's message if it is invalid."""
+
+    def __init__(self, text: str) -> None:
+        self._root = parsed(text)
+        #: Its approximate memory use.
+        self.size = self._root.size + len(text)
+
+    @cached_property
+    def _re2(self) -> Re2Expression | None:
+        return re2_expression(self._root)
+
+    @cached_property
+    def _linear(self) -> LinearExpression:
+        return LinearExpression(self._root)
+
+    def matches(self, text: str) -> bool:
+        """Whether it matches anywhere in a text. Raises `BudgetSpent`."""
+        budget = _budget.get() or Budget()
+        re2 = self._re2
+        if re2 is not None:
+            worst = re2.size * (len(text) + 16)
+            if worst <= budget.re2:
+                budget.re2 -= worst
+                try:
+                    return re2.matches(text)
+                except UnicodeEncodeError:
+                    pass
+        return self._linear.matches(text, budget)
+
+    def find(self, text: str) -> str:
+        """The first match; empty if there is none."""
+        span = self._linear.find(text, _budget.get() or Budget())
+        return text[span[0] : span[1]] if span is not None else ""
+
+    def find_all(self, text: str, most: int = -1) -> list[str]:
+        """All matches that do not overlap, at most ``most``."""
+        return self._linear.find_all(text, _budget.get() or Budget(), most)
+
+
+_kept: OrderedDict[str, Expression] = OrderedDict()
+_kept_size = 0
+
+
+def expression(text: str) -> Expression:
+    """The expression, cached or compiled. Raises ValueError with Go's message if it is invalid."""
+    global _kept_size  # noqa: PLW0603 - one bound for all that is kept
+    found = _kept.get(text)
+    if found is not None:
+        # Another thread may have just dropped it.
+        with suppress(KeyError):
+            _kept.move_to_end(text)
+        return found
+    budget = _budget.get() or Budget()
+    budget.spend(_COMPILING + len(text))
+    made = Expression(text)
+    budget.spend(made.size)
+    _kept[text] = made
+    _kept_size += made.size
+    while len(_kept) > _KEPT_MAX or (_kept_size > _SIZE_MAX and len(_kept) > 1):
+        _, dropped = _kept.popitem(last=False)
+        _kept_size -= dropped.size
+    return made
