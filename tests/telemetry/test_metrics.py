@@ -106,9 +106,9 @@ def test_a_series_can_be_forgotten() -> None:
 def test_one_name_has_one_shape() -> None:
     registry = Registry()
     assert registry.counter(SAILS) is registry.counter(SAILS)
-    with pytest.raises(ValueError, match="declared already"):
+    with pytest.raises(ValueError, match="already declared"):
         registry.counter(CounterOf("sails_total", "Something else.", ("ship",)))
-    with pytest.raises(ValueError, match="declared already"):
+    with pytest.raises(ValueError, match="already declared"):
         registry.gauge(GaugeOf("sails_total", "Sails that were set.", ("ship",)))
 
 
@@ -132,9 +132,9 @@ def test_a_declaration_that_prometheus_would_refuse_is_refused(declare) -> None:
 
 def test_wrong_use_is_refused() -> None:
     registry = Registry()
-    with pytest.raises(ValueError, match="only grows"):
+    with pytest.raises(ValueError, match="can only grow"):
         registry.counter(SAILS).labels("argo").inc(-1)
-    with pytest.raises(ValueError, match="other labels"):
+    with pytest.raises(ValueError, match="needs values for its labels"):
         registry.counter(SAILS).inc()
 
 
@@ -179,7 +179,7 @@ def test_the_usual_names_are_declared_once() -> None:
                 registry.gauge(one)
             case HistogramOf():
                 registry.histogram(one)
-    assert len(registry.collect()) == len(declared) == 41
+    assert len(registry.collect()) == len(declared) == 44
     assert names.RECONCILE_TOTAL.labels == ("controller", "result")
     assert names.QUEUE_DEPTH.labels == ("name", "controller", "priority")
     assert names.CLIENT_REQUESTS.labels == ("code", "method", "host")

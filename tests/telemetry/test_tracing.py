@@ -92,7 +92,7 @@ def test_a_span_is_referred_to_by_text(finished) -> None:
     assert second.links[0].context.trace_id == first.context.trace_id
     assert second.links[0].context.span_id == first.context.span_id
     assert text.startswith(f"00-{first.context.trace_id:032x}-{first.context.span_id:016x}-")
-    with pytest.raises(ValueError, match="is no traceparent"):
+    with pytest.raises(ValueError, match="is not a traceparent"):
         SpanLink("01-2-3-4")
 
 
@@ -120,4 +120,4 @@ def test_an_error_without_words_is_told_all_the_same(finished) -> None:
     with pytest.raises(Speechless), span("reconcile"):
         raise Speechless
     (ended,) = finished()
-    assert ended.status.description == "Speechless: (its text cannot be had: RuntimeError)"
+    assert ended.status.description == "Speechless: (cannot read its text: RuntimeError)"

@@ -9,6 +9,7 @@ import socket
 
 import pytest
 
+from steersman.aio import Supervisor
 from steersman.objects.errors import ApiError, ConfigError, ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport import HttpTransport, ServerResponse
 from steersman.wire import Request
@@ -45,7 +46,7 @@ async def test_nothing_is_sent_twice(raw, method, fresh):
         if not fresh:
             assert await get(transport, "/first") == b"ok"
         body = b"{}" if method in {"PUT", "POST", "PATCH"} else None
-        with pytest.raises(ConnectionFailed, match="closed the connection without an answer") as caught:
+        with pytest.raises(ConnectionFailed, match="closed the connection without a response") as caught:
             await transport.send(Request(method, "/second", body=body))
         assert caught.value.sent
     assert [head for head in server.received if b"/second" in head] == server.received[0 if fresh else 1 :]
@@ -71,7 +72,7 @@ async def test_a_refused_connection_was_certainly_not_processed():
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     async with HttpTransport(f"http://127.0.0.1:{port}") as transport:
-        with pytest.raises(ConnectionFailed, match="connection refused; is it up") as caught:
+        with pytest.raises(ConnectionFailed, match="connection refused; is it running") as caught:
             await get(transport)
     assert not caught.value.sent
     assert f"127.0.0.1:{port}" in str(caught.value)
@@ -79,7 +80,7 @@ async def test_a_refused_connection_was_certainly_not_processed():
 
 async def test_an_unknown_host_was_certainly_not_processed():
     async with HttpTransport("http://nowhere.invalid") as transport:
-        with pytest.raises(ConnectionFailed, match=r"host of http://nowhere\.invalid is not known") as caught:
+        with pytest.raises(ConnectionFailed, match=r"host of http://nowhere\.invalid is unknown") as caught:
             await get(transport)
     assert not caught.value.sent
 
@@ -173,7 +174,7 @@ async def test_garbage_is_a_protocol_error(raw, answer):
 
     _, address = await raw(talk)
     async with HttpTransport(address) as transport:
-        with pytest.raises(ProtocolError, match="did not answer in HTTP"):
+        with pytest.raises(ProtocolError, match="did not respond with HTTP"):
             await get(transport, timeout=5)
 
 
@@ -197,7 +198,7 @@ async def test_a_truncated_body_is_never_taken_for_a_whole_one(raw, answer, stre
     async with HttpTransport(address) as transport:
         response = await transport.send(Request("GET", "/"), stream=stream)
         reading = drain(response) if stream else response.read()
-        with pytest.raises(ConnectionFailed, match="in the middle of the answer") as caught:
+        with pytest.raises(ConnectionFailed, match="broke during the response") as caught:
             await reading
         assert caught.value.sent
 
@@ -230,6 +231,28 @@ async def test_connections_are_bounded(serve):
     async with HttpTransport(await serve(handler), max_connections=4) as transport:
         await asyncio.gather(*(get(transport) for _ in range(40)))
     assert most == 4
+
+
+async def test_a_separate_transport_shares_no_connection(serve):
+    """What must not wait for others gets through while every place is taken; closing it disturbs nothing."""
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+
+    async def handler(request):
+        if request.path == "/slow":
+            arrived.set()
+            await go_on.wait()
+        return ServerResponse(status=200, body=request.path.encode())
+
+    async with HttpTransport(await serve(handler), max_connections=1) as transport, Supervisor() as tasks:
+        slow = tasks.start(transport.send(Request("GET", "/slow")), name="slow")
+        await arrived.wait()
+        other = transport.separate()
+        async with asyncio.timeout(10):
+            assert await (await other.send(Request("GET", "/quick"))).read() == b"/quick"
+        await other.close()
+        go_on.set()
+        assert await (await slow).read() == b"/slow"
+        assert await (await transport.send(Request("GET", "/again"))).read() == b"/again"
 
 
 async def test_one_connection_serves_many_requests(raw):
@@ -309,7 +332,7 @@ async def test_the_callers_headers_win(raw):
 @pytest.mark.parametrize("target", ["/a b", "/a\r\nX: y", "/a#b", "a", "", "/ü", "/a\x00"])
 async def test_a_target_cannot_break_out_of_the_request_line(target):
     async with HttpTransport("http://127.0.0.1:1") as transport:
-        with pytest.raises(ValueError, match="request line"):
+        with pytest.raises(ValueError, match="request target"):
             await transport.send(Request("GET", target))
 
 

@@ -118,7 +118,7 @@ async def test_a_proxy_that_refuses_is_explained(raw, tmp_path):
     _, proxy_address = await raw(refuse)
     async with HttpTransport("https://10.255.255.1:6443", proxy=proxy_address) as transport:
         with pytest.raises(
-            ConnectionFailed, match=r"proxy refuses to connect to https://10\.255\.255\.1:6443 \(407\)"
+            ConnectionFailed, match=r"proxy refused to connect to https://10\.255\.255\.1:6443 \(407\)"
         ) as e:
             await get(transport)
     assert not e.value.sent
@@ -127,7 +127,7 @@ async def test_a_proxy_that_refuses_is_explained(raw, tmp_path):
 async def test_a_proxy_that_is_not_there_is_explained():
     proxy = "http://user:s3cret@127.0.0.1:1"
     async with HttpTransport("https://10.255.255.1:6443", proxy=proxy) as transport:
-        with pytest.raises(ConnectionFailed, match="proxy before") as caught:
+        with pytest.raises(ConnectionFailed, match="proxy for") as caught:
             await get(transport)
     assert not caught.value.sent
     assert "s3cret" not in str(caught.value)
@@ -136,7 +136,7 @@ async def test_a_proxy_that_is_not_there_is_explained():
 async def test_the_environment_is_overruled_by_an_explicit_proxy_and_by_none(raw, tmp_path, monkeypatch, new_authority):
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     async with HttpTransport("https://10.255.255.1:6443") as transport:
-        with pytest.raises(ConnectionFailed, match="proxy before"):
+        with pytest.raises(ConnectionFailed, match="proxy for"):
             await get(transport)
     authority = new_authority()
     _, address = await raw(server_talk, ssl=authority.server_context(tmp_path, "127.0.0.1"))

@@ -97,7 +97,7 @@ async def test_plain_http_where_tls_is_expected_is_explained(raw):
 
     _, address = await raw(plain)
     async with HttpTransport(address.replace("http:", "https:")) as transport:
-        with pytest.raises(ConnectionFailed, match="does it speak TLS on this port") as caught:
+        with pytest.raises(ConnectionFailed, match="does it serve TLS on this port") as caught:
             await get(transport)
     assert not caught.value.sent
 
@@ -120,7 +120,7 @@ async def test_a_missing_client_certificate_is_an_error_in_bounded_time(raw, tmp
     authority = new_authority()
     _, address = await raw(talk, ssl=authority.server_context(tmp_path, "127.0.0.1", clients=True))
     async with HttpTransport(address, tls=TlsMaterial(ca_data=authority.pem)) as transport:
-        with pytest.raises(ConnectionFailed, match=r"certificate required|without an answer"):
+        with pytest.raises(ConnectionFailed, match=r"certificate required|without a response"):
             await get(transport)
 
 
@@ -164,10 +164,13 @@ async def test_a_renewed_authority_is_used_by_the_next_connection(raw, tmp_path,
         ({"ca_data": b"not a certificate"}, "certificate authority given as data"),
         ({"ca_data": b"\xff\xfe"}, "certificate authority given as data"),
         ({"ca_data": b""}, "certificate authority given as data"),
-        ({"ca_file": "/nonexistent/ca.crt"}, r"/nonexistent/ca\.crt cannot be loaded: no such file"),
+        (
+            {"ca_file": "/nonexistent/ca.crt"},
+            r"cannot load the certificate authority /nonexistent/ca\.crt: no such file",
+        ),
         ({"certificate_file": "/nonexistent/client.crt"}, r"/nonexistent/client\.crt"),
         ({"key_data": b"s3cret"}, "client certificate"),
-        ({"key_data": None}, "no key beside it"),
+        ({"key_data": None}, "has no key"),
     ],
 )
 async def test_material_that_cannot_be_loaded_is_a_config_error(change, match, new_authority):

@@ -223,7 +223,7 @@ async def test_a_body_beyond_the_limit_is_refused(connect):
     async with await transport.send(request) as response:
         assert len(await response.read(1000)) == 1000
     async with await transport.send(request) as response:
-        with pytest.raises(ProtocolError, match="create pods: the answer is longer than 999 bytes"):
+        with pytest.raises(ProtocolError, match="create pods: the response is longer than 999 bytes"):
             await response.read(999)
 
 
@@ -314,7 +314,7 @@ async def test_silence_can_be_noticed(connect):
     async with await transport.send(request, stream=True) as response:
         chunks = response.chunks(idle_timeout=0.2)
         assert await anext(chunks) == b"first"
-        with pytest.raises(DeadlineExceeded, match=r"watch pods: nothing came for 0\.2 s"):
+        with pytest.raises(DeadlineExceeded, match=r"watch pods: no data for 0\.2 s"):
             await anext(chunks)
     await asyncio.wait_for(ended.wait(), 5)
 

@@ -2,15 +2,17 @@
 
 Guarantees:
 
-- Logging is the standard library's; lines carry the fields of the work around them (`log_fields`).
-- Metrics need no dependency, cost an addition, and never hold more series than their bound.
-- The names in `steersman.telemetry.names` are those that Kubernetes controllers usually carry, so that existing
-  dashboards read them.
-- OpenTelemetry is used where it is installed and a provider is configured; it is imported when the first span is begun.
-- Field values are written as their own text, so what hides itself, as the client's secrets do, stays hidden.
+- Logging uses the standard library; lines carry the fields of the surrounding work (`log_fields`).
+- Metrics need no dependency, cost an addition, and never exceed their bound of series.
+- The names in `steersman.telemetry.names` are those common among Kubernetes controllers, so that existing dashboards
+  work.
+- A cause that fails many keys is logged with one traceback and a count (`FailureLog`).
+- OpenTelemetry is used if it is installed and a provider is configured; it is imported for the first span.
+- Field values are written with their own `str`, so values that hide themselves, like the client's secrets, stay hidden.
 """
 
 from steersman.telemetry.exposition import OPENMETRICS_TEXT, PROMETHEUS_TEXT, expose
+from steersman.telemetry.failure_log import FailureLog, LineLimit, Mention, error_words
 from steersman.telemetry.logs import JsonFormatter, TerminalFormatter, configure_logging, current_log_fields, log_fields
 from steersman.telemetry.metrics import (
     OVERFLOW,
@@ -25,6 +27,7 @@ from steersman.telemetry.metrics import (
     Level,
     Registry,
 )
+from steersman.telemetry.tracebacks import passed_user_code, user_frames
 from steersman.telemetry.tracing import (
     NO_SPAN,
     Span,
@@ -45,12 +48,15 @@ __all__ = [
     "Counter",
     "CounterOf",
     "Distribution",
+    "FailureLog",
     "Gauge",
     "GaugeOf",
     "Histogram",
     "HistogramOf",
     "JsonFormatter",
     "Level",
+    "LineLimit",
+    "Mention",
     "Registry",
     "Span",
     "SpanLink",
@@ -59,9 +65,12 @@ __all__ = [
     "configure_logging",
     "current_log_fields",
     "current_traceparent",
+    "error_words",
     "expose",
     "is_tracing",
     "link_to_current",
     "log_fields",
+    "passed_user_code",
     "span",
+    "user_frames",
 ]

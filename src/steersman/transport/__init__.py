@@ -1,10 +1,10 @@
-"""Transport: the only room that opens sockets.
+"""Transport: the only package that opens sockets.
 
-Guarantees, the same for every transport
+Guarantees of every transport
 - A request is delivered at most once, and an error says whether it may have been.
-- A stream never takes a place from other requests, and has no deadline once it has begun.
+- A stream never takes a connection from other requests, and has no deadline once it has begun.
 - Closing or cancelling ends the exchange on both sides and leaves neither task nor socket behind.
-- Every failure is an error of `steersman.objects.errors`, without a secret in it.
+- Every failure is an error of `steersman.objects.errors`, and contains no secret.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from steersman.transport.protocol import (
     Push,
     Pushing,
     Response,
+    Separable,
     ServerResponse,
     Transport,
+    separated,
 )
 from steersman.transport.tls import ServerTls, TlsMaterial
 
 if TYPE_CHECKING:
     from steersman.transport.listener import Listener, Peer, current_peer
 
-#: Imported when first used: a client needs no server, and aiohttp's takes its time.
+#: Imported on first use: a client needs no server, and importing aiohttp's server is slow.
 _LATER = {"Listener": "listener", "Peer": "listener", "current_peer": "listener"}
 
 __all__ = [
@@ -43,16 +45,18 @@ __all__ = [
     "Push",
     "Pushing",
     "Response",
+    "Separable",
     "ServerResponse",
     "ServerTls",
     "TlsMaterial",
     "Transport",
     "current_peer",
+    "separated",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what only servers need when it is first used."""
+    """Import the server's names on first access."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

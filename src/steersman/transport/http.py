@@ -1,15 +1,16 @@
-"""HTTP over TCP and TLS, by aiohttp with its traps taken out.
+"""HTTP over TCP and TLS, with aiohttp and without its pitfalls.
 
-Guarantees, beside those of every transport
-- Requests and streams have connections of their own: any number of watches leaves all places to requests.
-- Nothing is sent twice, redirects are not followed, and no cookie is kept.
+Guarantees, in addition to those of every transport
+- Requests and streams have separate connections: watches never take connections from requests.
+- Nothing is sent twice, redirects are not followed, and cookies are not kept.
 - Certificates are those on disk at the time of the request.
-- The environment's proxy is used as kubectl would use it; an explicit one wins, and the empty string means none.
+- The environment's proxy is used as kubectl uses it. An explicit proxy wins; an empty string means none.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import io
 import os
 import re
@@ -31,13 +32,13 @@ from steersman.transport.proxies import proxy_from_environment, split_proxy
 from steersman.transport.tls import TlsContexts, TlsMaterial
 from steersman.wire import Request, describe_request
 
-#: aiohttp warns about larger bodies given as bytes: it would write them in one go.
+#: aiohttp warns about larger bodies given as bytes: it would write them at once.
 _WRITE_AT_ONCE_MAX = 1 << 20
 
-# what may stand in a request line: no space, no control character, no fragment
+# the characters allowed in a request line: no space, no control character, no fragment
 _TARGET = re.compile(r"/[!\"$-~]*")
 
-# Most writes of a controller are of methods that aiohttp never sends again, and a middleware costs each of them its toll.
+# Most writes of a controller use methods that aiohttp never resends; skipping the middleware makes them cheaper.
 _NOT_REPEATED = frozenset({"PATCH", "POST"})
 _UNREPEATED: tuple[aiohttp.ClientMiddlewareType, ...] = ()
 _REPEATED: tuple[aiohttp.ClientMiddlewareType, ...] = (keep_first_failure,)
@@ -47,12 +48,12 @@ _FAILURES = (aiohttp.ClientError, asyncio.TimeoutError, OSError, aiohttp.http.Ht
 
 @lru_cache(maxsize=64)
 def _timeout(total: float | None, connect: float) -> aiohttp.ClientTimeout:
-    # "connect" would count the wait for a place in the pool as well, which says nothing about the server
+    # "connect" would include the wait for a free connection in the pool, which says nothing about the server
     return aiohttp.ClientTimeout(total=total, sock_connect=connect)
 
 
 class HttpTransport:
-    """The way to one API server: `HttpTransport("https://10.0.0.1:6443", tls=TlsMaterial(ca_file="ca.crt"))`."""
+    """A transport to one API server: `HttpTransport("https://10.0.0.1:6443", tls=TlsMaterial(ca_file="ca.crt"))`."""
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class HttpTransport:
     ) -> None:
         self._url = _checked(server)
         self._prefix = self._url.raw_path.rstrip("/")
-        # what errors call the server
+        # the server's name in errors
         self._name = str(self._url.origin())
         tls = tls or TlsMaterial()
         self._server_name = tls.server_name
@@ -77,7 +78,7 @@ class HttpTransport:
             proxy = proxy_from_environment(self._name, os.environ)
         self._proxy, self._proxy_headers = split_proxy(proxy) if proxy else (None, None)
         self._unix_socket = unix_socket
-        # aiohttp would add its own; naming them here is cheaper than having it leave them out
+        # aiohttp would add its own; setting them here is cheaper than making it skip them
         self._headers = {"Accept-Encoding": "gzip" if compression else "identity", "User-Agent": "steersman"}
         self._max_connections = max_connections
         self._timeout = timeout
@@ -94,14 +95,11 @@ class HttpTransport:
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport
         before_send: Callable[[], None] | None = None,
     ) -> HttpResponse:
-        """Send a request and wait for the head of its answer; see `Transport.send`."""
+        """Send a request and wait for the head of its response; see `Transport.send`."""
         pass_gates(request)
         target = request.target
         if not _TARGET.fullmatch(target):
-            raise ValueError(f"{target[:200]!r} cannot stand in a request line: it must be percent-encoded")
-        body: Any = request.body
-        if body is not None and len(body) > _WRITE_AT_ONCE_MAX:
-            body = io.BytesIO(body)
+            raise ValueError(f"{target[:200]!r} is not a valid request target: percent-encode it")
         if timeout is None:
             timeout = self._timeout
         session = self._session(stream, request)
@@ -110,10 +108,10 @@ class HttpTransport:
         try:
             coroutine = session.request(
                 request.method,
-                # nothing asks this URL for its query, and parsing a whole URL takes thrice as long
+                # the URL's query is never used, and parsing a whole URL takes three times as long
                 self._url.with_path(self._prefix + target, encoded=True),
                 headers=request.headers,
-                data=body,
+                data=_data(request),
                 ssl=self._contexts.current() if self._contexts is not None else True,
                 server_hostname=self._server_name,
                 timeout=_timeout(None if stream else timeout, self._connect_timeout),
@@ -134,7 +132,7 @@ class HttpTransport:
             failure = exchange.refusal or self._explain(error, request, sent=exchange.sent)
         except asyncio.CancelledError:
             exchange.abort()
-            # closing the pool cancels those that wait for a place in it; they were not cancelled themselves
+            # closing the pool cancels tasks that wait for a connection, without them being cancelled by anyone else
             task = asyncio.current_task()
             if self._closed and task is not None and not task.cancelling():
                 raise self._gone(request, sent=exchange.sent) from None
@@ -144,11 +142,11 @@ class HttpTransport:
             raise
         finally:
             current_exchange.reset(token)
-        # raised outside of the handler: what it handled shows the headers of the request
+        # raised outside of the handler: the handled error shows the headers of the request
         raise failure
 
     async def close(self) -> None:
-        """Close every connection; exchanges that are under way fail."""
+        """Close every connection; exchanges in progress fail."""
         self._closed = True
         sessions, self._requests, self._streams = (self._requests, self._streams), None, None
         for session in sessions:
@@ -157,10 +155,17 @@ class HttpTransport:
             connector = session.connector
             assert isinstance(connector, OnceMixin)
             connector.abort_held()
-            # a lost connection is told to TLS, by TLS to HTTP, and by HTTP to the request: a turn of the loop each
+            # a lost connection propagates through TLS and HTTP to the request: one turn of the loop each
             for _ in range(3):
                 await asyncio.sleep(0)
             await session.close()
+
+    def separate(self) -> Self:
+        """Return a transport to the same server with its own connections; see `Separable`."""
+        other = copy.copy(self)
+        other._requests = other._streams = None  # noqa: SLF001 - it is ourselves
+        other._closed = False  # noqa: SLF001
+        return other
 
     async def __aenter__(self) -> Self:
         return self
@@ -202,8 +207,14 @@ class HttpTransport:
         return explain(error, tried=describe_request(request), server=self._name, sent=sent)
 
 
+def _data(request: Request) -> Any:
+    """The body for aiohttp; not a local of `send`, whose frame a traceback with locals would print."""
+    body = request.body
+    return io.BytesIO(body) if body is not None and len(body) > _WRITE_AT_ONCE_MAX else body
+
+
 class HttpResponse:
-    """An answer over HTTP; see `Response`."""
+    """A response over HTTP; see `Response`."""
 
     __slots__ = ("_request", "_response", "_transport", "headers", "status")
 
@@ -232,10 +243,10 @@ class HttpResponse:
             raise
         else:
             failure = ProtocolError(
-                f"{describe_request(self._request)}: the answer is longer than {limit} bytes; ask for less at a time"
+                f"{describe_request(self._request)}: the response is longer than {limit} bytes; request less at a time"
             )
         self._abort()
-        # raised outside of the handler: what it handled shows the headers of the request
+        # raised outside of the handler: the handled error shows the headers of the request
         raise failure
 
     async def _read_bounded(self, limit: int) -> bytes | None:
@@ -250,11 +261,11 @@ class HttpResponse:
         return b"".join(pieces)
 
     def chunks(self, *, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
-        """Read the body as it comes; see `Response.chunks`."""
+        """Read the body as it arrives; see `Response.chunks`."""
         return _Chunks(self, idle_timeout)
 
     async def close(self) -> None:
-        """End the exchange: a connection whose answer was not read to its end is closed at once."""
+        """End the exchange; if the response was not read to its end, its connection is closed immediately."""
         self._abort()
 
     def _explain(self, error: BaseException) -> ApiError:
@@ -262,7 +273,7 @@ class HttpResponse:
 
     def _abort(self) -> None:
         connection = self._response.connection
-        # an answer that was read to its end has given its connection back already, and it may serve another
+        # a fully read response has returned its connection, which may now serve another request
         if connection is not None and connection.transport is not None:
             connection.transport.abort()
         self._response.close()
@@ -280,7 +291,7 @@ class HttpResponse:
 
 
 class _Chunks:
-    """The body of an answer, piece by piece. One timer watches all waits: arming one for each piece would cost more."""
+    """The body of a response, piece by piece. One timer covers all waits: one timer per piece would cost more."""
 
     __slots__ = ("_content", "_expired", "_idle_timeout", "_loop", "_response", "_timer", "_waiting_since")
 
@@ -315,20 +326,20 @@ class _Chunks:
                 return piece
             failure = StopAsyncIteration()
         self._stop()
-        # raised outside of the handler: what it handled shows the headers of the request
+        # raised outside of the handler: the handled error shows the headers of the request
         raise failure
 
     def _failed(self, error: BaseException) -> ApiError:
         self._response._abort()  # noqa: SLF001 - the two are one thing
         if self._expired:
             tried = describe_request(self._response._request)  # noqa: SLF001
-            return DeadlineExceeded(f"{tried}: nothing came for {self._idle_timeout:g} s; the connection may be dead")
+            return DeadlineExceeded(f"{tried}: no data for {self._idle_timeout:g} s; the connection may be dead")
         return self._response._explain(error)  # noqa: SLF001
 
     def _check(self) -> None:
         self._timer = None
         if self._waiting_since is None or self._idle_timeout is None:
-            # nobody waits: the next wait starts the timer again
+            # idle: the next wait starts the timer again
             return
         due = self._waiting_since + self._idle_timeout
         if self._loop.time() < due:
@@ -345,13 +356,13 @@ class _Chunks:
 
 
 def _checked(server: str) -> URL:
-    """Read the address of a server; a path in it goes before the API's own."""
+    """Parse the address of a server; its path is a prefix of the API's paths."""
     try:
         url = URL(server)
         usable = url.scheme in {"http", "https"} and bool(url.host) and not (url.query_string or url.fragment)
     except ValueError:
         url, usable = URL(), False
     if not usable or url.user is not None or url.password is not None:
-        # not shown as it is: it may hold a password
-        raise ConfigError("the address of the server cannot be used: write https://HOST:PORT, without user and query")
+        # not shown: it may contain a password
+        raise ConfigError("invalid server address: write https://HOST:PORT, without user and query")
     return url

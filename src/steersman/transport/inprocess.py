@@ -1,11 +1,11 @@
 """A server in the same process: the same bytes, no socket.
 
-Guarantees, beside those of every transport
-- Only bytes cross: a body is cut into pieces of at most 64 KiB, of which a few are held; a server that is faster than
-  its client waits.
-- The server runs in a task of its own: it is cancelled when the client closes or goes away, and the client fails when
-  the server does.
-- Time is the running loop's alone, so exchanges are exact in virtual time.
+Guarantees, in addition to those of every transport
+- Only bytes cross. A body is split into pieces of at most 64 KiB, of which a few are buffered; a server that is faster
+  than its client waits.
+- The server runs in its own task: it is cancelled when the client closes or disconnects, and the client fails when the
+  server does.
+- Only the running loop's time is used, so exchanges are exact in virtual time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _log = logging.getLogger("steersman.transport")
 
 
 class InProcessTransport:
-    """The way to a server that is a function: `InProcessTransport(handle)`."""
+    """A transport to a server that is a function: `InProcessTransport(handle)`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class InProcessTransport:
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport
         before_send: Callable[[], None] | None = None,
     ) -> InProcessResponse:
-        """Send a request and wait for the head of its answer; see `Transport.send`."""
+        """Send a request and wait for the head of its response; see `Transport.send`."""
         if self._closed:
             raise ConnectionFailed(
                 f"{describe_request(request)}: the transport to the server in this process is closed"
@@ -97,7 +97,7 @@ class InProcessTransport:
 
 
 class _Exchange:
-    """One request and its answer, between the client's task and the server's."""
+    """One request and its response, between the client's task and the server's."""
 
     __slots__ = ("_pieces", "_whole", "head", "request", "task")
 
@@ -109,7 +109,7 @@ class _Exchange:
         self._whole = False
 
     async def serve(self, handler: Handler) -> None:
-        """Run the server's side; whatever happens, the client learns that it has ended."""
+        """Run the server's side; the client is always notified of its end."""
         try:
             answer = await handler(self.request)
             if not self.head.done():
@@ -118,12 +118,12 @@ class _Exchange:
             self._whole = True
         except ChannelClosed:
             pass
-        except Exception:  # noqa: BLE001 - a server's failure is its client's lost connection, not ours
+        except Exception:  # noqa: BLE001 - a failure of the server is a lost connection for its client
             _log.exception("the server failed to %s", describe_request(self.request))
         finally:
             self._pieces.close()
             if not self.head.done():
-                self.head.set_exception(self.broken("without an answer"))
+                self.head.set_exception(self.broken("without a response"))
 
     async def _send_body(self, body: bytes | AsyncIterable[bytes]) -> None:
         if isinstance(body, bytes):
@@ -134,7 +134,7 @@ class _Exchange:
             async for piece in pieces:
                 await self._send(piece)
         finally:
-            # an iterator that is left early keeps what it holds until it is told
+            # an abandoned iterator keeps its resources until it is closed
             if (finish := getattr(pieces, "aclose", None)) is not None:
                 await finish()
 
@@ -142,14 +142,24 @@ class _Exchange:
         for start in range(0, len(piece), _PIECE_MAX):
             await self._pieces.send(piece[start : start + _PIECE_MAX])
 
+    def receive_nowait(self) -> bytes | None:
+        """Return the next piece if it is there, nothing at the end of the body, and None if the server has to be awaited."""
+        try:
+            return self._pieces.receive_nowait()
+        except ChannelClosed:
+            return self._end()
+
     async def receive(self) -> bytes:
         """Return the next piece, or nothing at the end of the body."""
         try:
             return await self._pieces.receive()
         except ChannelClosed:
-            if self._whole:
-                return b""
-            raise self.broken("in the middle of the answer") from None
+            return self._end()
+
+    def _end(self) -> bytes:
+        if self._whole:
+            return b""
+        raise self.broken("during the response") from None
 
     async def close(self) -> None:
         """Cancel the server's work and wait until it has ended."""
@@ -158,7 +168,7 @@ class _Exchange:
             self.task.cancel()
             await asyncio.wait((self.task,))
         if self.head.done() and not self.head.cancelled():
-            # seen here, so that asyncio does not report it as never seen
+            # retrieve it, so that asyncio does not report it as never retrieved
             self.head.exception()
 
     def broken(self, when: str) -> ConnectionFailed:
@@ -166,11 +176,11 @@ class _Exchange:
         return ConnectionFailed(f"{tried}: the server in this process ended the exchange {when}", sent=True)
 
     def late(self) -> DeadlineExceeded:
-        return DeadlineExceeded(f"{describe_request(self.request)}: the server in this process did not answer in time")
+        return DeadlineExceeded(f"{describe_request(self.request)}: the server in this process did not respond in time")
 
 
 class InProcessResponse:
-    """An answer from within the process; see `Response`."""
+    """A response from a server in this process; see `Response`."""
 
     __slots__ = ("_deadline", "_exchange", "headers", "status")
 
@@ -191,16 +201,16 @@ class InProcessResponse:
             if size > limit:
                 await self.close()
                 tried = describe_request(self._exchange.request)
-                raise ProtocolError(f"{tried}: the answer is longer than {limit} bytes; ask for less at a time")
+                raise ProtocolError(f"{tried}: the response is longer than {limit} bytes; request less at a time")
             pieces.append(piece)
         return b"".join(pieces)
 
     def chunks(self, *, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
-        """Read the body as it comes; see `Response.chunks`."""
+        """Read the body as it arrives; see `Response.chunks`."""
         return _Chunks(self._exchange, idle_timeout, self._deadline)
 
     async def close(self) -> None:
-        """Cancel the server's work on this answer and wait until it has ended."""
+        """Cancel the server's work on this response and wait until it has ended."""
         await self._exchange.close()
 
     async def __aenter__(self) -> Self:
@@ -217,7 +227,7 @@ class InProcessResponse:
 
 
 class _Chunks:
-    """The body of an answer, piece by piece."""
+    """The body of a response, piece by piece."""
 
     __slots__ = ("_deadline", "_exchange", "_idle_timeout")
 
@@ -230,6 +240,15 @@ class _Chunks:
         return self
 
     async def __anext__(self) -> bytes:
+        # Most bodies are there as soon as their head is: then no timer is needed.
+        piece = self._exchange.receive_nowait()
+        if piece is None:
+            piece = await self._awaited()
+        if not piece:
+            raise StopAsyncIteration
+        return piece
+
+    async def _awaited(self) -> bytes:
         deadline = self._deadline
         idle = False
         if self._idle_timeout is not None:
@@ -238,18 +257,15 @@ class _Chunks:
             deadline = silent if idle else deadline
         try:
             async with asyncio.timeout_at(deadline):
-                piece = await self._exchange.receive()
+                return await self._exchange.receive()
         except TimeoutError:
             await self._exchange.close()
             if not idle:
                 raise self._exchange.late() from None
             tried = describe_request(self._exchange.request)
             raise DeadlineExceeded(
-                f"{tried}: nothing came for {self._idle_timeout:g} s; the connection may be dead"
+                f"{tried}: no data for {self._idle_timeout:g} s; the connection may be dead"
             ) from None
         except asyncio.CancelledError:
             await self._exchange.close()
             raise
-        if not piece:
-            raise StopAsyncIteration
-        return piece

@@ -1,28 +1,28 @@
-"""A server on a port: the handler that `InProcessTransport` takes, reached over TCP or TLS.
+"""A server on a port: serves the same kind of handler as `InProcessTransport`, over TCP or TLS.
 
 Guarantees
-- Heads and bodies of requests have bounds, in size and in time; what is beyond them is answered and never handed on.
-- An answer is pulled no faster than its client reads. A client that goes away cancels the handler; so does one that
-  reads nothing for a time.
-- There are never more connections than allowed: one too many ends the one that has been idle for longest, and is itself
-  turned away where none is idle.
-- Whatever comes over a port has a peer, known or not: no request can look as if it came from within this process.
-- An answer that fails in the middle ends the connection: it never looks complete.
-- Closing lets answers under way end, for a time; then it cancels them. No task is left, and no socket but one in the
-  middle of a TLS handshake, for at most thirty seconds (from Python 3.13 on, none).
-- Other machines reach it only if that was asked for: it listens on the loopback interface unless told otherwise.
+- Heads and bodies of requests are bounded in size and time; requests beyond that are rejected before the handler.
+- A response is produced no faster than its client reads. The handler is cancelled when its client disconnects or stops
+  reading.
+- The number of connections is bounded, including TLS handshakes. A connection over the limit ends a slow handshake,
+  else the connection idle for longest, else one with a late body; if there is none, it is rejected. See `acceptor`.
+- Long bodies are bounded in bytes together, and those of one sender have a share of that. See `body_room`.
+- Every request over a port has a peer, known or not: none can appear to come from within this process.
+- A response that fails halfway ends the connection: it never looks complete.
+- Closing lets responses in progress end, for a time, then cancels them. No task and no socket is left.
+- By default it listens on the loopback interface only.
 - Renewed certificates are used by the next connection, without a restart.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 import logging
 import os
 import ssl
 from collections.abc import AsyncIterable, Callable
+from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from functools import lru_cache
 from types import TracebackType
@@ -31,37 +31,39 @@ from typing import Any, Self
 import msgspec
 from aiohttp import HttpVersion10, HttpVersion11, web
 
+from steersman.transport.acceptor import SLOW, Acceptor
+from steersman.transport.body_room import BodyRoom, NoRoomError
 from steersman.transport.protocol import Handler, Push, Pushing, ServerResponse
 from steersman.transport.tls import ServerContexts, ServerTls
 from steersman.wire import Pairs, Request, parse_query
 
 _log = logging.getLogger("steersman.transport")
 
-#: The longest body of a request, unless the listener is told otherwise: what an API server takes, and some.
+#: The default limit for request bodies: slightly more than an API server accepts.
 REQUEST_BODY_MAX = 4 * 1024 * 1024
 _HEADER_MAX = 16 * 1024
 _HEADERS_MAX = 100
 _PIECE_MAX = 64 * 1024
-#: A body of at most so many bytes is read before anybody is asked whether its sender may send one.
+#: Bodies up to this size are read before `before_body` is called.
 _SMALL_BODY = 64 * 1024
-#: Files that are kept for other things than connections.
-_FILES_ASIDE = 64
+#: Seconds that a client has for a TLS handshake.
+_HANDSHAKE_TIMEOUT = 5.0
 
-# How an answer is framed is our business, not the handler's.
+# The listener frames responses, not the handler.
 _FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "keep-alive"})
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is at the other end of a connection."""
+    """The other end of a connection."""
 
     host: str
     port: int
-    #: The certificate that it showed and that was verified, as DER; empty if it showed none.
+    #: Its verified client certificate, as DER; empty if it sent none.
     certificate: bytes = b""
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is on this machine, or in this Pod."""
+        """Whether it is on this machine or in this Pod."""
         try:
             address = ipaddress.ip_address(self.host.partition("%")[0])
         except ValueError:
@@ -74,18 +76,19 @@ _peer: ContextVar[Peer | None] = ContextVar("steersman_peer", default=None)
 
 
 def current_peer() -> Peer | None:
-    """Who sent the request that is being handled; None if it did not come over a listener."""
+    """The sender of the current request; None if it did not come over a listener."""
     return _peer.get()
 
 
 class Listener:
     """Serves a handler: ``async with Listener(handle, port=8080) as listener: ...``.
 
-    Port 0 takes a free one; `port` and `address` tell which. ``grace`` is how many seconds answers under way have to
-    end when the listener closes, ``read_timeout`` how many a client has to send a body (and for TLS to begin, if that is
-    more than five), ``idle_timeout`` how many it has to send the head of its next request, and ``stall_timeout`` how many
-    it may read nothing of an answer.
-    ``before_body`` sees a request before a long body of it is read, and may answer it right then.
+    Port 0 takes a free one; see `port` and `address`. All times are in seconds: ``grace`` is how long responses may
+    take to end when the listener closes, ``read_timeout`` how long a client may take to send a body, ``idle_timeout``
+    how long until the head of its next request, and ``stall_timeout`` how long it may read nothing of a response.
+
+    ``before_body`` is called with a request before its long body is read. It returns a response to reject it, or the
+    name of the sender, whose long bodies share a bound. By default the sender is the client's address.
     """
 
     def __init__(
@@ -100,7 +103,7 @@ class Listener:
         idle_timeout: float = 75.0,
         stall_timeout: float = 60.0,
         max_connections: int = 10_000,
-        before_body: Callable[[Request], ServerResponse | None] | None = None,
+        before_body: Callable[[Request], ServerResponse | str] | None = None,
         grace: float = 5.0,
         on_certificate_read: Callable[[bool], None] | None = None,
     ) -> None:
@@ -111,22 +114,25 @@ class Listener:
         self._read_timeout = read_timeout
         self._idle_timeout = idle_timeout
         self._stall_timeout = stall_timeout
-        self._max_connections = _affordable(max_connections)
+        self._max_connections = max_connections
         self._before_body = before_body
+        self._room = BodyRoom()
         self._grace = grace
         self._http: web.Server | None = None
-        self._server: asyncio.Server | None = None
-        #: The tasks that answer now, in the order in which they began, and the connections that they answer.
+        self._acceptor: Acceptor | None = None
+        #: The tasks that are responding, in the order they began, and their connections.
         self._answering: dict[asyncio.Task[Any], object] = {}
-        #: Connections with bytes that were not taken yet: how many, and since when there are just so many.
+        #: The connections whose bodies are being read, oldest first, and since when.
+        self._reading: dict[web.RequestHandler, float] = {}
+        #: Connections with unsent bytes: how many, and since when that number is unchanged.
         self._unsent: dict[asyncio.Transport, tuple[int, float]] = {}
         self._looks: asyncio.TimerHandle | None = None
         self._closed = False
 
     async def start(self) -> None:
-        """Begin to listen; `OSError` if the port is taken."""
-        if self._server is not None or self._closed:
-            raise RuntimeError("a listener is used once: make a new one")
+        """Start listening; `OSError` if the port is taken."""
+        if self._acceptor is not None or self._closed:
+            raise RuntimeError("a listener can be started once: make a new one")
         host, port = self._where
         context = self._contexts.listening() if self._contexts is not None else None
         self._http = web.Server(
@@ -141,47 +147,47 @@ class Listener:
             auto_decompress=False,
             lingering_time=1.0,
         )
+        acceptor = Acceptor(
+            self._http,
+            established=self._established,
+            end_idle=self._end_idle,
+            limit=self._max_connections,
+            context=context,
+            handshake_timeout=_HANDSHAKE_TIMEOUT,
+        )
         try:
-            self._server = await asyncio.get_running_loop().create_server(
-                self._accept,
-                host,
-                port,
-                ssl=context,
-                # hundreds may come at once, and wait for a loop that is busy with the others
-                backlog=1024,
-                ssl_handshake_timeout=max(5.0, self._read_timeout) if context is not None else None,
-                ssl_shutdown_timeout=1.0 if context is not None else None,
-            )
+            await acceptor.start(host, port)
         except OSError as error:
-            # asyncio's own words repeat the address.
             why = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else error.strerror or error
             raise OSError(error.errno, f"cannot listen on {host} port {port}: {why}; choose another port") from None
+        self._acceptor = acceptor
         self._look_for_stalled()
 
     @property
     def port(self) -> int:
         """The port it listens on."""
-        if self._server is None or not self._server.sockets:
-            raise RuntimeError("the listener does not listen")
-        return self._server.sockets[0].getsockname()[1]
+        port = self._acceptor.port if self._acceptor is not None else None
+        if port is None:
+            raise RuntimeError("the listener is not listening")
+        return port
 
     @property
     def address(self) -> str:
-        """Where it is found: ``http://127.0.0.1:8080``."""
+        """Its address: ``http://127.0.0.1:8080``."""
         host = self._where[0]
         shown = f"[{host}]" if ":" in host else host
         return f"{'http' if self._contexts is None else 'https'}://{shown}:{self.port}"
 
     async def close(self) -> None:
-        """Accept nothing more, let answers under way end, and cancel those that take too long."""
-        server, http, self._closed = self._server, self._http, True
-        if server is None or http is None:
+        """Stop accepting, let responses in progress end, and cancel those that take too long."""
+        acceptor, http, self._closed = self._acceptor, self._http, True
+        if acceptor is None or http is None:
             return
-        self._server = None
+        self._acceptor = None
         if self._looks is not None:
             self._looks.cancel()
-        server.close()
-        # idle connections end now, the others after their answer
+        acceptor.stop()
+        # idle connections end now, the others after their response
         http.pre_shutdown()
         try:
             if self._answering:
@@ -192,15 +198,10 @@ class Listener:
             transports = [connection.transport for connection in http.connections] + list(self._unsent)
             await http.shutdown(0.5)
             for transport in transports:
-                # one whose client does not read would wait for it
+                # otherwise a client that does not read would delay the end
                 if transport is not None:
                     transport.abort()
-            # who never finished a handshake is known to the loop alone, which ends it by its own time-out
-            if (abort_clients := getattr(server, "abort_clients", None)) is not None:
-                abort_clients()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1.0):
-                    await server.wait_closed()
+            await acceptor.wait_stopped()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -212,30 +213,33 @@ class Listener:
         await self.close()
 
     def __repr__(self) -> str:
-        return f"<Listener {self.address}>" if self._server is not None else "<Listener, not listening>"
+        return f"<Listener {self.address}>" if self._acceptor is not None else "<Listener, not listening>"
 
     # connections
 
-    def _accept(self) -> asyncio.Protocol:
-        """The protocol of a new connection."""
-        http = self._http
-        assert http is not None
-        connections = http.connections
-        if len(connections) >= self._max_connections:
-            busy = set(map(id, self._answering.values()))
-            # they are in the order in which they were made
-            idle = next((each for each in connections if id(each) not in busy and each.transport is not None), None)
-            if idle is None:
-                return _TurnedAway()
-            idle.force_close()
-        return http()
+    def _established(self) -> int:
+        """How many connections are established, without those that are closing."""
+        connections = self._http.connections if self._http is not None else []
+        if len(connections) < self._max_connections // 2:
+            return len(connections)
+        return sum(each.transport is not None for each in connections)
+
+    def _end_idle(self) -> bool:
+        """End the connection idle for longest, or one with a late body; returns whether there was one."""
+        connections = self._http.connections if self._http is not None else []
+        busy = set(map(id, self._answering.values()))
+        for each in connections:  # in the order they were made
+            if id(each) not in busy and _ended(each):
+                return True
+        late = asyncio.get_running_loop().time() - SLOW
+        return any(begun < late and _ended(each) for each, begun in list(self._reading.items()))
 
     def _look_for_stalled(self) -> None:
-        """End connections whose clients have read nothing for too long; looked at from time to time, as that is free."""
+        """End connections whose clients have read nothing for too long; runs periodically."""
         loop = asyncio.get_running_loop()
         now, before, self._unsent = loop.time(), self._unsent, {}
         connections = self._http.connections if self._http is not None else []
-        # one that is being closed is no longer among the connections, but it may never get rid of its bytes
+        # a closing connection is no longer listed, but may never get rid of its bytes
         for transport in dict.fromkeys([*(each.transport for each in connections), *before]):
             waiting = transport.get_write_buffer_size() if transport is not None else 0
             if transport is None or not waiting:
@@ -255,76 +259,108 @@ class Listener:
         task = asyncio.current_task()
         assert task is not None
         self._answering[task] = incoming.protocol
-        # a request has a task of its own, and so has its context
+        # each request has its own task, and so its own context
         _peer.set(_peer_of(incoming))
         try:
-            request = await self._read(incoming)
-            reply = await self._handle(request) if isinstance(request, Request) else request
+            # The memory of a body is held until the response exists, which may be read slowly.
+            async with AsyncExitStack() as held:
+                request = await self._read(incoming, held)
+                reply = await self._handle(request) if isinstance(request, Request) else request
+                del request
             return await _send(incoming, reply)
         finally:
             self._answering.pop(task, None)
 
-    async def _read(self, incoming: web.BaseRequest) -> Request | ServerResponse:
-        """The whole request, or the answer to one that cannot be had."""
+    async def _read(self, incoming: web.BaseRequest, held: AsyncExitStack) -> Request | ServerResponse:
+        """The whole request, or the response that rejects it; ``held`` gets the memory of its body."""
         path, _, query = _characters(incoming.raw_path).partition("?")
         refusal = self._refusal(incoming, path)
         if refusal is not None:
             return refusal
         request = Request(incoming.method, path, parse_query(query), _headers(incoming))
-        if incoming.can_read_body:
-            refusal = self._refusal_of_body(incoming, request)
-            if refusal is not None:
-                return refusal
-            if "Expect" in incoming.headers and incoming.transport is not None:
-                incoming.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if not incoming.can_read_body:
+            return request
+        protocol = incoming.protocol
+        self._reading[protocol] = asyncio.get_running_loop().time()
+        try:
+            whole = await self._read_body(incoming, request, held)
+        finally:
+            self._reading.pop(protocol, None)
+        if isinstance(whole, ServerResponse):
+            return whole
+        return Request(request.method, path, request.query, request.headers, whole) if whole else request
+
+    async def _read_body(
+        self, incoming: web.BaseRequest, request: Request, held: AsyncExitStack
+    ) -> bytes | ServerResponse:
+        """The body of a request, or the response that rejects it."""
+        size = incoming.content_length or self._max_body
+        if size > _SMALL_BODY:
+            sender = self._sender(incoming, request)
+            if isinstance(sender, ServerResponse):
+                return sender
             try:
-                async with asyncio.timeout(self._read_timeout):
-                    whole = await _read_bounded(incoming, self._max_body)
-            except TimeoutError:
-                return _refuse(408, f"the body of the request did not come within {self._read_timeout:g} s")
-            if whole is None:
-                return self._too_long()
-            if whole:
-                return Request(request.method, path, request.query, request.headers, whole)
-        return request
+                await held.enter_async_context(self._room.taken(sender, size, within=self._read_timeout))
+            except NoRoomError:
+                return _refuse(429, "this sender has too many long requests in progress; try again later", _LATER)
+        if "Expect" in incoming.headers and incoming.transport is not None:
+            incoming.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        try:
+            async with asyncio.timeout(self._read_timeout):
+                whole = await _read_bounded(incoming, self._max_body)
+        except TimeoutError:
+            return _refuse(408, f"the body of the request did not arrive within {self._read_timeout:g} s")
+        return self._too_long() if whole is None else whole
 
     def _refusal(self, incoming: web.BaseRequest, path: str) -> ServerResponse | None:
-        """The answer to a head that is not to be handed on."""
+        """The response that rejects a request by its head; None to accept it."""
         if not path.startswith("/") or incoming.method == "CONNECT":
-            # a good answer to CONNECT would have no body, whatever its head says
-            return _refuse(400, "the target of a request is a path, which begins with /, and this is no proxy")
+            # a successful response to CONNECT would have no body, whatever its head says
+            return _refuse(400, "the target of a request must be a path that starts with /; this is not a proxy")
         if incoming.version < HttpVersion10:
-            return _refuse(400, "this is no version of HTTP that is spoken here")
+            return _refuse(400, "this HTTP version is not supported")
         if incoming.headers.get("Expect", "100-continue").lower() != "100-continue":
-            return _refuse(417, "nothing can be expected but 100-continue")
+            return _refuse(417, "only 100-continue can be expected")
         return self._too_long() if (incoming.content_length or 0) > self._max_body else None
 
-    def _refusal_of_body(self, incoming: web.BaseRequest, request: Request) -> ServerResponse | None:
-        """The answer to a request whose long body is not to be read."""
-        if self._before_body is None or (incoming.content_length or REQUEST_BODY_MAX) <= _SMALL_BODY:
-            return None
+    def _sender(self, incoming: web.BaseRequest, request: Request) -> ServerResponse | str:
+        """The sender of a request with a long body, or the response that rejects it."""
+        if self._before_body is None:
+            return _peer_of(incoming).host
         reply = self._before_body(request)
-        if reply is not None:
+        if isinstance(reply, ServerResponse):
             reply.headers = (*reply.headers, ("Connection", "close"))
         return reply
 
     async def _handle(self, request: Request) -> ServerResponse:
         try:
             return await self._handler(request)
-        except Exception:  # noqa: BLE001 - a failure of the handler is an answer, not the end of the server
+        except Exception:  # noqa: BLE001 - a failure of the handler is a response, not the end of the server
             _log.exception("the handler of %s %s failed", request.method, request.path)
-            return ServerResponse(status=500, headers=_TEXT, body=b"internal server error; the log says more\n")
+            return ServerResponse(status=500, headers=_TEXT, body=b"internal server error; see the log\n")
 
     def _too_long(self) -> ServerResponse:
-        return _refuse(413, f"the body of a request has at most {self._max_body} bytes here")
+        return _refuse(413, f"the body of a request must not exceed {self._max_body} bytes")
 
 
 _TEXT = (("Content-Type", "text/plain; charset=utf-8"),)
+_LATER = (("Retry-After", "1"),)
 
 
-def _refuse(status: int, words: str) -> ServerResponse:
-    """What is left of the request would be read as the next one: the connection ends."""
-    return ServerResponse(status=status, headers=(*_TEXT, ("Connection", "close")), body=f"{words}\n".encode())
+def _refuse(status: int, words: str, more: Pairs = ()) -> ServerResponse:
+    """A rejection that closes the connection: the rest of the request would be read as the next one."""
+    return ServerResponse(status=status, headers=(*_TEXT, *more, ("Connection", "close")), body=f"{words}\n".encode())
+
+
+def _ended(connection: web.RequestHandler) -> bool:
+    """End a connection; returns whether it was still open."""
+    transport = connection.transport
+    if transport is None:
+        return False
+    connection.force_close()
+    # a TLS connection would wait for the other end
+    transport.abort()
+    return True
 
 
 async def _read_bounded(incoming: web.BaseRequest, limit: int) -> bytes | None:
@@ -339,7 +375,7 @@ async def _read_bounded(incoming: web.BaseRequest, limit: int) -> bytes | None:
 
 
 def _characters(text: str) -> str:
-    """What was sent, with bytes that are no characters replaced: nothing behind us can be asked to encode halves."""
+    """The text with invalid bytes replaced: code behind the listener cannot encode surrogates."""
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -347,29 +383,11 @@ def _headers(incoming: web.BaseRequest) -> Pairs:
     return tuple([(name, _characters(value)) for name, value in incoming.headers.items()])
 
 
-def _affordable(connections: int) -> int:
-    """How many of so many connections the system lets this process have."""
-    try:
-        import resource  # noqa: PLC0415 - not on every system
-    except ImportError:
-        return connections
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return connections if files == resource.RLIM_INFINITY else max(1, min(connections, files - _FILES_ASIDE))
-
-
-class _TurnedAway(asyncio.Protocol):
-    """A connection too many."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.abort()
-
-
 def _peer_of(incoming: web.BaseRequest) -> Peer:
     transport = incoming.transport
     name = transport.get_extra_info("peername") if transport is not None else None
     if transport is None or not isinstance(name, tuple):
-        # it is gone already; somebody it was
+        # the peer is already disconnected
         return Peer(host="", port=0)
     tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
     certificate = tls.getpeercert(binary_form=True) if tls is not None else None
@@ -379,11 +397,11 @@ def _peer_of(incoming: web.BaseRequest) -> Peer:
 
 async def _send(incoming: web.BaseRequest, reply: ServerResponse) -> web.StreamResponse:
     body = reply.body
-    # a short answer goes out together with its head
+    # a short response is sent together with its head
     is_short = isinstance(body, bytes) and len(body) <= _PIECE_MAX
     outgoing = web.Response(status=reply.status, body=body) if is_short else web.StreamResponse(status=reply.status)
     closes = _add_headers(outgoing, reply.headers)
-    # what follows a CONNECT is no request, and must not be read as one
+    # what follows a CONNECT must not be read as a request
     if closes or incoming.method == "CONNECT":
         outgoing.force_close()
     if isinstance(body, bytes) and not is_short:
@@ -399,12 +417,12 @@ async def _send(incoming: web.BaseRequest, reply: ServerResponse) -> web.StreamR
         await outgoing.write_eof()
         whole = True
     except ConnectionError:
-        pass  # the client went away
-    except Exception:  # noqa: BLE001 - whatever fails in the middle of an answer must not look like its end
-        _log.exception("the answer to %s %s failed in the middle", incoming.method, incoming.path)
+        pass  # the client disconnected
+    except Exception:  # noqa: BLE001 - a failure halfway must not look like the end of the response
+        _log.exception("the response to %s %s failed halfway", incoming.method, incoming.path)
     finally:
         if (finish := getattr(pieces, "aclose", None)) is not None:
-            # an iterator that is left early keeps what it holds until it is told
+            # an abandoned iterator keeps its resources until it is closed
             await finish()
         if not whole and incoming.transport is not None:
             incoming.transport.abort()
@@ -412,7 +430,7 @@ async def _send(incoming: web.BaseRequest, reply: ServerResponse) -> web.StreamR
 
 
 def _add_headers(outgoing: web.StreamResponse, headers: Pairs) -> bool:
-    """Add the handler's headers; whether it asked to close the connection."""
+    """Add the handler's headers; returns whether it asked to close the connection."""
     closes = False
     for name, value in headers:
         lower = name.lower()
@@ -430,15 +448,16 @@ async def _send_body(outgoing: web.StreamResponse, body: bytes | AsyncIterable[b
             await outgoing.write(view[start : start + _PIECE_MAX])
         return
     async for piece in body:
-        await outgoing.write(piece)
+        # a slow client then holds a part of a piece, which may be shared, and not a copy of all of it
+        await _send_body(outgoing, piece)
 
 
 def _pusher(incoming: web.BaseRequest) -> Push:
-    """How pieces of a chunked answer are sent past the task that sends the others, which waits meanwhile."""
+    """A function that writes pieces of a chunked response directly, while the task that iterates over it waits."""
     protocol, transport = incoming.protocol, incoming.transport
 
     def push(piece: bytes) -> bool:
-        if transport is None or protocol.writing_paused or transport.is_closing():
+        if transport is None or protocol.writing_paused or transport.is_closing() or len(piece) > _PIECE_MAX:
             return False
         transport.write(_chunk(piece))
         return True
@@ -448,15 +467,15 @@ def _pusher(incoming: web.BaseRequest) -> Push:
 
 @lru_cache(maxsize=1)
 def _chunk(piece: bytes) -> bytes:
-    """A piece as it stands in a chunked body; the same one often goes to many clients."""
+    """A piece framed for a chunked body; cached, since one piece often goes to many clients."""
     return b"%x\r\n%b\r\n" % (len(piece), piece)
 
 
 class _UnreadableRequests(logging.Logger):
-    """Where the HTTP parser's complaints go: whoever can reach a port can send rubbish, and must not fill our log."""
+    """Receives the HTTP parser's complaints at debug level: clients that send garbage must not fill the log."""
 
     def exception(self, msg: object, *args: object, **_: Any) -> None:
         _log.debug(msg, *args)
 
     def debug(self, msg: object, *args: object, **_: Any) -> None:
-        """Say nothing: it is about connections, not about us."""
+        """Drop it: it is about connections, not about the server."""

@@ -1,17 +1,18 @@
-"""A transport whose requests are counted, timed and traced.
+"""A transport that counts, times and traces requests.
 
 Guarantees
-- It adds nothing to an exchange and takes nothing away: what the transport inside promises holds, and what it raises
-  is raised. Only a request that is traced carries one header more, ``traceparent``, so that the server's own spans join.
-- Every request is counted once, by the status of its answer; one that got none counts as ``<error>``.
-- The time of a request ends with its body; that of a stream with its head, however long it lives after that.
-- Spans name methods, paths and statuses as OpenTelemetry's conventions for HTTP do. Queries, headers and bodies, which
-  may hold secrets, are in none.
+- It does not change an exchange: guarantees and exceptions of the inner transport hold. Only a traced request carries
+  the additional header ``traceparent``, so that the server's spans join.
+- Every request is counted once, by the status of its response; without a response it counts as ``<error>``.
+- A request's time ends with its body; a stream's time ends with its head.
+- Spans name methods, paths and statuses by OpenTelemetry's conventions for HTTP. They never contain queries, headers or
+  bodies, which may contain secrets.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Self
@@ -21,19 +22,19 @@ from multidict import CIMultiDictProxy
 
 from steersman.telemetry import NO_SPAN, Count, Registry, Span, begin_span, is_tracing, names
 from steersman.telemetry.tracing import AttributeValue
-from steersman.transport.protocol import MAX_BODY, Response, Transport
+from steersman.transport.protocol import MAX_BODY, Response, Transport, separated
 from steersman.wire import Request, parse_path
 
-#: The code of a request without an answer, as client-go has it.
+#: The code of a request without a response, as in client-go.
 NO_ANSWER = "<error>"
 
 _WATCH = frozenset({("watch", "true"), ("watch", "1")})
 
 
 class MeasuredTransport:
-    """Another transport, seen by metrics and traces: ``client.over(lambda inner: MeasuredTransport(inner, registry, host))``.
+    """A transport with metrics and traces: ``client.over(lambda inner: MeasuredTransport(inner, registry, host))``.
 
-    ``host`` is what the metrics call the server. Closing this transport closes the one inside.
+    ``host`` is the server's name in metrics. Closing this transport closes the inner one.
     """
 
     def __init__(self, inner: Transport, registry: Registry, host: str) -> None:
@@ -53,7 +54,7 @@ class MeasuredTransport:
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport
         before_send: Callable[[], None] | None = None,
     ) -> Response:
-        """Send a request and wait for the head of its answer; see `Transport.send`."""
+        """Send a request and wait for the head of its response; see `Transport.send`."""
         # Most programs trace nothing, and describing a request costs more than counting it.
         span = self._begin(request) if is_tracing() else NO_SPAN
         if span is not NO_SPAN and span.is_recording:
@@ -79,8 +80,14 @@ class MeasuredTransport:
         return _MeasuredResponse(response, self, request, span, began)
 
     async def close(self) -> None:
-        """Close the transport inside."""
+        """Close the inner transport."""
         await self._inner.close()
+
+    def separate(self) -> MeasuredTransport:
+        """Return a transport with its own connections and the same metrics; see `Separable`."""
+        other = copy.copy(self)
+        other._inner = separated(self._inner)  # noqa: SLF001 - it is ourselves
+        return other
 
     def __repr__(self) -> str:
         return f"<MeasuredTransport of {self._inner!r}>"
@@ -122,7 +129,7 @@ class MeasuredTransport:
 
 
 class _MeasuredResponse:
-    """An answer whose end is noticed."""
+    """A response that records its end."""
 
     __slots__ = ("_began", "_open", "_request", "_response", "_span", "_transport")
 
@@ -190,9 +197,9 @@ class _MeasuredResponse:
 
 
 class RequestMeasurements:
-    """What no transport sees of a request: that it is sent again, and how long it waits for the client's own limit.
+    """Counts what no transport sees of a request: retries, and waits for the client's own rate limit.
 
-    The observer that goes with a `MeasuredTransport`: ``client.over(..., observer=RequestMeasurements(registry, host))``.
+    Use it as observer with a `MeasuredTransport`: ``client.over(..., observer=RequestMeasurements(registry, host))``.
     """
 
     def __init__(self, registry: Registry, host: str) -> None:
@@ -201,12 +208,12 @@ class RequestMeasurements:
         self._waits = registry.histogram(names.CLIENT_RATE_LIMITER_DURATION)
 
     def repeated(self, request: Request, code: int | None) -> None:
-        """A request that was answered so, or not at all, is sent again."""
+        """Count a retry, by the status of the failed attempt."""
         answered = NO_ANSWER if code is None else str(code)
         self._retries.labels(answered, _verb(request), self._host).inc()
 
     def limited(self, request: Request, seconds: float) -> None:
-        """A request waited so long before it was sent."""
+        """Record how long a request waited before it was sent."""
         self._waits.labels(_verb(request), self._host).observe(seconds)
 
 
@@ -222,5 +229,5 @@ def _describe(span: Span, status: int) -> None:
 
 
 def _host_of(server: str) -> str:
-    """What stands for a server in a label: host and port, without scheme, path or user."""
+    """The label for a server: host and port, without scheme, path or user."""
     return urlsplit(server).netloc.rpartition("@")[2] if "://" in server else server

@@ -1,10 +1,10 @@
-"""What a transport is: requests go in, answers come out, whatever lies between.
+"""The interface of transports: they send requests and return responses, by any means.
 
-Guarantees, kept by every transport and tested on each by one suite
-- A request is delivered at most once; nothing is sent again behind the caller's back.
-- What fails is an `ApiError`. `ConnectionFailed.sent` and `DeadlineExceeded.sent` say whether the server may have seen
-  the request: false means it certainly was not processed.
-- A stream has no deadline of its own once its head is here, and never takes a place from other requests.
+Guarantees of every transport, tested on each by one suite
+- A request is delivered at most once; nothing is resent without the caller knowing.
+- Every failure is an `ApiError`. `ConnectionFailed.sent` and `DeadlineExceeded.sent` say whether the server may have
+  seen the request: false means it certainly was not processed.
+- A stream has no deadline once its head has arrived, and never takes a connection from other requests.
 - Closing a response, or cancelling a task that waits for one, ends the server's work on it. Nothing is left behind.
 """
 
@@ -19,15 +19,15 @@ from multidict import CIMultiDictProxy
 
 from steersman.wire import Pairs, Request
 
-#: Seconds for a whole exchange, and for the head of a stream, unless the caller says otherwise.
+#: The default timeout in seconds, for a whole exchange or for the head of a stream.
 DEFAULT_TIMEOUT = 60.0
 
-#: The largest body that `Response.read` holds, unless the caller says otherwise.
+#: The default limit of `Response.read`.
 MAX_BODY = 256 * 1024 * 1024
 
 
 class Response(Protocol):
-    """An answer: its head is here, its body is read once, by `read` or by `chunks`."""
+    """A response: its head has arrived; its body is read once, with `read` or `chunks`."""
 
     @property
     def status(self) -> int:
@@ -36,7 +36,7 @@ class Response(Protocol):
 
     @property
     def headers(self) -> CIMultiDictProxy[str]:
-        """The headers, found in any case; `getall` gives every value of a repeated one."""
+        """The headers, case-insensitive; `getall` returns every value of a repeated one."""
         ...
 
     async def read(self, limit: int = MAX_BODY) -> bytes:
@@ -44,15 +44,15 @@ class Response(Protocol):
         ...
 
     def chunks(self, *, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
-        """Read the body as it comes, in pieces of any size, none empty.
+        """Read the body as it arrives, in non-empty pieces of any size.
 
-        With `idle_timeout`, waiting longer than so many seconds for the next piece raises DeadlineExceeded and closes
-        the response; time that the caller spends between pieces does not count.
+        With `idle_timeout`, waiting longer than that for the next piece raises DeadlineExceeded and closes the
+        response. Time that the caller spends between pieces does not count.
         """
         ...
 
     async def close(self) -> None:
-        """End the exchange, whatever is left of it; closing twice does nothing."""
+        """End the exchange, even if incomplete; closing twice does nothing."""
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -63,7 +63,7 @@ class Response(Protocol):
 
 
 class Transport(Protocol):
-    """A way to one API server."""
+    """A connection to one API server."""
 
     async def send(
         self,
@@ -73,45 +73,80 @@ class Transport(Protocol):
         timeout: float | None = None,  # noqa: ASYNC109 - part of the exchange, and may end it in the middle of the body
         before_send: Callable[[], None] | None = None,
     ) -> Response:
-        """Send a request and wait for the head of its answer.
+        """Send a request and wait for the head of its response.
 
-        `timeout` is in seconds and covers the whole exchange, reading the body included; of a stream it covers the
-        head alone. None means the transport's own. `before_send` is called once, when nothing is left to wait for and
-        before the first byte is written; what it raises stops the request.
+        `timeout` is in seconds and covers the whole exchange, including the body; for a stream it covers only the head.
+        None means the transport's default. `before_send` is called once, just before the first byte is written; if it
+        raises, nothing is sent.
         """
         ...
 
     async def close(self) -> None:
-        """End all exchanges and free everything; a closed transport sends no more."""
+        """End all exchanges and free everything; a closed transport sends nothing more."""
         ...
 
 
-#: Sends a piece of a body at once; False, and nothing is sent, if its client does not keep up.
+@runtime_checkable
+class Separable(Protocol):
+    """A transport that can open a second set of connections."""
+
+    def separate(self) -> Transport:
+        """Return a transport to the same server that shares no connection with this one; the caller closes it."""
+        ...
+
+
+class _Shared:
+    """A transport that shares another one's connections: closing it closes nothing."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+
+    async def send(
+        self,
+        request: Request,
+        *,
+        stream: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
+        before_send: Callable[[], None] | None = None,
+    ) -> Response:
+        """Send over the other transport; see `Transport.send`."""
+        return await self._inner.send(request, stream=stream, timeout=timeout, before_send=before_send)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+def separated(transport: Transport) -> Transport:
+    """Return a transport with its own connections, or one that shares them if the transport is not `Separable`."""
+    return transport.separate() if isinstance(transport, Separable) else _Shared(transport)
+
+
+#: Sends a piece of a body immediately; returns False without sending if its client does not keep up.
 Push = Callable[[bytes], bool]
 
 
 @runtime_checkable
 class Pushing(Protocol):
-    """A body that can hand on pieces as they happen, without a turn of the task that iterates over it.
+    """A body that can push pieces as they happen, without a turn of the task that iterates over it.
 
-    While its iterator waits for something to happen, it may give pieces to ``push`` in place of yielding them; what is
-    not taken is yielded. Nobody has to call `push_to`: then everything is yielded.
+    While its iterator waits, it may pass pieces to ``push`` instead of yielding them; rejected pieces are yielded.
+    Calling `push_to` is optional: without it, everything is yielded.
     """
 
     def push_to(self, push: Push) -> None:
-        """Name who takes pieces from now on."""
+        """Set the function that takes pieces from now on."""
         ...
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
 class ServerResponse(msgspec.Struct, kw_only=True):
-    """A server's side of an answer; an iterator as `body` is pulled no faster than the client reads."""
+    """The server's side of a response; an iterator as `body` is consumed no faster than the client reads."""
 
     status: int
     headers: Pairs = ()
     body: bytes | AsyncIterable[bytes] = b""
 
 
-#: A server as one function. It is cancelled when the client goes away.
+#: A server as one function. It is cancelled when the client disconnects.
 Handler = Callable[[Request], Awaitable[ServerResponse]]
