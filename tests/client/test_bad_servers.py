@@ -289,7 +289,7 @@ async def test_nobody_listens(reach, refused):
         assert not error.sent
         error = await refused(ConnectionFailed, client.create(secret()), within=1)
         assert not error.sent
-        assert "is it up?" in str(error)
+        assert "is it running?" in str(error)
 
 
 async def test_nobody_listens_to_a_patient_client(reach, refused):

@@ -99,7 +99,7 @@ async def test_a_server_that_is_killed_during_a_watch(server, impatient, refused
         await refused(ConnectionFailed, rest(), within=5)
         assert [event async for event in events] == []
     error = await refused(ConnectionFailed, impatient.get(ConfigMap, "watched"), within=2)
-    assert "is it up?" in str(error)
+    assert "is it running?" in str(error)
     error = await refused(ConnectionFailed, impatient.create(config("unsent")), within=2)
     assert not error.sent
     await server.start()

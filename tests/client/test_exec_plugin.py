@@ -462,12 +462,12 @@ def test_a_plugin_may_answer_in_yaml(plugin: Plugin) -> None:
         ("\x00", "neither JSON nor YAML"),
         ("[" * 100_000, "not an ExecCredential"),
         ('{"status": {"token": "sesame"}}', f"configured for ExecCredential of {V1}"),
-        (answer(version=V1BETA1, token="sesame"), f"it answered with {V1BETA1}, but is configured for"),
-        (answer(version="sesame", token="sesame"), "it answered with something else"),
-        (answer(), "without a token"),
-        (answer(token=""), "without a token"),
+        (answer(version=V1BETA1, token="sesame"), f"it returned {V1BETA1}, but is configured for"),
+        (answer(version="sesame", token="sesame"), "it returned something else"),
+        (answer(), "neither a token"),
+        (answer(token=""), "neither a token"),
         (answer(token=7), "$.status.token"),
-        (answer(token="sesame\nx: y"), "no header can carry it"),
+        (answer(token="sesame\nx: y"), "not a valid header value"),
         (answer(clientKeyData="sesame"), "only one of a certificate and a key"),
         (answer(token="sesame", expirationTimestamp="soon"), "$.status.expirationTimestamp"),
         (answer(token="sesame", expirationTimestamp="2030-01-01T00:00:00"), "$.status.expirationTimestamp"),
@@ -484,7 +484,7 @@ def test_a_wrong_answer_is_an_error_that_does_not_repeat_it(plugin: Plugin, text
 def test_a_failure_shows_what_the_plugin_said_on_stderr_only(plugin: Plugin) -> None:
     plugin.does("echo sesame; printf 'please \\033[1mlog in' >&2; exit 3")
     message = complaint(plugin.credentials(args=["sesame"], env=[("SESAME", "sesame")]))
-    assert "exit code 3" in message
+    assert "exited with code 3" in message
     assert "please U+001B[1mlog in" in message
     assert "sesame" not in message
 
@@ -505,7 +505,7 @@ def test_a_plugin_that_does_not_end_is_ended(plugin: Plugin) -> None:
     plugin.waits()
     plugin.does("echo hanging >&2; exec sleep 1000")
     message = complaint(plugin.credentials(timeout=0.3))
-    assert "did not end within 0.3 seconds" in message
+    assert "did not finish within 0.3 seconds" in message
     assert "hanging" in message
 
 
@@ -524,8 +524,22 @@ def test_a_missing_plugin_says_how_to_install_it(plugin: Plugin) -> None:
     assert "apt install it" in message
 
 
+@pytest.mark.parametrize("path", [":/usr/bin", ".:/usr/bin", "/usr/bin:", "", "sub:/usr/bin"])
+def test_a_plugin_in_the_current_directory_is_not_run(
+    plugin: Plugin, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """A cloned repository could otherwise hold a program that runs with the user's rights."""
+    monkeypatch.chdir(plugin.folder)
+    (plugin.folder / "sub").mkdir()
+    (plugin.folder / "sub" / "plugin").symlink_to(plugin.path)
+    monkeypatch.setenv("PATH", path)
+    message = complaint(ExecCredentials(ExecPlugin("plugin", interactive_mode="Never")))
+    assert "in PATH" in message
+    assert plugin.runs == 0
+
+
 @pytest.mark.parametrize(
-    ("mode", "content", "said"), [(0o600, "#!/bin/sh\n", "may not be executed"), (0o700, "nonsense", "cannot be run")]
+    ("mode", "content", "said"), [(0o600, "#!/bin/sh\n", "not executable"), (0o700, "nonsense", "cannot be started")]
 )
 def test_a_plugin_that_cannot_be_run_is_an_error(plugin: Plugin, mode: int, content: str, said: str) -> None:
     plugin.path.write_text(content)
@@ -534,5 +548,5 @@ def test_a_plugin_that_cannot_be_run_is_an_error(plugin: Plugin, mode: int, cont
 
 
 def test_too_much_to_tell_is_an_error(plugin: Plugin) -> None:
-    assert "cannot be run" in complaint(plugin.credentials(env=[("LARGE", "x" * (1 << 22))]))
+    assert "cannot be started" in complaint(plugin.credentials(env=[("LARGE", "x" * (1 << 22))]))
     assert "null character" in complaint(plugin.credentials(args=["a\0b"]))

@@ -73,5 +73,5 @@ def test_objects_without_a_type_are_extracted_if_their_kind_is_known():
 def test_a_type_that_knows_less_than_was_applied_is_refused():
     tree = {"apiVersion": SITE.api_version, "kind": "Site", "spec": {"image": "nginx", "replicas": 2}}
     live = read(ThinSite, owned={"f:spec": {"f:image": {}, "f:replicas": {}}}, **tree)
-    with pytest.raises(DecodeError, match="ThinSite home cannot hold all that ada applied"):
+    with pytest.raises(DecodeError, match="ThinSite home: the type cannot hold all fields that ada applied"):
         extract_applied(live, manager="ada")

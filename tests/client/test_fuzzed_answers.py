@@ -264,6 +264,15 @@ async def test_objects_that_say_something_else(asked, obj, verb):
         assert [type(event) for event in result[::2]] == [Added, Deleted]
 
 
+@pytest.mark.parametrize("field", ["name", "namespace", "uid", "resourceVersion"])
+async def test_an_untyped_object_with_a_number_for_an_identity_is_one_failure(asked, field):
+    strange = altered(DEPLOYMENT, ("metadata", field), 1)
+    listed = await asked(answer(list_of(DEPLOYMENT, strange, DEPLOYMENT)), "list untyped")
+    assert len(listed.items) == 2
+    assert f"metadata.{field} must be a string (got 1)" in str(listed.undecodable[0].error)
+    assert await asked(answer(strange), "get untyped") is None
+
+
 @relaxed
 @given(mark=anything)
 async def test_bookmarks_that_say_something_else(asked, mark):

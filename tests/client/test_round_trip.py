@@ -4,11 +4,10 @@ Each object is created as JSON, read through a type, changed as a program change
 then holds must be the JSON it held before with that very change made by hand. Types are whole ones of ``steersman.kinds``,
 thin ones that know a random part of them, and three generations of a custom kind whose definition knows more than they do.
 
-STEERSMAN_ROUND_TRIPS sets how many objects make the trip, STEERSMAN_ROUND_TRIP_SEED the first seed; a failure names its own.
+`samples.portions` says how many objects make the trip, and which.
 """
 
 import asyncio
-import os
 from collections import Counter
 from contextlib import AsyncExitStack
 from random import Random  # noqa: TID251 - seeded, and the seed is told
@@ -16,6 +15,7 @@ from random import Random  # noqa: TID251 - seeded, and the seed is told
 import msgspec
 import pytest
 
+from samples import portions
 from samples.changes import change_some, duplicate
 from samples.gadget import CHANGES, DEFINITION, GENERATIONS, GROUP, gadget
 from samples.random_values import metadata
@@ -28,8 +28,8 @@ from steersman.client.installing import CUSTOM_RESOURCE_DEFINITION, _wait_until_
 from steersman.objects import Unstructured, decode, raw_of, to_json
 from steersman.testing import Engine
 
-TRIPS = int(os.environ.get("STEERSMAN_ROUND_TRIPS", "1000"))
-SEED = int(os.environ.get("STEERSMAN_ROUND_TRIP_SEED", "20260101"))
+TRIPS = portions.count(sample=160, of=1000)
+SEED = portions.seed_of("round trips")
 AT_ONCE = 8
 
 
@@ -132,7 +132,7 @@ class Trips:
                 try:
                     await trip(seed)
                 except Exception as error:
-                    error.add_note(f"STEERSMAN_ROUND_TRIP_SEED={seed} STEERSMAN_ROUND_TRIPS=1 repeats it")
+                    error.add_note(f"seed {seed}, the {seed - SEED + 1}th of this run")
                     raise
 
         async with asyncio.TaskGroup() as tasks:

@@ -21,13 +21,18 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from steersman.client import Client, RetryPolicy
 from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, TokenFile
 from steersman.client.credentials import ClientCertificate, CredentialsError, StaticCredentials
 from steersman.client.exec_plugin import ExecCredentials
 from steersman.client.identity import credentials_for
 from steersman.client.kubeconfig import Kubeconfig, load_kubeconfig, parse_kubeconfig, read_kubeconfig
 from steersman.client.secrecy import Hidden, hide_password, printable
-from steersman.objects.errors import ConfigError
+from steersman.kinds.core_v1 import ConfigMap
+from steersman.objects import ObjectMeta
+from steersman.objects.errors import ApiError, ConfigError
+from steersman.transport import Listener, ServerResponse
+from steersman.wire import Request
 
 SECRETS = {
     "token": "tok-OPENSESAME1",
@@ -261,6 +266,32 @@ async def test_no_log_line_of_a_plugin_shows_a_secret(file: Path, caplog: pytest
     assert_hidden(caplog.text)
 
 
+async def test_no_frame_of_a_failed_request_holds_a_token_that_prints() -> None:
+    """Error trackers print the locals of every frame of a traceback."""
+
+    async def refuse(request: Request) -> ServerResponse:
+        return ServerResponse(status=302 if request.method == "POST" else 401, headers=(("Location", "/"),))
+
+    async with Listener(refuse) as listener:
+        for server in ("http://127.0.0.1:1", listener.address):
+            config = Config(server, auth=BearerToken(SECRETS["token"]))
+            async with Client.connect(config, field_manager="tests", retry=RetryPolicy(attempts=1)) as client:
+                metadata = ObjectMeta(name="x", namespace="default", resource_version="1")
+                config_map = ConfigMap(metadata=metadata, data={"a": "b"})
+                intent = ConfigMap(metadata=ObjectMeta(name="x", namespace="default"), data={"a": "b"})
+                requests = (
+                    lambda client=client: client.get(ConfigMap, "default/x"),
+                    lambda client=client, one=config_map: client.update(one),
+                    lambda client=client, one=intent: client.apply(one),
+                    lambda client=client, one=intent: client.create(one),
+                )
+                for send in requests:
+                    with pytest.raises(ApiError) as caught:
+                        await send()
+                    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+                    assert_hidden("".join(shown.format()))
+
+
 def test_hidden_values_compare_and_hash_by_value() -> None:
     assert Hidden("a") == Hidden("a")
     assert Hidden("a") != Hidden("b")
@@ -273,7 +304,7 @@ def test_hidden_values_compare_and_hash_by_value() -> None:
 
 def test_hidden_values_are_not_pickled() -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        with pytest.raises(TypeError, match="not pickled"):
+        with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(Hidden(SECRETS["token"]), protocol)
 
 

@@ -1,6 +1,7 @@
 """The verbs."""
 
 import copy
+import re
 
 import pytest
 
@@ -22,7 +23,9 @@ from steersman import (
     Unstructured,
     retry_on_conflict,
 )
+from steersman import Request as ReconcileRequest
 from steersman.client import KindNotServed, NotAnIntent, NotNew, PartialObject
+from steersman.client.checks import STATUS_IGNORED
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.authentication_v1 import TokenRequest, TokenRequestSpec
 from steersman.kinds.autoscaling_v1 import Scale
@@ -41,7 +44,7 @@ from steersman.kinds.core_v1 import (
     ServiceSpec,
 )
 from steersman.kinds.meta_v1 import LabelSelector
-from steersman.objects import to_json
+from steersman.objects import replace, to_json
 from steersman.patches import json_patch
 
 SITE = Kind(f"{GROUP}/v1", "Site")
@@ -425,6 +428,65 @@ async def test_the_servers_warnings_are_surfaced(api_server, namespace, sites):
             await warned.create(obj, field_validation="Strict")
 
 
+@pytest.mark.parametrize(
+    "patch",
+    [
+        MergePatch({"status": {"readyReplicas": 2}}),
+        JsonPatch.of(json_patch.add("/status", {"readyReplicas": 2})),
+    ],
+    ids=["merge", "json"],
+)
+async def test_a_status_that_a_patch_of_the_object_would_lose_is_warned_of(api_server, namespace, sites, patch):
+    seen = []
+    async with Client.connect(kubeconfig=api_server.kubeconfig, on_warning=seen.append) as warned:
+        made = await warned.create(site("lost", namespace))
+        patched = await warned.patch(Site, made.key, patch)
+        assert patched.status is None
+        assert [each.text for each in seen] == [STATUS_IGNORED]
+        patched = await warned.patch(Site, made.key, patch, subresource="status")
+        assert patched.status.ready_replicas == 2
+        assert len(seen) == 1
+
+
+async def test_a_status_that_apply_and_patch_from_would_lose_is_warned_of(api_server, namespace, sites):
+    seen = []
+    connecting = Client.connect(kubeconfig=api_server.kubeconfig, field_manager="lost", on_warning=seen.append)
+    async with connecting as warned:
+        intent = site("lost", namespace)
+        intent.status = SiteStatus(ready_replicas=2)
+        made = await warned.apply(intent)
+        assert [each.text for each in seen] == [STATUS_IGNORED]
+        made.status = SiteStatus(ready_replicas=3)
+        made = await warned.patch_from(made, made)
+        assert made.status is None
+        assert [each.text for each in seen] == [STATUS_IGNORED] * 2
+
+
+async def test_a_call_with_the_wrong_thing_says_what_to_write(client, namespace, sites):
+    made = await client.create(site("home", namespace))
+    for mistake, words in (
+        (client.get(made, made.key), f"expected a kind, got the object Site {namespace}/home; write Site"),
+        (client.list(made), f"expected a kind, got the object Site {namespace}/home; write Site"),
+        (client.install(made), f"expected a kind, got the object Site {namespace}/home; write Site"),
+        (client.install(SiteSpec), "'SiteSpec' is not a kind"),
+        (client.get(Site, made), "write site.key"),
+        (
+            client.get(Site, ReconcileRequest(made.key)),
+            f"Site: Request {namespace}/home is not a key; write request.key",
+        ),
+        (
+            client.create(replace(made, metadata={"name": "x"})),
+            'Site: metadata is a dict; write metadata=ObjectMeta(name="...")',
+        ),
+        (client.list(Site, labels={"team": None}), '"!team" for objects without it, "team" for objects with any value'),
+        (client.list(Site, labels={"team": ["a", "b"]}), 'write "team in (a,b)"'),
+        (client.list(Site, labels={"matchLabels": {"team": "a"}}), "write Selector.from_label_selector({...})"),
+        (client.list(Site, labels={"canary": True}), 'write "true"'),
+    ):
+        with pytest.raises(TypeError, match=re.escape(words)):
+            await mistake
+
+
 async def test_our_own_constraints_are_checked_before_sending(client, namespace, sites):
     with pytest.raises(Invalid, match=r"spec\.replicas"):
         await client.create(site("many", namespace, replicas=51))
@@ -486,9 +548,9 @@ async def test_a_status_that_the_server_would_ignore_is_warned_of(api_server, na
 
 async def test_mistakes_are_named(client, namespace, sites):
     made = await client.create(site("named", namespace))
-    with pytest.raises(NotNew, match="it is there already"):
+    with pytest.raises(NotNew, match="the object already exists"):
         await client.create(made)
-    with pytest.raises(TypeError, match="is no key"):
+    with pytest.raises(TypeError, match="is not a key"):
         await client.get(Site, None)
     with pytest.raises(TypeError, match="write MergePatch"):
         await client.patch(Site, made.key, {"spec": {}})
@@ -500,6 +562,6 @@ async def test_mistakes_are_named(client, namespace, sites):
 
 
 async def test_a_misspelled_option_is_refused(api_server):
-    with pytest.raises(TypeError, match="no option namespce; its options are"):
+    with pytest.raises(TypeError, match="unknown client option namespce; the options are"):
         async with api_server.client(namespce="x"):
             pass

@@ -75,6 +75,14 @@ async def play_both_ways(program: Path, kubeconfig: Path, protobuf: str, json_: 
     }
 
 
+async def _described(client: Client) -> None:
+    """Wait until the engine's OpenAPI has the Site kind: it follows some time after the kind is served."""
+    async with asyncio.timeout(SECONDS):
+        # a server announces no change of its OpenAPI
+        while b"web.test.steersman.dev/v1" not in await client.request("GET", "/openapi/v3"):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
 @pytest.fixture(scope="module")
 async def played(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Played]]:
     """The program's words on both servers, played at the same time."""
@@ -84,6 +92,7 @@ async def played(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> di
         await engine.create_namespace(name)
     async with Client.connect(kubeconfig=engine.kubeconfig, field_manager="tests") as client:
         await client.install(Site)
+        await _described(client)
     # both have forgotten what was, so that the program can ask for it in vain
     await engine.compact()
     folder = tmp_path_factory.mktemp("embedded")

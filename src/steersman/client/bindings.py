@@ -1,9 +1,9 @@
-"""How the client speaks of a kind: its paths, and how its objects are read and written."""
+"""Bindings: the paths of a kind, and how the client decodes and encodes its objects."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
@@ -31,7 +31,7 @@ AnyObject = TypeVar("AnyObject", bound=Object | Unstructured)
 
 
 class Binding(Generic[T]):
-    """A kind as the client uses it. Made once a class; its methods are the hot path of every verb."""
+    """A kind as the client uses it. Made once per class; its methods are the hot path of every verb."""
 
     __slots__ = ("_prefix", "decode", "gvk", "namespaced", "reads", "resource")
 
@@ -48,7 +48,7 @@ class Binding(Generic[T]):
         self.resource = resource
         self.namespaced = namespaced
         self.decode = decode
-        #: The kind that answers call themselves; empty if any may come.
+        #: The kind that responses carry; empty if any kind may come.
         self.reads = gvk.kind if reads is None else reads
         self._prefix = group_version_path(gvk.group, gvk.version)
 
@@ -65,18 +65,18 @@ class Binding(Generic[T]):
         return path
 
     def reading(self, decode: Callable[[bytes], Any], *, reads: str = "") -> Binding[Any]:
-        """The same kind, its answers read another way."""
+        """The same kind with another decoder for its responses."""
         return Binding(self.gvk, self.resource, namespaced=self.namespaced, decode=decode, reads=reads)
 
     def metadata_only(self) -> Binding[PartialObjectMetadata]:
-        """The same kind, read as metadata."""
+        """The same kind, read as metadata only."""
         return self.reading(
             lambda raw: _checked(decode(PartialObjectMetadata, raw, partial=True)), reads=PartialObjectMetadata.__name__
         )
 
 
 def _checked(obj: ObjectT) -> ObjectT:
-    """Refuse what has no metadata: it is no object, and nothing later could say of which key it is."""
+    """Reject an object without metadata: no later step could tell its key."""
     metadata: Any = obj.metadata
     if metadata is UNSET:
         raise DecodeError(f"cannot decode {type(obj).__name__}: it has no metadata")
@@ -92,7 +92,7 @@ _described_decoder = msgspec.json.Decoder(_Described)
 
 
 def holds_object(body: bytes, kind: str = "") -> bool:
-    """Whether bytes are a Kubernetes object at all, in whatever form, of a certain kind if one is named."""
+    """Whether the bytes are a Kubernetes object, of ``kind`` if one is given."""
     try:
         found = _described_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -116,10 +116,10 @@ _deleted_decoder = msgspec.json.Decoder(_Deleted)
 
 
 def is_gone(body: bytes) -> bool:
-    """Whether the answer to a deletion says that the object is gone, and not only marked.
+    """Whether the response to a deletion says that the object is gone, not merely marked for deletion.
 
-    Most kinds are gone with a Status; some answer with their last state. A marked object waits for its grace period or
-    for finalizers, a Namespace for those in its spec.
+    Most kinds answer with a Status once they are gone; some answer with their last state. A marked object still waits
+    for its grace period or its finalizers; a Namespace waits for those in its spec.
     """
     try:
         last = _deleted_decoder.decode(body)
@@ -132,27 +132,47 @@ def is_gone(body: bytes) -> bool:
     return metadata.deletion_grace_period_seconds == 0 and not waits
 
 
+def no_kind(given: object) -> TypeError:
+    """The error for an argument that is not a kind."""
+    if isinstance(given, Object):
+        return TypeError(f"expected a kind, got the object {given.kind} {given.key}; write {type(given).__name__}")
+    return TypeError(
+        f"{getattr(given, '__name__', given)!r} is not a kind: use a class declared with group= and version=, "
+        'Kind("group/version", "Kind"), or an Unstructured for a JSON tree'
+    )
+
+
 def bind_class(cls: type[Object]) -> Binding[Any]:
     """The binding of a typed kind."""
     options = getattr(cls, "__resource__", None)
     if options is None:
-        raise TypeError(
-            f"{getattr(cls, '__name__', cls)!r} is no kind: use a class declared with group= and version=, "
-            'Kind("group/version", "Kind"), or for a tree of JSON an Unstructured'
-        )
+        raise no_kind(cls)
     return Binding(
         cls.gvk(), options.plural, namespaced=options.namespaced, decode=lambda raw: _checked(decode(cls, raw))
     )
 
 
+_IDENTITY = ("name", "namespace", "uid", "resourceVersion")
+
+
+def _check_identity(tree: dict[str, Any], kind: Kind) -> None:
+    """Reject a tree without a usable key: every caller reads names and versions as strings."""
+    metadata = tree.get("metadata")
+    if not isinstance(metadata, dict):
+        raise DecodeError(f"cannot decode {kind.kind}: it has no metadata")
+    for field in _IDENTITY:
+        value = cast("dict[str, Any]", metadata).get(field)
+        if not isinstance(value, str | None):
+            raise DecodeError(f"cannot decode {kind.kind}: metadata.{field} must be a string (got {value!r:.40})")
+
+
 def bind_kind(kind: Kind, resource: str, *, namespaced: bool) -> Binding[Unstructured]:
-    """The binding of a kind without a type."""
+    """The binding of an untyped kind."""
 
     def decode_whole(raw: bytes) -> Unstructured:
         obj = Unstructured.decode(raw)
-        if not isinstance(obj.tree.get("metadata"), dict):
-            raise DecodeError(f"cannot decode {kind.kind}: it has no metadata")
-        if "kind" not in obj.tree:  # items in lists of built-in kinds do not say what they are
+        _check_identity(obj.tree, kind)
+        if "kind" not in obj.tree:  # items in lists of built-in kinds carry neither kind nor apiVersion
             obj.tree = {"apiVersion": kind.api_version, "kind": kind.kind, **obj.tree}
             obj.raw = msgspec.json.encode(obj.tree)
         return obj
@@ -171,14 +191,14 @@ def tree_of(obj: Object | Unstructured) -> dict[str, Any]:
 
 
 def tree_as_read(obj: Object | Unstructured) -> dict[str, Any] | None:
-    """The JSON tree the object was read from, before any change; None if a program made it."""
+    """The JSON tree the object was read from, without later changes; None if the object was not read."""
     if isinstance(obj, Unstructured):
         return msgspec.json.decode(obj.raw) if obj.raw else None
     return as_read(obj)
 
 
 def has_status_subresource(cls: type[Object]) -> bool:
-    """Whether a class declares a status that is written by a subresource of its own."""
+    """Whether a class declares a status with its own subresource."""
     declared = cls.__resource__.status_subresource
     return "status" in cls.__struct_fields__ if declared is None else declared
 
@@ -189,12 +209,12 @@ def was_read(obj: Object | Unstructured) -> bool:
 
 
 def read_in_part(obj: Object | Unstructured) -> bool:
-    """Whether the object holds less than the server does."""
+    """Whether the object holds only a part of what the server stores."""
     return obj.partial if isinstance(obj, Unstructured) else is_partial(obj)
 
 
 def raw_bytes(obj: Object | Unstructured) -> bytes | None:
-    """The bytes in which the server sent an object; None if it did not."""
+    """The bytes the server sent for an object; None if the object was not read."""
     return obj.raw if isinstance(obj, Unstructured) else raw_of(obj)
 
 
@@ -209,7 +229,7 @@ def resource_version_of(obj: Object | Unstructured) -> str | None:
 
 
 class Attempt(NamedTuple):
-    """What is being tried; put into words only when something goes wrong."""
+    """The operation in progress; formatted only for an error message."""
 
     verb: str
     kind: GroupVersionKind | None = None

@@ -1,8 +1,8 @@
-"""Reads YAML that somebody else wrote, in bounded time and memory.
+"""Reads YAML from untrusted sources in bounded time and memory.
 
-- A document deeper than `MAX_DEPTH` levels, or with more than `MAX_VALUES` values once its aliases are expanded, is an
-  error. Nothing recurses, so no input can overflow the stack; an alias of a value inside itself is an error.
-- Only JSON's types come out: dict with str keys, list, str, int, float, bool, None. No tag constructs anything else.
+- A document deeper than `MAX_DEPTH` levels, or with more than `MAX_VALUES` values after alias expansion, is an error.
+- Nothing recurses, so no input overflows the stack. An alias inside its own value is an error.
+- Results contain JSON's types only: dict with str keys, list, str, int, float, bool, None. No tag constructs others.
 - Plain scalars mean what they mean to kubectl: ``yes`` is a boolean, ``2001-01-01`` and ``1:30`` are strings.
 - An error names the line and the column, never the text found there: it may be a secret.
 """
@@ -19,7 +19,7 @@ import yaml
 _Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 MAX_DEPTH = 100
-# Some thousand clusters. The parser in Python takes many times as long for one value.
+# Enough for thousands of clusters. The pure Python parser is many times slower per value.
 MAX_VALUES = 250_000 if yaml.__with_libyaml__ else 50_000
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
@@ -28,12 +28,12 @@ _FALSE = frozenset({"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off"
 _INTEGER = re.compile(r"[-+]?(?:[0-9][0-9_]*|0x[0-9a-fA-F_]+|0o[0-7_]+|0b[01_]+)")
 _NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?")
 _STRING_TAG = "tag:yaml.org,2002:str"
-# Longer than any number that means something; int() of a longer one would cost more than linear time.
+# Longer than any meaningful number; int() takes more than linear time in the number of digits.
 _MAX_DIGITS = 400
 
 
 class YamlError(Exception):
-    """The text is not a YAML document we read. The message holds no part of the text."""
+    """The text is not valid YAML, or exceeds a limit. The message contains no part of the text."""
 
 
 @dataclass(slots=True)
@@ -42,9 +42,9 @@ class _Open:
 
     value: dict[str, Any] | list[Any]
     anchor: str | None
-    started_at: int  # the count of values when it began, so that its size is known at its end
+    started_at: int  # the count of values before it, to compute its size at its end
     key: str | None = None
-    merging: bool = False  # the value that follows belongs to a merge key
+    merging: bool = False  # the next value belongs to a merge key
     merges: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
 
@@ -55,7 +55,7 @@ class _Anchored:
 
 
 def parse_yaml(data: bytes) -> Any:
-    """Return the first document in `data`, or None if there is none."""
+    """Return the first document in `data`; None if `data` is empty."""
     builder = _Builder()
     problem = ""
     try:
@@ -68,10 +68,8 @@ def parse_yaml(data: bytes) -> Any:
     except yaml.MarkedYAMLError as error:
         problem = _described(error)
     except (yaml.YAMLError, ValueError, ArithmeticError, RecursionError) as error:
-        # Their text quotes the input: only the kind of error is told.
-        problem = (
-            "it is not UTF-8 text" if isinstance(error, yaml.reader.ReaderError | UnicodeError) else "it is not YAML"
-        )
+        # Their messages quote the input, which may be secret: report only the kind of error.
+        problem = "not UTF-8 text" if isinstance(error, yaml.reader.ReaderError | UnicodeError) else "not valid YAML"
     if problem:
         raise YamlError(problem)
     return builder.root
@@ -80,12 +78,12 @@ def parse_yaml(data: bytes) -> Any:
 def _described(error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    # The pure Python parser quotes what it found; a single character is harmless and helps.
-    return place + re.sub(r"'[^']{2,}'", "text", error.problem or "it is not YAML")
+    # The pure Python parser quotes the input; a single character is harmless and helps.
+    return place + re.sub(r"'[^']{2,}'", "text", error.problem or "not valid YAML")
 
 
 class _Builder:
-    """Turns parser events into plain values, holding the open collections on a stack of its own."""
+    """Builds plain values from parser events, with an explicit stack of open collections."""
 
     def __init__(self) -> None:
         self.root: Any = None
@@ -106,9 +104,9 @@ class _Builder:
                 self._anchors[event.anchor] = _Anchored(value, 1)
             self._add(value, plain=not event.style)
         elif isinstance(event, yaml.AliasEvent):
-            anchored = self._anchors.get(event.anchor)
+            anchored = self._anchors.get(event.anchor or "")
             if anchored is None:
-                raise YamlError(f"line {self._line}: an alias of something that is not complete or does not exist")
+                raise YamlError(f"line {self._line}: the alias refers to an incomplete or unknown anchor")
             self._counted(anchored.size)
             self._add(anchored.value, plain=False)
         elif isinstance(event, yaml.MappingStartEvent):
@@ -123,13 +121,13 @@ class _Builder:
     def _counted(self, size: int) -> None:
         self._count += size
         if self._count > MAX_VALUES:
-            raise YamlError(f"line {self._line}: more than {MAX_VALUES} values, aliases expanded")
+            raise YamlError(f"line {self._line}: more than {MAX_VALUES} values after alias expansion")
 
     def _open(self, value: dict[str, Any] | list[Any], anchor: str | None) -> None:
         self._counted(1)
         if len(self._stack) >= MAX_DEPTH:
             raise YamlError(f"line {self._line}: nested deeper than {MAX_DEPTH} levels")
-        # An anchor may be used again; until the new value is complete, the old one must not answer for it.
+        # An anchor may be redefined; until its new value is complete, the old one must not be used.
         if anchor:
             self._anchors.pop(anchor, None)
         self._stack.append(_Open(value, anchor, self._count - 1))
@@ -138,7 +136,7 @@ class _Builder:
         closed = self._stack.pop()
         value = closed.value
         if isinstance(value, dict):
-            # YAML's merge key: what the mapping says itself wins, then the first merged mapping.
+            # YAML's merge key: the mapping's own keys win, then those of the first merged mapping.
             for merged in closed.merges:
                 for key, item in merged.items():
                     value.setdefault(key, item)
@@ -167,8 +165,8 @@ class _Builder:
 
     def _as_key(self, value: Any) -> str:
         if isinstance(value, dict | list):
-            raise YamlError(f"line {self._line}: a collection as the key of a mapping")
-        # As JSON spells it: true, 1, null.
+            raise YamlError(f"line {self._line}: a mapping key must be a scalar, not a collection")
+        # Spelled as in JSON: true, 1, null.
         return value if isinstance(value, str) else {None: "null", True: "true", False: "false"}.get(value, str(value))
 
     def _merge(self, parent: _Open, value: Any) -> None:
@@ -181,7 +179,7 @@ class _Builder:
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
     text = event.value
-    # implicit[0]: a plain scalar without a tag, the only kind that may be anything but a string.
+    # implicit[0]: a plain scalar without a tag; all others are strings.
     if not event.implicit[0] or event.tag == _STRING_TAG:
         return text
     if text in _NULL:

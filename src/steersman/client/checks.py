@@ -1,25 +1,27 @@
-"""What is looked at before a write is sent: our own constraints, and mistakes that a server answers in riddles or not at all."""
+"""Checks before a write is sent: our own constraints, and mistakes that the server reports poorly or ignores."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
 from steersman.client.bindings import Attempt, has_status_subresource, read_in_part, resource_version_of
-from steersman.objects import Object, Resource, Unstructured, decode, raw_of
+from steersman.client.patch_documents import MergePatch, Patch, StrategicPatch
+from steersman.objects import Key, Object, Resource, Unstructured, decode, raw_of
 from steersman.objects.errors import ApiError
+from steersman.patches import JsonPatch
 
 
 class NotNew(ApiError):
-    """A create was asked for with an object that the server already made."""
+    """`create` was called with an object that already exists on the server."""
 
 
 def check_constraints(
     obj: Object | Unstructured, tried: Attempt, *, intent: bool = False, subresource: str = ""
 ) -> None:
-    """Refuse what our own type forbids, unless it was so already when the object was read.
+    """Reject violations of the type's constraints, except those the object had when it was read.
 
-    An applied ``intent`` need not be whole: other managers may own what it leaves out. A write to ``status`` is about
-    the status alone.
+    An applied ``intent`` may omit required fields: other managers may own them. A write to ``status`` checks the status
+    alone.
     """
     if not isinstance(obj, Resource):
         return
@@ -44,31 +46,31 @@ def check_constraints(
 
 
 class PartialObject(ApiError):
-    """An update was asked for with an object that holds less than the server does."""
+    """`update` was called with an object that was only partially read."""
 
 
 def check_whole(obj: Object | Unstructured, tried: Attempt) -> None:
-    """Refuse to replace an object by a part of it."""
+    """Reject replacing an object by a part of it."""
     if read_in_part(obj):
         raise PartialObject(
-            f"{tried}: it was read in part (metadata only, or through a transform), so an update would delete the rest; use patch "
-            "or apply, or read it whole with client.get"
+            f"{tried}: the object was only partially read (metadata only, or through a transform), so an update would "
+            "delete the rest; use patch or apply, or read all of it with client.get()"
         )
 
 
 def check_new(obj: Object | Unstructured, tried: Attempt) -> None:
-    """Refuse to create what was created; the server would answer with an internal error."""
+    """Reject creating an object that already exists; the server would answer with an internal error."""
     if resource_version_of(obj):
         raise NotNew(
-            f"{tried}: it was read from the server, or made by it, so it is there already; to change it use update, to copy it "
+            f"{tried}: the object already exists: it was read from the server; to change it call update(), to copy it "
             "build a new object from its spec"
         )
 
 
 def ignored_status(obj: Object | Unstructured) -> bool:
-    """Whether a write of the whole object carries a status of its own, which a server with a status subresource drops."""
+    """Whether a write of the whole object carries a changed status, which a server with a status subresource drops."""
     if isinstance(obj, Unstructured):
-        return False  # only discovery knows whether the kind has a status subresource
+        return False  # only discovery could tell whether the kind has a status subresource
     status: Any = getattr(obj, "status", None)
     if status is None or not has_status_subresource(type(obj)):
         return False
@@ -76,10 +78,24 @@ def ignored_status(obj: Object | Unstructured) -> bool:
     return before is None or getattr(decode(type(obj), before), "status", None) != status
 
 
-STATUS_IGNORED = 'the server ignores the status here: write it with save, or with subresource="status"'
+STATUS_IGNORED = 'the server ignores the status here: write it with save(), or with subresource="status"'
+
+
+def touches_status(patch: Patch) -> bool:
+    """Whether a patch of the whole object carries a status."""
+    match patch:
+        case MergePatch(tree) | StrategicPatch(tree):
+            return "status" in tree
+        case JsonPatch(operations):
+            return any(operation.path.split("/")[1:2] == ["status"] for operation in operations)
 
 
 def check_key(kind: str, key: object) -> None:
-    """Refuse what is no key."""
-    if not isinstance(key, (str, tuple)):
-        raise TypeError(f'{kind}: {key!r} is no key; write "name", "namespace/name" or Key(namespace, name)')
+    """Reject an argument that is not a key."""
+    if isinstance(key, (str, Key)):
+        return
+    if isinstance(getattr(key, "key", None), Key):  # a request of a reconcile, or an object
+        name = type(key).__name__
+        raise TypeError(f"{kind}: {name} {key!s:.100} is not a key; write {name.lower()}.key")
+    if not isinstance(key, tuple):
+        raise TypeError(f'{kind}: {key!r} is not a key; write "name", "namespace/name" or Key(namespace, name)')

@@ -12,7 +12,7 @@ from typing import Any, Self, TypedDict, Unpack
 from steersman._version import __version__
 from steersman.client.bindings import Attempt
 from steersman.client.config import Config
-from steersman.client.connecting import transport_for
+from steersman.client.connecting import MAX_CONNECTIONS, transport_for
 from steersman.client.credentials import Credentials, StaticCredentials
 from steersman.client.discovery import Discovery
 from steersman.client.identity import credentials_for
@@ -33,19 +33,19 @@ USER_AGENT = f"steersman/{__version__} (python/{'.'.join(map(str, sys.version_in
 
 
 class ClientOptions(TypedDict, total=False):
-    """What a client can be told; everything has a default."""
+    """The options of a client; each has a default."""
 
-    #: The name under which this program owns fields. Choose one and keep it: apply needs it.
+    #: The name under which this program owns fields. Required for apply; keep it stable.
     field_manager: str
-    #: What the server does about unknown or duplicate fields.
+    #: How the server treats unknown or duplicate fields.
     field_validation: FieldValidation | None
-    #: Check our own resources' constraints before sending them.
+    #: Check our own resources' constraints before sending.
     validate: bool
-    #: Where a bare name is; the context's namespace unless given.
+    #: The namespace of a bare name; defaults to the context's namespace.
     namespace: str
     retry: RetryPolicy
     rate_limit: RateLimit | None
-    #: Seconds for one try of a request, and for the beginning of a watch.
+    #: Seconds for each attempt of a request, and for the start of a watch.
     timeout: float
     user_agent: str
     on_warning: Callable[[ServerWarning], None]
@@ -70,7 +70,7 @@ class Client(Saver):
     ) -> None:
         if unknown := options.keys() - ClientOptions.__annotations__.keys():
             known = ", ".join(ClientOptions.__annotations__)
-            raise TypeError(f"a client has no option {', '.join(sorted(unknown))}; its options are {known}")
+            raise TypeError(f"unknown client option {', '.join(sorted(unknown))}; the options are {known}")
         session = Session(
             transport,
             credentials or StaticCredentials(),
@@ -87,7 +87,7 @@ class Client(Saver):
         self._field_manager = options.get("field_manager", "")
         self._field_validation = options.get("field_validation")
         self._validate = options.get("validate", True)
-        #: The reading verbs, giving metadata alone.
+        #: The reading verbs, returning metadata alone.
         self.metadata = MetadataReader(session, self.discovery, namespace=namespace)
 
     def __repr__(self) -> str:
@@ -100,14 +100,18 @@ class Client(Saver):
         *,
         kubeconfig: str | Path | None = None,
         context: str | None = None,
+        max_connections: int = MAX_CONNECTIONS,
         **options: Unpack[ClientOptions],
     ) -> Connecting:
-        """Connect: with ``await``, or with ``async with`` which also closes.
+        """Connect: with ``await``, or with ``async with``, which also closes the client.
 
-        The configuration is, first found: ``config``, ``kubeconfig``, the files in ``KUBECONFIG``, ``~/.kube/config``,
-        the service account of the Pod we run in. ``options`` are those of `Client`.
+        Uses the first configuration found: ``config``, ``kubeconfig``, the files in ``KUBECONFIG``, ``~/.kube/config``,
+        the Pod's service account. ``options`` are those of `Client`.
+
+        ``max_connections`` bounds the requests in flight; further ones wait. Raise it when many reconciles write to a
+        slow server. Watches and the leader's Lease have their own connections.
         """
-        return Connecting(cls, config, kubeconfig, context, options)
+        return Connecting(cls, config, kubeconfig, context, options, max_connections=max_connections)
 
     def over(
         self,
@@ -115,16 +119,39 @@ class Client(Saver):
         *,
         observer: RequestObserver | None = None,
         field_manager: str = "",
+        formerly: tuple[str, ...] = (),
     ) -> Self:
-        """The same client with something between it and its transport: ``client.over(Recording)``.
+        """The same client with a wrapped transport: ``client.over(Recording)``.
 
-        User, options and what is known of the server's kinds are shared; closing either closes the transport that it
-        has. ``observer`` is told what no transport sees: requests that are repeated, or held up by the rate limit.
-        ``field_manager`` is who writes, if that is somebody else.
+        Shares the user, the options and the discovered kinds; closing either client closes its own transport.
+        ``observer`` is notified of what no transport sees: retries, and waits for the rate limit. ``field_manager``
+        overrides the name it writes under; ``formerly`` lists earlier names.
         """
         client = copy.copy(self)
         client._field_manager = field_manager or self._field_manager  # noqa: SLF001 - its own
+        client._formerly = formerly or self._formerly  # noqa: SLF001 - its own
         client._session = self._session.over(wrap(self._session.transport), observer=observer)  # noqa: SLF001 - its own
+        client.metadata = MetadataReader(client._session, self.discovery, namespace=self.namespace)  # noqa: SLF001
+        return client
+
+    def dedicated(self) -> Self:
+        """The same client with its own connections and without the rate limit; close it after use.
+
+        Its requests never wait for other requests of this client. It shares connections with this client if the
+        transport cannot make others: see `steersman.transport.Separable`.
+        """
+        client = copy.copy(self)
+        client._session = self._session.dedicated()  # noqa: SLF001 - its own
+        client.metadata = MetadataReader(client._session, self.discovery, namespace=self.namespace)  # noqa: SLF001
+        return client
+
+    def not_waiting(self) -> Self:
+        """The same client, which raises immediately instead of waiting for the server's Retry-After.
+
+        Controllers use it: they requeue the key after that time and free the worker.
+        """
+        client = copy.copy(self)
+        client._session = self._session.not_waiting()  # noqa: SLF001 - its own
         client.metadata = MetadataReader(client._session, self.discovery, namespace=self.namespace)  # noqa: SLF001
         return client
 
@@ -136,15 +163,15 @@ class Client(Saver):
         before: Before = nothing_before,
         intents: Intents | None = None,
     ) -> ObservedClient:
-        """The same client, its writes told to observers; see `steersman.client.observing`.
+        """The same client, which notifies observers of its writes; see `steersman.client.observing`.
 
-        ``reads`` answers get and list, ``before`` says what is known of an object before a write, and ``intents`` which
-        applies need no request.
+        ``reads`` answers get and list, ``before`` returns an object's last known state before a write, and ``intents``
+        decides which applies need no request.
         """
         return ObservedClient(self, observers, reads=reads, before=before, intents=intents)
 
     async def request(self, method: str, path: str, *, body: bytes | None = None, accept: str = "*/*") -> bytes:
-        """Send any request and give back the body: for endpoints that are no resources, ``/version`` or ``/metrics``."""
+        """Send any request and return the body: for non-resource endpoints such as ``/version`` or ``/metrics``."""
         path, _, query = path.partition("?")
         headers = (("Accept", accept),) if body is None else (("Accept", accept), ("Content-Type", "application/json"))
         request = Request(method=method, path=path, query=parse_query(query), headers=headers, body=body)
@@ -153,8 +180,8 @@ class Client(Saver):
     async def install(self, *classes: type[Object], timeout: float = 30.0, force: bool = True) -> None:  # noqa: ASYNC109
         """Apply the CustomResourceDefinitions of these classes; returns when the server serves them.
 
-        Several classes of one kind are its versions. ``force=False`` refuses to take fields of a definition over from
-        another field manager.
+        Several classes of one kind are its versions. ``force=False`` raises a conflict instead of taking fields of a
+        definition from another field manager.
         """
         await install(self, classes, timeout=timeout, force=force)
 
@@ -181,7 +208,12 @@ class Connecting:
         kubeconfig: str | Path | None,
         context: str | None,
         options: ClientOptions,
+        *,
+        max_connections: int,
     ) -> None:
+        if max_connections < 1:
+            raise ValueError(f"max_connections must be at least 1 (got {max_connections})")
+        self._max_connections = max_connections
         self._make = cls
         self._config = config
         self._kubeconfig = kubeconfig
@@ -196,7 +228,8 @@ class Connecting:
         options = self._options
         options.setdefault("namespace", config.namespace)
         credentials = credentials_for(config)
-        return self._make(transport_for(config, credentials), credentials=credentials, server=config.server, **options)
+        transport = transport_for(config, credentials, max_connections=self._max_connections)
+        return self._make(transport, credentials=credentials, server=config.server, **options)
 
     def __await__(self) -> Generator[Any, None, Client]:
         return self._connect().__await__()

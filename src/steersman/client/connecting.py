@@ -1,4 +1,4 @@
-"""The transport that a `Config` asks for."""
+"""The transport for a `Config`."""
 
 from __future__ import annotations
 
@@ -10,33 +10,37 @@ from steersman.client.credentials import ClientCertificate, Credentials
 from steersman.transport import HttpTransport, Response, Transport
 from steersman.wire import Request
 
+#: The default limit of requests in flight per client; watches do not count.
+MAX_CONNECTIONS = 64
 
-def transport_for(config: Config, credentials: Credentials) -> Transport:
-    """Make the transport; nothing is connected before the first request."""
+
+def transport_for(config: Config, credentials: Credentials, *, max_connections: int = MAX_CONNECTIONS) -> Transport:
+    """Make the transport; it connects on the first request."""
     if isinstance(config.auth, ExecPlugin):
-        return _CertifiedTransport(config, credentials)
-    return _http(config, None)
+        return _CertifiedTransport(config, credentials, max_connections)
+    return _http(config, None, max_connections)
 
 
-def _http(config: Config, certificate: ClientCertificate | None) -> HttpTransport:
+def _http(config: Config, certificate: ClientCertificate | None, max_connections: int) -> HttpTransport:
     tls = config.tls
     if certificate is not None:
         tls = dataclasses.replace(tls, certificate_data=certificate.certificate, key_data=certificate.key.reveal())
     proxy = config.proxy_url.reveal() if config.proxy_url is not None else None
-    return HttpTransport(config.server, tls=tls, proxy=proxy)
+    return HttpTransport(config.server, tls=tls, proxy=proxy, max_connections=max_connections)
 
 
 class _CertifiedTransport:
     """A transport whose client certificate comes from an exec plugin and may change at any time.
 
-    A new certificate gets connections of its own; requests and watches on the old ones go on, for the last few
-    certificates. What is older ends: its certificate has expired long since.
+    A new certificate gets new connections. Requests and watches on the old ones continue for the last few certificates;
+    older transports are closed, since their certificates have long expired.
     """
 
     FORMER_MAX = 3
 
-    def __init__(self, config: Config, credentials: Credentials) -> None:
+    def __init__(self, config: Config, credentials: Credentials, max_connections: int) -> None:
         self._config = config
+        self._max_connections = max_connections
         self._credentials = credentials
         self._certificate: ClientCertificate | None = None
         self._current: HttpTransport | None = None
@@ -50,16 +54,20 @@ class _CertifiedTransport:
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport
         before_send: Callable[[], None] | None = None,
     ) -> Response:
-        """Send over connections that carry the current certificate."""
+        """Send over connections with the current certificate."""
         certificate = await self._credentials.client_certificate()
         if self._current is None or certificate != self._certificate:
             if self._current is not None:
                 self._former.append(self._current)
-            self._current, self._certificate = _http(self._config, certificate), certificate
+            self._current, self._certificate = _http(self._config, certificate, self._max_connections), certificate
         current = self._current
         while len(self._former) > self.FORMER_MAX:
             await self._former.pop(0).close()
         return await current.send(request, stream=stream, timeout=timeout, before_send=before_send)
+
+    def separate(self) -> _CertifiedTransport:
+        """Return a transport with its own connections; see `Separable`."""
+        return _CertifiedTransport(self._config, self._credentials, self._max_connections)
 
     async def close(self) -> None:
         """Close the connections of all certificates."""

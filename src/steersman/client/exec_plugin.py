@@ -1,10 +1,9 @@
 """Credentials from an exec plugin (``client.authentication.k8s.io`` v1 and v1beta1).
 
-- One run at a time, shared by everybody who waits. Cancelling one waiter leaves the run to the others; when the last
-  one is cancelled, the plugin and what it started are ended.
-- The result is kept until shortly before it expires, or until the server refuses it. A plugin that fails while its last
-  result is still good, and one that answers with something expired, is asked again after some seconds, not at every
-  request.
+- One run at a time, shared by all waiters. Cancelling one waiter leaves the run to the others; cancelling the last one
+  ends the plugin and its child processes.
+- The result is kept until shortly before it expires, or until the server rejects it. A plugin that fails while its last
+  result is still valid, or that returns expired credentials, runs again after some seconds, not for every request.
 - A failure shows the plugin's stderr, never its stdout, its arguments or its environment.
 """
 
@@ -31,11 +30,11 @@ _log = logging.getLogger(__name__)
 
 _TIMEOUT = 120.0
 _TIMEOUT_INTERACTIVE = 600.0
-# Renewed this much before the end, so that no request is under way with a token that expires on its way. What lives
-# shortly is renewed after four fifths of its life.
+# Renew this long before expiry, so that no token expires while a request is in flight. Short-lived tokens are renewed
+# after four fifths of their life.
 _MARGIN = timedelta(seconds=30)
 _MARGIN_SHARE = 5
-# The shortest time between two runs that the plugin's own answers can cause.
+# The minimum time between two runs caused by the plugin's own results.
 _HOLD = 5.0
 _VERSION = re.compile(r"client\.authentication\.k8s\.io/v[0-9a-z]{1,10}")
 
@@ -55,7 +54,7 @@ class _ExecCredential(msgspec.Struct, rename="camel", frozen=True):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Issued:
-    """What a plugin gave, and until when it is good."""
+    """The credentials a plugin returned, and when they expire."""
 
     headers: Headers
     certificate: ClientCertificate | None
@@ -65,7 +64,7 @@ class _Issued:
 
 @dataclass(slots=True, repr=False)
 class _Run:
-    """A run of the plugin, and what came of it: credentials, or a sentence that says why there are none."""
+    """A run of the plugin and its result: credentials, or why there are none."""
 
     process: ExecProcess
     waiters: int = 0
@@ -73,7 +72,7 @@ class _Run:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is nothing left to wait for nor to read."""
+        """Whether the run has a verdict or was abandoned."""
         finished = self.process.finished
         return self.verdict is not None or (finished.done() and finished.result().abandoned)
 
@@ -99,7 +98,7 @@ class ExecCredentials:
         return (await self._current()).certificate
 
     def invalidate(self, rejected: Headers = ()) -> None:
-        """Run the plugin for the next request, unless what was refused has been replaced since."""
+        """Run the plugin for the next request, unless the rejected credentials have already been replaced."""
         held = self._held
         if held is not None and (not rejected or rejected == held.headers):
             self._held = None
@@ -117,7 +116,7 @@ class ExecCredentials:
                 return verdict
             if verdict is not None:
                 return self._instead(verdict)
-            # The run was ended because others gave up on it: look again.
+            # All other waiters abandoned the run: start over.
 
     def _is_fresh(self, issued: _Issued) -> bool:
         if issued.renew is None or now() < issued.renew:
@@ -129,11 +128,11 @@ class ExecCredentials:
         interactive = self._is_interactive()
         timeout = plugin.timeout or (_TIMEOUT_INTERACTIVE if interactive else _TIMEOUT)
         process = ExecProcess(timeout=timeout, interactive=interactive)
-        # Looked up in our own PATH, as kubectl does, not in one that the plugin's environment may set.
-        command = shutil.which(plugin.command)
+        command = _found(plugin.command)
         if command is None:
             hint = f"\n{plugin.install_hint}" if plugin.install_hint else ""
-            process.fail(f"no such program, or it may not be executed: is it installed, and in PATH?{hint}")
+            where = "in PATH; the current directory does not count" if shutil.which(plugin.command) else "in PATH"
+            process.fail(f"program not found or not executable: is it installed, and {where}?{hint}")
         else:
             process.start(command, [arg.reveal() for arg in plugin.args], self._environment(interactive=interactive))
         return _Run(process)
@@ -144,11 +143,11 @@ class ExecCredentials:
             return False
         terminal = os.isatty(0)
         if mode == "Always" and not terminal:
-            raise self._error("it has to ask somebody (interactiveMode: Always), but standard input is not a terminal")
+            raise self._error("it needs to prompt (interactiveMode: Always), but standard input is not a terminal")
         return terminal
 
     async def _joined(self, run: _Run) -> _Issued | str | None:
-        """Wait until a run is over; None if it was ended because everybody else gave up on it."""
+        """Wait for the end of a run; None if all other waiters abandoned it."""
         run.waiters += 1
         try:
             outcome = await asyncio.shield(run.process.finished)
@@ -159,7 +158,7 @@ class ExecCredentials:
         finally:
             run.waiters -= 1
         if run.verdict is None and not outcome.abandoned:
-            # The first to wake reads the answer for all.
+            # The first waiter to wake reads the result for all.
             run.verdict = self._read(outcome)
             if isinstance(run.verdict, _Issued):
                 self._held = run.verdict
@@ -175,12 +174,12 @@ class ExecCredentials:
         return {**os.environ, **added, "KUBERNETES_EXEC_INFO": told.decode("utf-8")}
 
     def _read(self, outcome: Outcome) -> _Issued | str:
-        """Return the credentials in the plugin's answer, or what is wrong with it."""
+        """Return the credentials in the plugin's output, or what is wrong with it."""
         if outcome.problem:
             return outcome.problem
         answer = _decoded(outcome.stdout)
         if isinstance(answer, str):
-            return f"its answer is not an ExecCredential: {answer}"
+            return f"its output is not an ExecCredential: {answer}"
         problem = self._problem_with(answer)
         if problem:
             return problem
@@ -199,13 +198,13 @@ class ExecCredentials:
         wanted = self._plugin.api_version
         status = answer.status or _Status()
         if (answer.kind, answer.api_version) != ("ExecCredential", wanted):
-            # Only a version is shown: anything else in an answer might be a secret in the wrong place.
+            # Show only a version: anything else in the output might be a misplaced secret.
             got = answer.api_version if _VERSION.fullmatch(answer.api_version) else "something else"
-            return f"it answered with {got}, but is configured for ExecCredential of {wanted}"
+            return f"it returned {got}, but is configured for ExecCredential of {wanted}"
         if bool(status.client_certificate_data) != bool(status.client_key_data):
-            return "it answered with only one of a certificate and a key"
+            return "it returned only one of a certificate and a key"
         if not status.token and not status.client_certificate_data:
-            return "it answered without a token and without a certificate"
+            return "it returned neither a token nor a certificate"
         return ""
 
     def _renewal(self, expires: datetime | None) -> datetime | None:
@@ -214,18 +213,18 @@ class ExecCredentials:
             return None
         left = expires - now()
         if left <= timedelta():
-            # A plugin that hands out its own stale cache, or two clocks that differ: the server is the judge.
+            # A stale plugin cache, or clock skew: let the server decide.
             self._hold_until = asyncio.get_running_loop().time() + _HOLD
             return expires
         return expires - min(_MARGIN, left / _MARGIN_SHARE)
 
     def _instead(self, problem: str) -> _Issued:
-        """Return what is held, if a failed run leaves it good; otherwise raise."""
+        """Return the held credentials if they are still valid; otherwise raise."""
         held = self._held
         if held is None or held.expires is None or now() >= held.expires:
             raise self._error(problem)
         time = asyncio.get_running_loop().time()
-        # Everybody who waited for the run comes here: one line is enough.
+        # All waiters of the run come here: log once.
         if time >= self._hold_until:
             self._hold_until = time + _HOLD
             _log.warning(
@@ -246,7 +245,7 @@ def _decoded(stdout: bytes) -> _ExecCredential | str:
         return str(error)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         pass
-    # YAML is rare here, but kubectl reads it.
+    # YAML is rare here, but kubectl accepts it.
     from steersman.client.bounded_yaml import YamlError, parse_yaml  # noqa: PLC0415 - a YAML parser is slow to import
 
     try:
@@ -254,4 +253,13 @@ def _decoded(stdout: bytes) -> _ExecCredential | str:
     except msgspec.ValidationError as error:
         return str(error)
     except YamlError:
-        return "it is neither JSON nor YAML"
+        return "neither JSON nor YAML"
+
+
+def _found(command: str) -> str | None:
+    """The program of a command, looked up in our own PATH, as kubectl does, not in the plugin's environment.
+
+    Relative entries of PATH are ignored: otherwise the current directory would choose the program.
+    """
+    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return shutil.which(command, path=os.pathsep.join(filter(os.path.isabs, places)) or "/nonexistent")

@@ -1,4 +1,4 @@
-"""Installing the definitions of our own resources."""
+"""Installs the CustomResourceDefinitions of our own resources."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
+from steersman.client.bindings import no_kind
 from steersman.client.missing import KindNotServed
 from steersman.client.results import Added, Modified
 from steersman.client.writes import Writer
@@ -17,17 +18,23 @@ CUSTOM_RESOURCE_DEFINITION = Kind("apiextensions.k8s.io/v1", "CustomResourceDefi
 
 
 class NotEstablished(ApiError):
-    """The server took a definition but does not serve it."""
+    """The server accepted a definition but does not serve it."""
+
+
+#: The field manager of definitions installed by a client without one.
+_INSTALLER = "steersman"
 
 
 async def install(client: Writer, classes: Iterable[type[Object]], *, timeout: float, force: bool) -> None:  # noqa: ASYNC109
     """Apply the definitions of ``classes`` (several versions of a kind together) and wait until they are served."""
-    from steersman.schemas.definition import crd_for  # noqa: PLC0415 - only those who install pay
+    from steersman.schemas.definition import crd_for  # noqa: PLC0415 - only programs that install pay
 
     in_order = sorted(classes, key=_group_kind)
     names: list[str] = []
     for _, versions in groupby(in_order, key=_group_kind):
-        applied = await client.apply(Unstructured(crd_for(*versions)), force=force)
+        # a client without a field manager still uses the same owner in every run
+        manager = client.field_manager or _INSTALLER
+        applied = await client.apply(Unstructured(crd_for(*versions)), force=force, field_manager=manager)
         names.append(applied.key.name)
     try:
         async with asyncio.timeout(timeout):
@@ -42,6 +49,8 @@ async def install(client: Writer, classes: Iterable[type[Object]], *, timeout: f
 
 
 def _group_kind(cls: type[Object]) -> GroupKind:
+    if not isinstance(cls, type) or not hasattr(cls, "__resource__"):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise no_kind(cls)
     return cls.gvk().group_kind
 
 
@@ -60,7 +69,7 @@ async def _wait_until_established(client: Writer, name: str) -> None:
 
 
 async def _wait_until_served(client: Writer, cls: type[Object]) -> None:
-    """An established definition is served a moment later, by each API server in its own time."""
+    """Wait for the server to serve the kind: each API server starts a moment after the definition is established."""
     while True:
         try:
             await client.list(cls, namespace="default", fields={"metadata.name": "-"})

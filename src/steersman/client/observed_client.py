@@ -1,8 +1,8 @@
-"""A client whose writes are observed, and whose reads and applies may be answered by somebody who knows.
+"""A client that notifies observers of its writes, and may answer reads and applies from a cache.
 
 Guarantees
-- Every verb that writes tells its observers before it returns, or raises (see `steersman.client.observing`).
-- It owns nothing: closing connections is the business of the client it was made from.
+- Every writing verb notifies its observers before it returns or raises (see `steersman.client.observing`).
+- It owns nothing: the client it was made from closes the connections.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 from steersman.client.bindings import AnyObject
+from steersman.client.missing import KindNotServed
 from steersman.client.observed_session import ObservedSession
 from steersman.client.observing import Before, CachedReads, Intents, WriteObserver, nothing_before
 from steersman.client.preparing import PreparedApply
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 class ObservedClient(Saver):
     """Reads and writes objects of any kind, as `Client` does; made by `Client.observed`.
 
-    With ``reads``, `get` and `list` are answered by them; asking for a certain resource version, for fields, or through
-    `live` asks the server.
+    With ``reads``, they answer `get` and `list`. Requests for a resource version or with field selectors, and those
+    through `live`, go to the server.
     """
 
     def __init__(
@@ -41,21 +42,22 @@ class ObservedClient(Saver):
         before: Before = nothing_before,
         intents: Intents | None = None,
     ) -> None:
-        # A client of the same room: it lends what it has.
+        # A client of the same package: sharing its internals is intended.
         session = ObservedSession(client._session, tuple(observers), before)  # noqa: SLF001
         super().__init__(session, client.discovery, namespace=client.namespace)
         self._reads = reads
         self._intents = intents
         self.metadata = client.metadata
         self._field_manager = client._field_manager  # noqa: SLF001
+        self._formerly = client._formerly  # noqa: SLF001
         self._field_validation = client._field_validation  # noqa: SLF001
         self._validate = client._validate  # noqa: SLF001
-        # Bindings are made once a kind, not once a client.
+        # Bindings are made once per kind, not once per client.
         self._bindings = client._bindings  # noqa: SLF001
 
     @property
     def live(self) -> Self:
-        """The same client, reading from the server and applying without a look at what is known."""
+        """The same client, without the cache: reads from the server and always sends applies."""
         if self._reads is None:
             return self
         live = copy(self)
@@ -65,24 +67,29 @@ class ObservedClient(Saver):
     async def _get(self, kind: AnyKind, key: KeyLike, resource_version: str | None) -> Any:
         if self._reads is None or resource_version is not None:
             return await super()._get(kind, key, resource_version)
-        binding = self._bindings.get(kind) or await self._bind(kind)
+        try:
+            binding = self._bound(kind) or await self._bind(kind)
+        except KindNotServed:
+            # The cache distinguishes a withdrawn kind, whose objects are gone, from one that was never served.
+            return await self._reads.get(kind, key)
         return await self._reads.get(kind, self._key(binding, key))
 
     async def _list(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
         if self._reads is None or selection.keys() - {"namespace", "labels", "limit"}:
             return await super()._list(kind, selection)
+        self._bound(kind)  # raises for an argument that is not a kind
         return await self._reads.list(kind, namespace=selection.get("namespace"), labels=selection.get("labels"))
 
     async def _create_or_write(
         self, obj: AnyObject, mutate: Callable[[AnyObject], None], write: Callable[[AnyObject], Any]
     ) -> Outcome[AnyObject]:
-        # Whether to create cannot be asked of a cache: another writer's object may be on its way here.
+        # A cache cannot decide whether to create: another writer's object may not have arrived yet.
         if self._reads is None:
             return await super()._create_or_write(obj, mutate, write)
         return await self.live._create_or_write(obj, mutate, write)  # noqa: SLF001 - it is ourselves
 
     def known_apply(self, prepared: PreparedApply[AnyObject]) -> AnyObject | None:
-        """The object, if applying what was prepared would change nothing; None to send it."""
+        """The object, if the prepared apply would change nothing; None if it must be sent."""
         intents = self._intents
         if intents is None or self._reads is None or prepared.options.dry_run:
             return None
@@ -92,10 +99,10 @@ class ObservedClient(Saver):
         try:
             return prepared.binding.decode(raw)
         except DecodeError:
-            return None  # known, but not to this type: let the server answer
+            return None  # this type cannot decode the cached object: send the apply
 
     def is_known_apply(self, prepared: PreparedApply[Any]) -> bool:
-        """Whether applying what was prepared would change nothing, for whoever does not need the object."""
+        """Whether the prepared apply would change nothing; for callers that do not need the object."""
         intents = self._intents
         if intents is None or self._reads is None or prepared.options.dry_run:
             return False
@@ -104,7 +111,7 @@ class ObservedClient(Saver):
     async def send_apply(
         self, prepared: PreparedApply[AnyObject], *, resource_version: str = "", uid: str = ""
     ) -> AnyObject:
-        """Send what was prepared, and remember what the server made of it."""
+        """Send the prepared apply, and remember the server's result."""
         answer = await super().send_apply(prepared, resource_version=resource_version, uid=uid)
         if self._intents is not None and not prepared.options.dry_run:
             self._intents.applied(prepared.intent, answer)

@@ -1,4 +1,4 @@
-"""A session that tells observers what was written (see `steersman.client.observing` for what is promised)."""
+"""A session that notifies observers of writes (see `steersman.client.observing` for the guarantees)."""
 
 from __future__ import annotations
 
@@ -9,23 +9,36 @@ import msgspec
 
 from steersman.client.bindings import AnyObject, Attempt, raw_bytes, resource_version_of
 from steersman.client.explaining import explains, explains_deletion
+from steersman.client.missing import KindNotServed
 from steersman.client.observing import Before, Write, WriteObserver
 from steersman.client.session import Answer, Session
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured
-from steersman.objects.errors import DecodeError, OutcomeUnknown, ProtocolError, StatusError
+from steersman.objects.errors import (
+    ConnectionFailed,
+    DecodeError,
+    Forbidden,
+    MethodNotAllowed,
+    OutcomeUnknown,
+    ProtocolError,
+    StatusError,
+    Unauthorized,
+)
 from steersman.objects.status import Status
 from steersman.transport import Response
 from steersman.wire import Request, key_of, split_list
+
+#: The wording of every Kubernetes API server for a request that the authorizer denies.
+_REFUSED_VERB = " cannot deletecollection resource "
 
 _status_decoder = msgspec.json.Decoder(Status)
 _fields_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class ObservedSession(Session):
-    """A session that lends its requests to another one and tells what was written."""
+    """A session that sends through another one and notifies observers of writes."""
 
     def __init__(self, session: Session, observers: tuple[WriteObserver, ...], before: Before) -> None:
-        # Not initialised as a session of its own: every request goes through the one it was made from.
+        # Session.__init__ is skipped on purpose: every request goes through the wrapped session.
         self.transport = session.transport
         self.server = session.server
         self._session = session
@@ -33,19 +46,19 @@ class ObservedSession(Session):
         self._before = before
 
     def warn(self, text: str, tried: Attempt) -> None:
-        """Tell of what is allowed and hardly meant."""
+        """Report a write that is allowed but probably a mistake."""
         self._session.warn(text, tried)
 
     async def answer(self, request: Request, *, tried: Attempt) -> Answer:
-        """Send, and tell nobody: every verb that writes has its own way to be told of."""
+        """Send without notifying: each writing verb notifies on its own."""
         return await self._session.answer(request, tried=tried)
 
     async def stream(self, request: Request, *, tried: Attempt) -> Response:
-        """Send and give back an answer whose body is read as it comes."""
+        """Send and return a response whose body is streamed."""
         return await self._session.stream(request, tried=tried)
 
     async def send(self, request: Request, *, tried: Attempt) -> bytes:
-        """Send and give back the body; of a write nobody knows what it holds."""
+        """Send and return the body; a write is reported as `touched`, since its result is unknown."""
         with _Unknown(self._observers, request, tried):
             body = await self._session.send(request, tried=tried)
         self._touched(request, tried)
@@ -54,7 +67,7 @@ class ObservedSession(Session):
     async def fetch(
         self, request: Request, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
     ) -> AnyObject:
-        """Send and give back the object of the answer, which is what was written."""
+        """Send and return the object in the response, reporting it as written."""
         if not _writes(request):
             return await self._session.fetch(request, decode, tried=tried, reads=reads)
         before = self._known(tried)
@@ -68,7 +81,7 @@ class ObservedSession(Session):
     async def delete(
         self, request: Request, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
     ) -> AnyObject | None:
-        """Send a deletion: what is marked was written, what is gone was deleted."""
+        """Send a deletion: an object marked for deletion is reported as written, one that is gone as deleted."""
         before = self._known(tried)
         with _Unknown(self._observers, request, tried):
             answer = await self._session.answer(request, tried=tried)
@@ -86,20 +99,21 @@ class ObservedSession(Session):
                 observer.deleted(tried.kind, tried.key, uid)
         return None
 
-    async def delete_many(self, request: Request, *, tried: Attempt) -> bytes:
-        """Send a deletion of many: the answer names them, and shows them as they were before."""
+    async def delete_many(self, request: Request, *, tried: Attempt, namespace: str = "") -> bytes:
+        """Send a deletion of a collection: the response lists the objects as they were before."""
         if not _writes(request) or tried.kind is None:
             return await self._session.delete_many(request, tried=tried)
         try:
             body = await self._session.delete_many(request, tried=tried)
-        except BaseException:
-            # A deletion of many that was refused at one of them has deleted those before it.
-            self._unknown(tried.kind)
+        except BaseException as error:
+            # The server deletes one by one: a failure may follow the deletion of other objects.
+            if not _is_refused_before_the_first(error):
+                self._unknown(tried.kind, namespace)
             raise
         try:
             keys = [key_of(raw) for raw in split_list(body).items]
         except ProtocolError:
-            self._unknown(tried.kind)
+            self._unknown(tried.kind, namespace)
             return body
         for key in keys:
             for observer in self._observers:
@@ -125,13 +139,13 @@ class ObservedSession(Session):
             for observer in self._observers:
                 observer.touched(tried.kind, tried.key if isinstance(tried.key, Key) else None)
 
-    def _unknown(self, kind: GroupVersionKind) -> None:
+    def _unknown(self, kind: GroupVersionKind, namespace: str) -> None:
         for observer in self._observers:
-            observer.unknown(kind, None)
+            observer.unknown(kind, None, namespace=namespace)
 
 
 class _Unknown:
-    """Tells observers of a write that may or may not have happened; that of a cancelled one is not known either."""
+    """Reports a write with an unknown outcome to the observers; cancellation counts as unknown."""
 
     def __init__(self, observers: tuple[WriteObserver, ...], request: Request, tried: Attempt) -> None:
         self._observers = observers
@@ -149,12 +163,22 @@ class _Unknown:
 
 
 def _may_have_happened(error: BaseException) -> bool:
-    """Whether a write that ended so may have happened, as far as a reader of a cache is concerned."""
+    """Whether a write that failed with this error may have happened, from the view of a cache's reader."""
     if isinstance(error, StatusError):
-        # a server whose store did not answer in time says 500, and the store may have written all the same
+        # a server answers 500 if its store timed out, and the store may still have written
         return error.code >= 500
-    # an answer that our type cannot hold is one all the same; who was cancelled did not wait for the answer
+        # an undecodable response is still a response; a cancelled caller did not wait for one
     return isinstance(error, OutcomeUnknown | DecodeError) or not isinstance(error, Exception)
+
+
+def _is_refused_before_the_first(error: BaseException) -> bool:
+    """Whether the deletion of a collection failed before the server deleted anything."""
+    if isinstance(error, ConnectionFailed):
+        return not error.sent
+    if isinstance(error, Unauthorized | MethodNotAllowed | KindNotServed):
+        return True
+        # Authorization precedes the first object. Admission also answers 403, but decides one object at a time.
+    return isinstance(error, Forbidden) and _REFUSED_VERB in error.status.message
 
 
 def _is_certain(request: Request, before: bytes | None, obj: Object | Unstructured) -> bool:
@@ -168,15 +192,15 @@ def _is_certain(request: Request, before: bytes | None, obj: Object | Unstructur
         # The server wrote on top of exactly this version; the same version again means that nothing changed.
         return locked != resource_version_of(obj)
     if before is None:
-        # It was there, and nobody here knew how. Its managedFields would not tell: who only removes fields leaves no trace.
+        # The state before is unknown. managedFields would not tell: removing fields leaves no trace there.
         return False
     known, after = _differing(before, raw)
-    # An answer at the version that was known already: this write made no event, so none is its echo.
+    # The response has the version known before: this write made no event, so no event is its echo.
     return _version(known) != _version(after) and explains(known, sent, after)
 
 
 def _differing(before: bytes, after: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Two states of an object without the fields that stand in both byte for byte; the metadata always stays."""
+    """Two states of an object without fields that are byte-equal in both; metadata always stays."""
     one, other = _fields_decoder.decode(before), _fields_decoder.decode(after)
     return _without(one, other), _without(other, one)
 
@@ -199,7 +223,7 @@ def _deletion_is_certain(before: bytes | None, obj: Object | Unstructured) -> bo
 def _writes(request: Request) -> bool:
     if request.method == "GET" or ("dryRun", "All") in request.query:
         return False
-    # A deletion says in its body that it is none.
+    # A deletion carries dryRun in its body.
     return request.method != "DELETE" or b'"dryRun":["All"]' not in (request.body or b"")
 
 
@@ -212,7 +236,7 @@ class _Last(msgspec.Struct):
 
 
 def _gone(body: bytes) -> str:
-    """The uid of an object that is gone, from a Status or from its last state; empty if the answer does not tell."""
+    """The uid of a deleted object, from a Status or its last state; empty if the response does not contain it."""
     try:
         status = _status_decoder.decode(body)
         if status.kind == "Status":

@@ -1,14 +1,16 @@
-"""Watching a client write: what an observer is told, and what may be asked instead of the server.
+"""Observing a client: what an observer is called with, and what may replace requests to the server.
 
-`Client.observed` gives a client that is like any other, with up to four companions. They are how a controller keeps its cache as new as
-its own writes, tells the echo of a write from news, and sends nothing when nothing changed; whoever writes an audit log uses the same seam.
+`Client.observed` returns an ordinary client with up to four companions. A controller uses them to keep its cache as new
+as its own writes, to recognize the echo of a write, and to skip applies that change nothing. An audit log can use the
+same observers.
 
-Guarantees of the calls to a `WriteObserver`
-- `written` is called before the write's caller goes on, with the object as the server answered it. So it is for a deletion that only
-  began: the object is marked.
-- `deleted` is called when the server says that an object is gone for good, by its uid.
-- A dry run is not told at all. Each object that a deletion of many names, and an answer of another kind (a Scale, a token) are `touched`:
-  something changed, and what it became was not shown.
+Guarantees for a `WriteObserver`:
+- `written` is called before the verb returns, with the object from the server's response. That includes a deletion
+  that only marked the object.
+- `deleted` is called when the server reports that the object with this uid is gone.
+- Dry runs are not reported.
+- `touched` is called for a change without a visible result: each object in the deletion of a collection, and a response
+  of another kind (a Scale, a token).
 - `unknown` is called when a write may or may not have happened, or happened in part.
 """
 
@@ -23,32 +25,32 @@ from steersman.client.reads import Labels
 from steersman.client.results import ListOf
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured
 
-#: The bytes of an object as a reader could see it now; None if it is not there or not known.
+#: The bytes of an object as a reader would see it now; None if it is absent or unknown.
 Before: TypeAlias = Callable[[GroupVersionKind, Key], bytes | None]
 
 
 def nothing_before(kind: GroupVersionKind, key: Key) -> bytes | None:
-    """What is known without a cache."""
+    """The `Before` of a client without a cache: always None."""
     del kind, key
 
 
 class Write(msgspec.Struct, frozen=True):
-    """One write as the server confirmed it."""
+    """One write, as confirmed by the server."""
 
     kind: GroupVersionKind
     key: Key
     resource_version: str
     subresource: str = ""
-    #: Whether the version shows nothing but this write on top of what was known before. A write that changed nothing is
-    #: answered with the version of somebody else's write, whose event is news.
+    #: Whether the version contains only this write on top of the state known before. A write that changed nothing
+    #: returns the version of another writer's change, whose event is news.
     certain: bool = True
 
 
 class WriteObserver(Protocol):
-    """Is told of writes as they are confirmed. It must not wait."""
+    """Called as writes are confirmed. Its methods must not block."""
 
     def written(self, write: Write, obj: Object | Unstructured) -> None:
-        """The server holds ``obj`` now."""
+        """The server now stores ``obj``."""
         ...
 
     def deleted(self, kind: GroupVersionKind, key: Key, uid: str) -> None:
@@ -56,28 +58,28 @@ class WriteObserver(Protocol):
         ...
 
     def touched(self, kind: GroupVersionKind, key: Key | None) -> None:
-        """Something was written whose result was not shown. Without a key: nobody can say to which object."""
+        """A write whose result is not visible. Without a key, the object is unknown."""
         ...
 
-    def unknown(self, kind: GroupVersionKind, key: Key | None) -> None:
-        """A write may or may not have happened. Without a key: to any object of the kind."""
+    def unknown(self, kind: GroupVersionKind, key: Key | None, *, namespace: str = "") -> None:
+        """A write may or may not have happened. Without a key: to any object of the kind, or of one namespace."""
         ...
 
 
 class CachedReads(Protocol):
-    """The reading verbs as a cache answers them."""
+    """The reading verbs, answered by a cache."""
 
     async def get(self, kind: Any, key: Key | str | tuple[str, str], /) -> Any:
         """One object."""
         ...
 
     async def list(self, kind: Any, /, *, namespace: str | None, labels: Labels | None) -> ListOf[Any]:
-        """All objects of a kind, in all namespaces or in one, that a selector selects."""
+        """The objects of a kind that match the selector, in one namespace or in all."""
         ...
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """What an apply is about to send."""
+    """An apply about to be sent."""
 
     kind: GroupVersionKind
     key: Key
@@ -90,12 +92,12 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Intents(Protocol):
-    """Knows which intents need not be sent."""
+    """Decides which intents need not be sent."""
 
     def unchanged(self, intent: Intent) -> bytes | None:
-        """The bytes of the object, if applying the intent would change nothing; None to send it."""
+        """The bytes of the object, if applying the intent would change nothing; None if it must be sent."""
         ...
 
     def applied(self, intent: Intent, obj: Object | Unstructured) -> None:
-        """The server made ``obj`` of it."""
+        """Called with the server's result ``obj`` of an applied intent."""
         ...

@@ -1,9 +1,9 @@
-"""Collections as bytes: pages and watch frames whose objects nobody has decoded yet.
+"""Collections as bytes: pages and watch frames with undecoded objects.
 
 Guarantees
-- One request is one attempt: what fails raises at once, so that the caller alone decides when to ask again.
-- Items and frames are copies of their own bytes; nothing keeps a page or a stream's buffer alive.
-- Leaving a watch's block closes its connection. After an error, and after the end, nothing more comes.
+- Each request is one attempt: failures raise immediately, and the caller alone decides when to retry.
+- Items and frames are copies of their own bytes; none keeps a page or a stream's buffer alive.
+- Leaving a watch's block closes its connection. After an error or the end, nothing more comes.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class RawReads:
         self._reader: Client | MetadataReader = client.metadata if metadata_only else client
         self._session = client._session.asking_once()  # noqa: SLF001 - a private name of the same room
         self.kind = kind
-        #: The name under which the client owns fields.
-        self.field_manager = client.field_manager
+        #: The names under which the client owns fields, the current one first.
+        self.field_managers = client.field_managers
 
     async def binding(self) -> Binding[Any]:
-        """How the server speaks of the kind; `KindNotServed` if it does not."""
+        """The binding of the kind; `KindNotServed` if the server does not serve it."""
         return await self._reader._bind(self.kind)  # noqa: SLF001 - a private name of the same room
 
     async def page(self, namespace: str, options: ListOptions) -> RawList:
-        """Read one page of the collection; an empty namespace means all of them."""
+        """Read one page of the collection; an empty namespace means all namespaces."""
         binding = await self.binding()
         tried = Attempt("list", binding.gvk, f"in namespace {namespace}" if namespace else "")
         request = Request(
@@ -63,7 +63,7 @@ class RawReads:
             return split_list(body)
         except ProtocolError as error:
             problem = str(error)
-        # raised outside of the handler: what it handled may show a Secret
+        # raised outside of the handler: the handled error may contain a Secret
         raise ProtocolError(f"{tried}: {problem}")
 
     async def watch(self, namespace: str, options: WatchOptions, *, idle_timeout: float | None = None) -> RawWatch:
@@ -84,7 +84,7 @@ class RawReads:
             return await answer
         except KindNotServed:
             if isinstance(self.kind, Kind):
-                # it was discovered, and may come back under another resource or scope
+                # the kind may come back with another resource name or scope
                 self._reader._bindings.pop(self.kind, None)  # noqa: SLF001 - a private name of the same room
                 self._reader.discovery.invalidate()
             raise
@@ -115,9 +115,9 @@ class RawWatch:
         await self._response.close()
 
     async def next_batch(self) -> list[WatchFrame]:
-        """The frames that came next, in order; empty at the end of the stream.
+        """The next frames, in order; empty at the end of the stream.
 
-        What goes wrong is raised after everything that came before it was handed out.
+        An error is raised after all frames before it have been returned.
         """
         while not self._closed:
             batch = await self._receive()
@@ -149,7 +149,7 @@ class RawWatch:
         return self._frames(chunk)
 
     def _frames(self, chunk: bytes | None) -> list[WatchFrame]:
-        """Cut and read what came; a failure in the middle waits until the frames before it were handed out."""
+        """Split and decode frames; an error in the middle is kept until the frames before it are returned."""
         frames: list[WatchFrame] = []
         problem = ""
         try:
@@ -169,6 +169,6 @@ class RawWatch:
             forget_context(error)
             self._failure = error
         if problem:
-            # made outside of the handler: what it handled may show a Secret
+            # created outside of the handler: the handled error may contain a Secret
             self._failure = ProtocolError(f"{self._tried}: {problem}")
         return frames

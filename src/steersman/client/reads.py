@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
-from steersman.client.bindings import Attempt, Binding, bind_class
+from steersman.client.bindings import Attempt, Binding, bind_class, no_kind
 from steersman.client.checks import check_key
 from steersman.client.discovery import Discovery
 from steersman.client.results import ListOf, Undecodable
@@ -15,7 +15,7 @@ from steersman.client.session import Session
 from steersman.client.watches import Watch
 from steersman.objects import Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
 from steersman.objects.errors import DecodeError, Expired, NotFound, ProtocolError
-from steersman.objects.selectors import FieldSelector, Selector
+from steersman.objects.selectors import FieldSelector, Selector, check_equalities
 from steersman.wire import GetOptions, ListOptions, RawList, Request, WatchOptions, key_of, split_list
 from steersman.wire.content import JSON, PARTIAL_OBJECT_METADATA, PARTIAL_OBJECT_METADATA_LIST
 from steersman.wire.options import ResourceVersionMatch
@@ -26,13 +26,13 @@ KeyLike: TypeAlias = Key | str | tuple[str, str]
 Labels: TypeAlias = Selector | str | dict[str, str]
 Fields: TypeAlias = FieldSelector | str | dict[str, str]
 
-#: Items asked for in one answer when reading a whole list.
+#: Items per request when reading a whole list.
 PAGE = 500
 
 
 @contextmanager
 def _collector_paused() -> Generator[None]:
-    """Decode a page without the cyclic collector, which would walk the new objects again and again and free none."""
+    """Pause the cyclic garbage collector while decoding a page: it would scan the new objects and free none."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -43,16 +43,17 @@ def _collector_paused() -> Generator[None]:
 
 
 def selector_text(selector: Labels | Fields | None) -> str:
-    """A selector as it goes into a query; a dict means equality of all its entries."""
+    """A selector as query text; a dict requires equality of all its entries."""
     if selector is None:
         return ""
     if isinstance(selector, dict):
+        check_equalities(selector)
         return ",".join(f"{name}={value}" for name, value in sorted(selector.items()))
     return str(selector)
 
 
 def decode_list(binding: Binding[Any], page: RawList) -> ListOf[Any]:
-    """Decode a page; an object that cannot be decoded does not spoil the others."""
+    """Decode a page; an undecodable object does not affect the others."""
     items: list[Any] = []
     undecodable: list[Undecodable] = []
     decode_item = binding.decode
@@ -72,38 +73,38 @@ def decode_list(binding: Binding[Any], page: RawList) -> ListOf[Any]:
 
 
 class Selection(TypedDict, total=False):
-    """Which objects of a kind: all, unless something is said."""
+    """Selects objects of a kind; all of them by default."""
 
-    #: One namespace; None: all of them.
+    #: One namespace; None means all.
     namespace: str | None
     labels: Labels | None
     fields: Fields | None
 
 
 class ListSelection(Selection, total=False):
-    """Which objects of a kind, as of when, and how many at a time."""
+    """Selects objects of a kind, a version and a page size."""
 
-    #: Items in one answer; 0: all in one.
+    #: Items per page; 0 reads all in one response.
     limit: int
     resource_version: str | None
     match: ResourceVersionMatch
 
 
 class WatchSelection(Selection, total=False):
-    """Whose changes, since when, and for how long."""
+    """Selects the changes to watch, the start version and the duration."""
 
     resource_version: str | None
-    #: Stream the present objects first, then a `Bookmark` that says so.
+    #: Stream the existing objects first, then a `Bookmark` that marks their end.
     initial_events: bool
     bookmarks: bool
-    #: After how long the server ends the watch.
+    #: The server ends the watch after this many seconds.
     timeout_seconds: int | None
-    #: Raise `DeadlineExceeded` when nothing arrived for so many seconds.
+    #: Raise `DeadlineExceeded` after this many seconds without data.
     idle_timeout: float | None
 
 
 class Reading:
-    """How objects are read; `Reader` and `MetadataReader` say as what."""
+    """The shared implementation of `Reader` and `MetadataReader`."""
 
     _accept_object = (("Accept", JSON),)
     _accept_list = (("Accept", JSON),)
@@ -111,27 +112,33 @@ class Reading:
     def __init__(self, session: Session, discovery: Discovery, *, namespace: str) -> None:
         self._session = session
         self.discovery = discovery
-        #: Where a bare name is looked for: the namespace of the context.
+        #: The namespace of a bare name; by default that of the context.
         self.namespace = namespace
         self._bindings: dict[AnyKind, Binding[Any]] = {}
 
+    def _bound(self, kind: AnyKind) -> Binding[Any] | None:
+        try:
+            return self._bindings.get(kind)
+        except TypeError:  # objects are not hashable; classes and Kinds are
+            raise no_kind(kind) from None
+
     async def _bind(self, kind: AnyKind) -> Binding[Any]:
-        binding = self._bindings.get(kind)
+        binding = self._bound(kind)
         if binding is None:
             binding = await self.discovery.bind(kind) if isinstance(kind, Kind) else bind_class(kind)
             self._bindings[kind] = binding
         return binding
 
     def _key(self, binding: Binding[Any], key: KeyLike) -> Key:
-        """Read a key, filling in the client's namespace for a bare name."""
+        """Parse a key; a bare name gets the client's namespace."""
         check_key(binding.gvk.kind, key)
         namespace, name = Key.parse(key) if isinstance(key, str) else key
         if not name:
-            raise ValueError(f"{binding.gvk.kind}: the name is empty; use list to read all of them")
+            raise ValueError(f"{binding.gvk.kind}: the name is empty; call list() to read all objects")
         return Key(namespace or self.namespace, name) if binding.namespaced else Key("", name)
 
     async def _get(self, kind: AnyKind, key: KeyLike, resource_version: str | None) -> Any:
-        binding = self._bindings.get(kind) or await self._bind(kind)
+        binding = self._bound(kind) or await self._bind(kind)
         key = self._key(binding, key)
         query = GetOptions(resource_version=resource_version).to_query() if resource_version else ()
         request = Request(method="GET", path=binding.path(*key), query=query, headers=self._accept_object)
@@ -154,7 +161,7 @@ class Reading:
             return decode_list(binding, split_list(body))
         except ProtocolError as error:
             problem = str(error)
-        # raised outside of the handler: what it handled may show a Secret
+        # raised outside of the handler: the handled error may contain a Secret
         raise ProtocolError(f"{tried}: {problem}")
 
     async def _pages(self, kind: AnyKind, selection: ListSelection) -> AsyncIterator[ListOf[Any]]:
@@ -172,9 +179,7 @@ class Reading:
         while token := page.continue_:
             page = await self._page(binding, namespace, options.next_page(token))
             if page.continue_ == token:
-                raise ProtocolError(
-                    f"list {binding.gvk.kind}: the server's next page leads to itself; it would never end"
-                )
+                raise ProtocolError(f"list {binding.gvk.kind}: the server returned the same continue token twice")
             yield page
 
     async def _list(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
@@ -224,7 +229,7 @@ class Reading:
 
 
 class Reader(Reading):
-    """The reading verbs. What they give is as new as the server's answer; nothing is cached."""
+    """The reading verbs. They read from the server; nothing is cached."""
 
     @overload
     async def get(self, kind: type[ObjectT], key: KeyLike, *, resource_version: str | None = ...) -> ObjectT: ...
@@ -234,7 +239,7 @@ class Reader(Reading):
     async def get(self, kind: AnyKind, key: KeyLike, *, resource_version: str | None = None) -> Any:
         """Read one object: ``await client.get(Site, "default/web")``.
 
-        A bare name is in the client's namespace. ``resource_version="0"`` accepts any cached state of the server.
+        A bare name is in the client's namespace. ``resource_version="0"`` accepts any state that the server has cached.
         """
         return await self._get(kind, key, resource_version)
 
@@ -244,9 +249,9 @@ class Reader(Reading):
     async def find(self, kind: Kind, key: KeyLike) -> Unstructured | None: ...
 
     async def find(self, kind: AnyKind, key: KeyLike) -> Any:
-        """Read one object, or None if there is none: ``if (site := await client.find(Site, key)) is None: ...``.
+        """Read one object; None if it does not exist: ``if (site := await client.find(Site, key)) is None: ...``.
 
-        Nothing but the object's absence is None; a kind that is not served raises, as with `get`.
+        Only a missing object is None; a kind that the server does not serve raises, as with `get`.
         """
         return await self._find(kind, key)
 
@@ -266,10 +271,10 @@ class Reader(Reading):
     def pages(self, kind: Kind, **selection: Unpack[ListSelection]) -> AsyncIterator[ListOf[Unstructured]]: ...
 
     def pages(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[ListOf[Any]]:
-        """Read a collection page by page, ``limit`` items at a time (0: all in one answer).
+        """Read a collection page by page, ``limit`` items at a time (0: all in one response).
 
-        All pages show the state of the first. If the server has forgotten that state before the last page is read,
-        `Expired` is raised: start again.
+        All pages show the state of the first. Raises `Expired` if the server drops that state before the last page is
+        read: start again.
         """
         return self._pages(kind, selection)
 
@@ -279,10 +284,10 @@ class Reader(Reading):
     async def list(self, kind: Kind, **selection: Unpack[ListSelection]) -> ListOf[Unstructured]: ...
 
     async def list(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> ListOf[Any]:
-        """Read all objects of a kind, in all namespaces or in one, all pages of them.
+        """Read all objects of a kind, in all namespaces or in one, following all pages.
 
-        Objects that cannot be decoded are in ``.undecodable``. Should the server forget the state of the first page
-        while the later ones are read, everything is read again in one answer.
+        Undecodable objects are in ``.undecodable``. If the server drops the state of the first page before the last one
+        is read, everything is read again in one response.
         """
         return await self._list(kind, selection)
 
@@ -292,9 +297,9 @@ class Reader(Reading):
     def iterate(self, kind: Kind, **selection: Unpack[ListSelection]) -> AsyncIterator[Unstructured]: ...
 
     def iterate(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[Any]:
-        """Go through the objects of a kind, holding one page of them at a time.
+        """Iterate over the objects of a kind, with one page in memory at a time.
 
-        An object that cannot be decoded raises its `DecodeError` when it is reached.
+        An undecodable object raises its `DecodeError` after the other objects of its page.
         """
         return self._iterate(kind, selection)
 
@@ -304,16 +309,16 @@ class Reader(Reading):
     def watch(self, kind: Kind, **selection: Unpack[WatchSelection]) -> Watch[Unstructured]: ...
 
     def watch(self, kind: AnyKind, **selection: Unpack[WatchSelection]) -> Watch[Any]:
-        """Follow the changes of a kind: ``async with client.watch(Site) as events: async for event in events: ...``.
+        """Watch the changes of a kind: ``async with client.watch(Site) as events: async for event in events: ...``.
 
-        The stream ends when the server ends it (after ``timeout_seconds``, or when it likes); an error frame raises,
-        `Expired` above all. ``initial_events=True`` streams the present objects first, then a `Bookmark` that says so.
+        The stream ends when the server ends it: after ``timeout_seconds``, or at any time. An error frame raises, most
+        often `Expired`. ``initial_events=True`` streams the existing objects first, then a `Bookmark` marks their end.
         """
         return self._watch(kind, selection)
 
 
 class MetadataReader(Reading):
-    """The reading verbs, giving metadata alone: ``await client.metadata.list(Pod)`` moves a fraction of the bytes."""
+    """The reading verbs, for metadata alone: ``await client.metadata.list(Pod)`` transfers a fraction of the bytes."""
 
     _accept_object = (("Accept", PARTIAL_OBJECT_METADATA),)
     _accept_list = (("Accept", PARTIAL_OBJECT_METADATA_LIST),)
@@ -328,7 +333,7 @@ class MetadataReader(Reading):
         return await self._get(kind, key, resource_version)
 
     async def find(self, kind: AnyKind, key: KeyLike) -> PartialObjectMetadata | None:
-        """Read the metadata of one object, or None if there is none."""
+        """Read the metadata of one object; None if it does not exist."""
         return await self._find(kind, key)
 
     def pages(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[ListOf[PartialObjectMetadata]]:
@@ -340,9 +345,9 @@ class MetadataReader(Reading):
         return await self._list(kind, selection)
 
     def iterate(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[PartialObjectMetadata]:
-        """Go through the objects of a kind; see `Reader.iterate`."""
+        """Iterate over the objects of a kind; see `Reader.iterate`."""
         return self._iterate(kind, selection)
 
     def watch(self, kind: AnyKind, **selection: Unpack[WatchSelection]) -> Watch[PartialObjectMetadata]:
-        """Follow the changes of a kind; see `Reader.watch`."""
+        """Watch the changes of a kind; see `Reader.watch`."""
         return self._watch(kind, selection)

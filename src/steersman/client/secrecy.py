@@ -1,8 +1,8 @@
 """Secrets that cannot be printed by accident.
 
-A `Hidden` value shows itself as ``<hidden>`` wherever Python turns objects into text: repr, str, format, f-strings,
-logs, tracebacks, `dataclasses.asdict`. It is not pickled and not encoded as JSON. The value is had in one way only:
-`reveal()`, a word that is easy to search for.
+A `Hidden` value shows ``<hidden>`` wherever Python converts objects to text: repr, str, format, f-strings, logs,
+tracebacks, `dataclasses.asdict`. It cannot be pickled or encoded as JSON. Only `reveal()` returns the value, and that
+name is easy to search for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Hidden(Generic[T_co]):
         self._value = value
 
     def reveal(self) -> T_co:
-        """Return the secret itself. Do not keep it longer than one call needs it."""
+        """Return the secret. Do not keep it longer than one call needs it."""
         return self._value
 
     def __repr__(self) -> str:
@@ -36,7 +36,7 @@ class Hidden(Generic[T_co]):
         return _SHOWN
 
     def __format__(self, format_spec: str) -> str:
-        # A width or a precision would say nothing about the value; it is applied so that tables still line up.
+        # Apply width and precision so that tables line up; they reveal nothing about the value.
         return format(_SHOWN, format_spec)
 
     def __bool__(self) -> bool:
@@ -52,7 +52,7 @@ class Hidden(Generic[T_co]):
     def __hash__(self) -> int:
         return hash((Hidden, _as_bytes(self._value)))
 
-    # Immutable: a copy is the same object, so no copy of the secret is made.
+    # Immutable: a copy is the same object, so the secret is not copied.
     def __copy__(self) -> Hidden[T_co]:
         return self
 
@@ -60,11 +60,23 @@ class Hidden(Generic[T_co]):
         return self
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("a Hidden value is not pickled: reveal() it where it is needed and protect it there")
+        raise TypeError(
+            "a Hidden value cannot be pickled: call reveal() where you need the secret, and protect it there"
+        )
+
+
+@final
+class HiddenHeaders(tuple[tuple[str, str], ...]):
+    """Headers that identify the sender; the repr shows only names, so that a traceback with locals leaks no token."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"({', '.join(f'{name}: {_SHOWN}' for name, _ in self)})"
 
 
 def hide_password(url: str) -> str:
-    """Return `url` with a user name and password in it replaced by ``<hidden>``."""
+    """Return `url` with its user name and password replaced by ``<hidden>``."""
     try:
         parts = urlsplit(url)
         _, at, address = parts.netloc.rpartition("@")
@@ -77,7 +89,7 @@ def hide_password(url: str) -> str:
 
 
 def printable(text: str, *, limit: int = 2000) -> str:
-    """Return at most the last `limit` characters of foreign `text` without anything that commands a terminal."""
+    """Return at most the last `limit` characters of untrusted `text`, without terminal control characters."""
     kept = text if len(text) <= limit else "..." + text[-limit:]
     return "".join(char if char.isprintable() or char in "\n\t" else f"U+{ord(char):04X}" for char in kept).strip()
 

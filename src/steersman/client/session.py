@@ -1,10 +1,10 @@
-"""Sending one request well: credentials, retries, limits, errors and warnings.
+"""Sends requests: credentials, retries, limits, errors and warnings.
 
 Guarantees
-- Every failure is an `ApiError` that says what was tried, in bounded time: only the body of a stream that was begun
-  well may take for ever.
-- What may have happened without our knowing is `OutcomeUnknown`, never a plain failure and never a silent retry.
-- A refused credential (401) is renewed once, then reported.
+- Every failure is an `ApiError` that names the operation, in bounded time. Only the body of a successfully opened
+  stream may take forever.
+- A write that may have happened raises `OutcomeUnknown`: never a plain failure, never a silent retry.
+- A rejected credential (401) is renewed once, then reported.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol, TypeVar
 
+import msgspec
+
 from steersman.client.bindings import AnyObject, Attempt, holds_object, is_gone
 from steersman.client.credentials import Credentials, Headers
 from steersman.client.missing import kind_not_served
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
+from steersman.client.secrecy import HiddenHeaders
 from steersman.objects.errors import (
     ApiError,
     ConnectionFailed,
@@ -33,47 +36,47 @@ from steersman.objects.errors import (
     StatusError,
     Unauthorized,
 )
-from steersman.transport import Response, Transport
+from steersman.transport import Response, Transport, separated
 from steersman.wire import Request, error_from_response, parse_warnings, raise_for_failure
 
 _log = logging.getLogger("steersman.client")
 
 T = TypeVar("T")
 
-#: The longest explanation of a refusal that is read; the code alone says enough about a longer one.
+#: The longest error body that is read; for a longer one the status code must do.
 _REFUSAL_MAX = 16 * 1024 * 1024
 
 
 def log_warning(warning: ServerWarning) -> None:
-    """Log a warning of the server: what is done unless the client is given another way."""
+    """Log a server warning; the default of ``on_warning``."""
     _log.warning("%s", warning)
 
 
 class _Redirected(ProtocolError):
-    """The server sends us elsewhere: whatever was asked, it did not do it."""
+    """The server redirects: it did not process the request."""
 
 
 class Answer(NamedTuple):
-    """A successful answer, read to its end."""
+    """A successful response, read to its end."""
 
     code: int
     body: bytes
 
 
 class RequestObserver(Protocol):
-    """Is told what happens to a request beside being sent: for metrics. It must not wait."""
+    """Called with retries and rate-limit delays of requests, for metrics. Its methods must not block."""
 
     def repeated(self, request: Request, code: int | None) -> None:
-        """The request was answered with this code, or not at all (None), and is sent again."""
+        """The request failed with this code, or without a response (None), and is sent again."""
         ...
 
     def limited(self, request: Request, seconds: float) -> None:
-        """The client's own limit held the request up for so long."""
+        """The client's own rate limit delayed the request for this many seconds."""
         ...
 
 
 class Session:
-    """Sends requests over a transport in the name of one user."""
+    """Sends requests over a transport as one user."""
 
     def __init__(
         self,
@@ -98,34 +101,46 @@ class Session:
         self._observer: RequestObserver | None = None
 
     def warn(self, text: str, tried: Attempt) -> None:
-        """Tell of what is allowed and hardly meant."""
+        """Report a write that is allowed but probably a mistake."""
         self._on_warning(ServerWarning(text, str(tried)))
 
     def over(self, transport: Transport, *, observer: RequestObserver | None = None) -> Session:
-        """The same user and the same limits, over another transport; ``observer`` takes the place of the one before."""
+        """The same user and limits over another transport; ``observer`` replaces the current one if given."""
         session = copy.copy(self)
         session.transport = transport
         session._observer = observer or self._observer  # noqa: SLF001 - it is ourselves
         return session
 
+    def dedicated(self) -> Session:
+        """The same user with its own connections, without the rate limit."""
+        session = self.over(separated(self.transport))
+        session._rate_limit = None  # noqa: SLF001 - it is ourselves
+        return session
+
     def asking_once(self) -> Session:
-        """The same user and the same limits, without retries."""
+        """The same user and limits, without retries."""
         session = copy.copy(self)
         session._retry = RetryPolicy(attempts=1)  # noqa: SLF001 - it is ourselves
         return session
 
+    def not_waiting(self) -> Session:
+        """The same user and limits; raises instead of waiting for a Retry-After."""
+        session = copy.copy(self)
+        session._retry = msgspec.structs.replace(self._retry, maximum_retry_after=0.0)  # noqa: SLF001 - it is ourselves
+        return session
+
     async def answer(self, request: Request, *, tried: Attempt) -> Answer:
-        """Send and give back a successful answer."""
+        """Send and return a successful response."""
         return await self._repeat(self._whole, request, tried)
 
     async def send(self, request: Request, *, tried: Attempt) -> bytes:
-        """Send and give back the body of a successful answer."""
+        """Send and return the body of a successful response."""
         return (await self.answer(request, tried=tried)).body
 
     async def fetch(
         self, request: Request, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
     ) -> AnyObject:
-        """Send and give back the object that a successful answer holds; ``reads`` is its kind, unless any may come."""
+        """Send and return the object in a successful response; ``reads`` is its expected kind, empty for any."""
         answer = await self.answer(request, tried=tried)
         return self.read(answer, decode, request=request, tried=tried, reads=reads)
 
@@ -138,7 +153,7 @@ class Session:
         tried: Attempt,
         reads: str = "",
     ) -> AnyObject:
-        """The object that the answer to a request holds."""
+        """The object in the response to a request."""
         body = answer.body
         try:
             obj = decode(body)
@@ -153,7 +168,7 @@ class Session:
     async def delete(
         self, request: Request, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
     ) -> AnyObject | None:
-        """Send a deletion; give back the object if it is only marked for it, None if it is gone."""
+        """Send a deletion; return the object if it is only marked for deletion, None if it is gone."""
         answer = await self.answer(request, tried=tried)
         return self.read_deleted(answer, decode, request=request, tried=tried, reads=reads)
 
@@ -166,15 +181,16 @@ class Session:
         tried: Attempt,
         reads: str = "",
     ) -> AnyObject | None:
-        """What the answer to a deletion holds: see `delete`."""
+        """The result of a deletion: see `delete`."""
         if not holds_object(answer.body):
             raise self._strange(answer.body, request, tried)
         if is_gone(answer.body):
             return None
         return self.read(answer, decode, request=request, tried=tried, reads=reads)
 
-    async def delete_many(self, request: Request, *, tried: Attempt) -> bytes:
-        """Send a deletion of many objects; the answer holds them as they were before, or is a Status."""
+    async def delete_many(self, request: Request, *, tried: Attempt, namespace: str = "") -> bytes:
+        """Delete a collection, in one ``namespace`` or in all; return the objects as they were before, or a Status."""
+        del namespace  # the path contains it; an observed session uses it
         body = await self.send(request, tried=tried)
         if not holds_object(body):
             raise self._strange(body, request, tried)
@@ -182,15 +198,15 @@ class Session:
 
     @staticmethod
     def _strange(body: bytes, request: Request, tried: Attempt, *, what: str = "") -> ApiError:
-        # the body itself is not shown: it may be a Secret
+        # the body is not shown: it may be a Secret
         error = ProtocolError(
-            f"{tried}: the server answered with {len(body)} bytes that are no {what or 'Kubernetes object'}:"
-            " a proxy or another service may stand in between"
+            f"{tried}: the server's response of {len(body)} bytes is not a {what or 'Kubernetes object'}:"
+            " a proxy or another service may be answering"
         )
         return error if request.method == "GET" else _outcome_unknown(tried, error)
 
     async def stream(self, request: Request, *, tried: Attempt) -> Response:
-        """Send and give back an answer whose body is read as it comes; the caller closes it."""
+        """Send and return a response whose body is streamed; the caller closes it."""
         return await self._repeat(self._begin_stream, request, tried)
 
     async def _repeat(self, once: Callable[[Request, Attempt], Awaitable[T]], request: Request, tried: Attempt) -> T:
@@ -200,7 +216,7 @@ class Session:
             attempt += 1
             if self._rate_limit is not None:
                 await self._within_limit(self._rate_limit, request)
-            credentials = await self._credentials.headers()
+            credentials = HiddenHeaders(await self._credentials.headers())
             outgoing = Request(
                 method=request.method,
                 path=request.path,
@@ -222,7 +238,7 @@ class Session:
                     if request.method != "GET" and _may_have_happened(error):
                         raise _outcome_unknown(tried, error) from error
                     raise
-                _log.debug("%s: %s; trying again in %.2f s", tried, error, delay)
+                _log.debug("%s: %s; retrying in %.2f s", tried, error, delay)
                 await asyncio.sleep(delay)
                 self._repeated(request, error.code if isinstance(error, StatusError) else None)
 
@@ -238,7 +254,7 @@ class Session:
             self._observer.repeated(request, code)
 
     async def _renew(self, rejected: Headers) -> bool:
-        """Ask for other credentials than those that were refused; say whether there are any."""
+        """Renew the rejected credentials; return whether others are available."""
         certificate = await self._credentials.client_certificate()
         self._credentials.invalidate(rejected)
         return (
@@ -248,7 +264,7 @@ class Session:
     async def _whole(self, request: Request, tried: Attempt) -> Answer:
         response = await self._begin(request, tried, stream=False)
         body = await response.read()
-        if b'"Status"' in body[:160]:  # hardly ever; `wire` decides whether it is one
+        if b'"Status"' in body[:160]:  # cheap and rare; raise_for_failure checks properly
             raise_for_failure(body, tried=str(tried))
         return Answer(response.status, body)
 
@@ -256,7 +272,7 @@ class Session:
         return await self._begin(request, tried, stream=True)
 
     async def _begin(self, request: Request, tried: Attempt, *, stream: bool) -> Response:
-        """Send once; what comes back has a code of success."""
+        """Send once; return a response with a success code or raise."""
         response = await self.transport.send(request, stream=stream, timeout=self._timeout)
         refusal: ApiError | None = None
         try:
@@ -275,9 +291,9 @@ class Session:
 
     async def _refusal(self, response: Response, tried: Attempt) -> ApiError:
         if response.status < 200:
-            return ProtocolError(f"{tried}: the server changes to another protocol ({response.status})")
+            return ProtocolError(f"{tried}: the server switches to another protocol ({response.status})")
         try:
-            # of a stream the transport bounds the head alone
+            # for a stream, the transport bounds only the head
             async with asyncio.timeout(self._timeout):
                 body = await response.read(_REFUSAL_MAX)
         except (ApiError, TimeoutError):
@@ -291,17 +307,17 @@ class Session:
 
 
 def forget_context(error: ApiError) -> None:
-    """Drop what was being handled when the transport failed: some of it holds the headers of the request."""
+    """Drop the context of a transport failure: it may hold the request's headers."""
     error.__context__ = None
 
 
 def _may_have_happened(error: ApiError) -> bool:
-    """Whether a request that ended so may have been processed."""
+    """Whether a request that failed with this error may have been processed."""
     match error:
         case ConnectionFailed() | DeadlineExceeded():
             return error.sent
         case ServiceUnavailable():
-            # a gateway that lost the server says so in its own words; a server that did not try sends a Status
+            # a gateway that lost the server answers without a Status; a server that did not try sends one
             return not error.reason
         case StatusError():
             return isinstance(error, GatewayTimeout) or error.code == 502
@@ -310,7 +326,7 @@ def _may_have_happened(error: ApiError) -> bool:
 
 
 def _outcome_unknown(tried: Attempt, error: ApiError) -> OutcomeUnknown:
-    """What a failure after sending means for a write."""
-    unknown = OutcomeUnknown(f"{tried}: it may or may not have happened: {error}; read the object to find out")
+    """The error of a write that failed after sending."""
+    unknown = OutcomeUnknown(f"{tried}: the write may or may not have happened: {error}; read the object to find out")
     unknown.__cause__ = error
     return unknown

@@ -1,10 +1,9 @@
-"""Writing: create, update, patch, apply, delete, and the compositions of them that people get wrong by hand.
+"""Writing: create, update, patch, apply, delete.
 
 Guarantees
-- A write never drops a field that our types do not know (see `steersman.objects`).
-- `apply` sends an intent, never a state that was read; `update` never sends an object that was read in part.
-- Constraints of our own resources are checked before they are sent; what was invalid before and did not change is
-  left to the server, which tolerates it.
+- A write never drops a field that our types do not declare (see `steersman.objects`).
+- `apply` sends an intent, never an object that was read; `update` never sends a partially read object.
+- Our own resources' constraints are checked before sending, except for unchanged values that were already invalid.
 """
 
 from __future__ import annotations
@@ -18,13 +17,21 @@ from steersman.client.bindings import (
     Attempt,
     Binding,
     encode_any,
+    has_status_subresource,
     resource_version_of,
     tree_as_read,
     tree_of,
     uid_of,
     was_read,
 )
-from steersman.client.checks import STATUS_IGNORED, check_constraints, check_new, check_whole, ignored_status
+from steersman.client.checks import (
+    STATUS_IGNORED,
+    check_constraints,
+    check_new,
+    check_whole,
+    ignored_status,
+    touches_status,
+)
 from steersman.client.observing import Intent
 from steersman.client.patch_documents import Patch, encode_patch
 from steersman.client.preparing import NotAnIntent, PreparedApply, another_uid
@@ -60,26 +67,26 @@ _JSON_BODY = (("Accept", JSON), ("Content-Type", JSON))
 
 
 class PatchTarget(TypedDict, total=False):
-    """What of an object is patched, and how strictly."""
+    """Which part of an object to patch, and how strictly."""
 
-    #: One that speaks of the same kind, as ``status`` does; see `Client.patch_subresource` for others.
+    #: A subresource with the object's own kind, such as ``status``; see `Client.patch_subresource` for others.
     subresource: str
     dry_run: bool
-    #: What the server does about fields it does not know; a slip of the pen is one.
+    #: How the server treats unknown fields, such as misspelled ones.
     field_validation: FieldValidation | None
 
 
 class Deletion(TypedDict, total=False):
-    """How an object is deleted, and which one alone."""
+    """How to delete an object, and with which preconditions."""
 
-    #: What becomes of the objects that it owns.
+    #: What happens to the objects it owns.
     propagation: PropagationPolicy | None
-    #: Only the object with this uid ...
+    #: Delete only the object with this uid ...
     uid: str | None
-    #: ... and in this version; another one is a `Conflict`.
+    #: ... and with this version; any other is a `Conflict`.
     resource_version: str | None
     grace_period_seconds: int | None
-    #: Whether it may be gone already; a successor under the same name is still a `Conflict` where a uid is said.
+    #: Return None if the object is already gone. With a uid, a successor under the same name is still a `Conflict`.
     missing_ok: bool
     dry_run: bool
 
@@ -88,13 +95,19 @@ class Writer(Reader):
     """The writing verbs."""
 
     _field_manager: str = ""
+    _formerly: tuple[str, ...] = ()
     _field_validation: FieldValidation | None = None
     _validate: bool = True
 
     @property
     def field_manager(self) -> str:
-        """The name under which this program owns fields; empty if it has none."""
+        """The name under which this program owns fields; empty if none is set."""
         return self._field_manager
+
+    @property
+    def field_managers(self) -> tuple[str, ...]:
+        """The name under which this program owns fields, followed by its earlier names."""
+        return (self._field_manager, *self._formerly)
 
     async def _bind_object(self, obj: Object | Unstructured) -> Binding[Any]:
         if isinstance(obj, Unstructured):
@@ -107,7 +120,7 @@ class Writer(Reader):
     ) -> None:
         if self._validate:
             check_constraints(obj, tried, intent=intent, subresource=subresource)
-        if not subresource and not intent and ignored_status(obj):
+        if not subresource and ignored_status(obj):
             self._session.warn(STATUS_IGNORED, tried)
 
     async def create(
@@ -118,7 +131,7 @@ class Writer(Reader):
         dry_run: bool = False,
         field_validation: FieldValidation | None = None,
     ) -> AnyObject:
-        """Create an object and give back what the server made of it. Without a namespace it goes to the client's.
+        """Create an object and return the server's version of it. Without a namespace it goes to the client's.
 
         ``owner=site`` adds a controller reference.
         """
@@ -157,7 +170,7 @@ class Writer(Reader):
     ) -> Any:
         """Post to a subresource: a token of a ServiceAccount, an eviction or a binding of a Pod.
 
-        ``returns=None`` where the server only says that it was done, as it does of a binding.
+        Use ``returns=None`` if the server answers with a Status only, as for a binding.
         """
         binding = await self._bind(kind)
         key = self._key(binding, key)
@@ -198,7 +211,7 @@ class Writer(Reader):
         dry_run: bool = False,
         field_validation: FieldValidation | None = None,
     ) -> AnyObject:
-        """Replace an object by what was read plus what was changed. A newer state on the server is a `Conflict`."""
+        """Replace an object with its read state plus your changes. A newer version on the server is a `Conflict`."""
         binding = await self._bind_object(obj)
         key = self._key(binding, obj.key)
         tried = Attempt("update", binding.gvk, key)
@@ -251,8 +264,10 @@ class Writer(Reader):
             field_manager=self._field_manager,
             field_validation=options.get("field_validation") or self._field_validation,
         )
-        subresource = options.get("subresource", "")
-        return await self._patch(binding, self._key(binding, key), media_type, body, sent, subresource, "patch")
+        subresource, named = options.get("subresource", ""), self._key(binding, key)
+        if not subresource and isinstance(kind, type) and has_status_subresource(kind) and touches_status(patch):
+            self._session.warn(STATUS_IGNORED, Attempt("patch", binding.gvk, named))
+        return await self._patch(binding, named, media_type, body, sent, subresource, "patch")
 
     async def _patch(
         self,
@@ -277,10 +292,10 @@ class Writer(Reader):
     async def patch_from(
         self, before: AnyObject, after: AnyObject, *, lock: bool = False, subresource: str = "", dry_run: bool = False
     ) -> AnyObject:
-        """Send the difference between two states of an object as a merge patch; nothing if there is none.
+        """Send the difference between two states of an object as a merge patch; send nothing if they are equal.
 
-        ``before`` is the object as it was read (a copy made before changing it, or the same object: then its bytes as
-        read are meant). ``lock=True``: only if the object is still as ``before`` was.
+        ``before`` is a copy made before changing the object, or the same object as ``after``: then its state as read
+        is used. ``lock=True`` patches only if the object still has the version of ``before``.
         """
         binding = await self._bind_object(after)
         tree_before, tree_after = self._trees(before, after)
@@ -298,6 +313,8 @@ class Writer(Reader):
             dry_run=dry_run, field_manager=self._field_manager, field_validation=self._field_validation
         )
         key = self._key(binding, after.key)
+        if not subresource and ignored_status(after) and "status" in difference:
+            self._session.warn(STATUS_IGNORED, Attempt("patch", binding.gvk, key))
         body = msgspec.json.encode(difference)
         return await self._patch(binding, key, MERGE_PATCH, body, options, subresource, "patch")
 
@@ -309,7 +326,7 @@ class Writer(Reader):
                 return differing
         earlier = tree_as_read(before) if before is after else tree_of(before)
         if earlier is None:
-            raise ValueError(f"{before.kind} {before.key} was not read from the server: there is no state before it")
+            raise ValueError(f"{before.kind} {before.key} was not read from the server: its earlier state is unknown")
         return earlier, tree_of(after)
 
     async def apply(
@@ -322,9 +339,9 @@ class Writer(Reader):
         subresource: str = "",
         dry_run: bool = False,
     ) -> AnyObject:
-        """Server-side apply: make the fields of ``obj`` so, and own them.
+        """Server-side apply: set the fields of ``obj`` and own them.
 
-        ``owner=site`` adds a controller reference. Fields of other managers raise a `Conflict` that names them;
+        ``owner=site`` adds a controller reference. Fields owned by other managers raise a `Conflict` that lists them;
         ``force=True`` takes them over.
         """
         prepared = await self.prepare_apply(
@@ -342,19 +359,21 @@ class Writer(Reader):
         subresource: str = "",
         dry_run: bool = False,
     ) -> PreparedApply[AnyObject]:
-        """Check and encode what `apply` would send, once, for whoever decides later whether and how it is sent."""
+        """Check and encode an apply once, for callers that decide later whether and how to send it."""
         binding = await self._bind_object(obj)
         key = self._key(binding, obj.key)
         manager = field_manager or self._field_manager
         if not manager:
             raise ValueError(
-                f"{Attempt('apply', binding.gvk, key)}: say who applies, once, with Client.connect(field_manager=...): the server "
-                "remembers fields by this name, so it must stay the same from run to run"
+                f"{Attempt('apply', binding.gvk, key)}: apply needs a field manager; write"
+                " Manager(name='site-operator') or Client.connect(field_manager='site-operator'). The server records"
+                " field ownership under this name: keep it the same across runs"
             )
         if was_read(obj):
             raise NotAnIntent(
-                f"{Attempt('apply', binding.gvk, key)}: it was read from the server, and applying it would claim every field of it; "
-                "build an object with the fields you mean, or use update or patch_from"
+                f"{Attempt('apply', binding.gvk, key)}: the object was read from the server, and applying it would"
+                " claim all its fields; build an object with the fields you want to set, or call update() or"
+                " patch_from()"
             )
         if owner is not None:
             obj = self._owned(obj, owner, key, Attempt("apply", binding.gvk, key))
@@ -368,9 +387,11 @@ class Writer(Reader):
     async def send_apply(
         self, prepared: PreparedApply[AnyObject], *, resource_version: str = "", uid: str = ""
     ) -> AnyObject:
-        """Send what was prepared; with a version, only if the object is in it or not there, with a uid only to that very object.
+        """Send a prepared apply, optionally bound to a version or a uid.
 
-        A version that no object can have, `NO_VERSION`, so applies only what is absent: all else is a `Conflict`. So is another uid.
+        - With a version, it applies only if the object has that version or is missing; otherwise it is a `Conflict`.
+          `NO_VERSION`, a version that no object has, therefore only creates.
+        - With a uid, it applies only to exactly that object; another uid is a `Conflict`.
         """
         binding, intent = prepared.binding, prepared.intent
         self._check(
@@ -391,7 +412,7 @@ class Writer(Reader):
 
     @staticmethod
     def _owned(obj: Any, owner: Object, key: Key, tried: Attempt) -> Any:
-        """A copy of ``obj`` that belongs to ``owner``; the caller's object stays as it is."""
+        """A copy of ``obj`` with ``owner`` as its controller; the caller's object is unchanged."""
         if isinstance(obj, Unstructured):
             raise TypeError(f"{tried}: owner= works with typed objects; set ownerReferences in the tree")
         copy = replace(obj, metadata=replace(obj.metadata, namespace=key.namespace or None))
@@ -417,11 +438,11 @@ class Writer(Reader):
         key: KeyLike | None = None,
         **options: Unpack[Deletion],
     ) -> Any:
-        """Delete an object: ``delete(Site, key)``, or ``delete(site)`` for that very object (by uid) and no successor.
+        """Delete an object: ``delete(Site, key)``, or ``delete(site)`` for that object (by uid) and no successor.
 
-        Gives back None if it is gone; if it has finalizers or a grace period, the object as it is marked for deletion.
-        Options: ``propagation``, ``uid``, ``resource_version``, ``grace_period_seconds``, ``dry_run`` and
-        ``missing_ok``, with which an object that is not there is as good as deleted.
+        Returns None if it is gone, or the marked object if it has finalizers or a grace period.
+        Options: ``propagation``, ``uid``, ``resource_version``, ``grace_period_seconds``, ``dry_run``, and
+        ``missing_ok``, which treats a missing object as deleted.
         """
         uid, resource_version = options.get("uid"), options.get("resource_version")
         if isinstance(kind, (Object, Unstructured)):
@@ -431,7 +452,7 @@ class Writer(Reader):
         else:
             binding = await self._bind(kind)
         if key is None:
-            raise TypeError(f"delete {binding.gvk.kind}: which one? give a key, or use delete_collection for many")
+            raise TypeError(f"delete {binding.gvk.kind}: pass a key, or call delete_collection() to delete many")
         key = self._key(binding, key)
         sent = DeleteOptions(
             propagation_policy=options.get("propagation"),
@@ -460,10 +481,10 @@ class Writer(Reader):
         propagation: PropagationPolicy | None = None,
         dry_run: bool = False,
     ) -> None:
-        """Delete all objects of a kind that match. ``namespace=None`` means cluster-wide and must be said.
+        """Delete all matching objects of a kind. ``namespace=None`` means cluster-wide and must be explicit.
 
-        The server deletes them one by one: a failure may come after some of them, and what was created meanwhile stays.
-        A reconcile's next read of each of them asks the server, which says whether it is gone or marked.
+        The server deletes one by one: a failure may come after some deletions, and objects created meanwhile stay.
+        Afterwards a reconcile's next read of each deleted object goes to the server.
         """
         binding = await self._bind(kind)
         options = DeleteOptions(propagation_policy=propagation, dry_run=dry_run)
@@ -475,4 +496,5 @@ class Writer(Reader):
             headers=_JSON_BODY,
             body=options.to_body(),
         )
-        await self._session.delete_many(request, tried=Attempt("delete all matching", binding.gvk))
+        tried = Attempt("delete all matching", binding.gvk)
+        await self._session.delete_many(request, tried=tried, namespace=namespace or "")
