@@ -1,9 +1,10 @@
-"""How a journal lies on disk: files of frames, each with a checksum.
+"""The file format of a journal: files of frames, each with a checksum.
 
 Guarantees
-- A frame is read whole and right, or not at all: it holds what was written in one step, so half a step is never seen.
-- A file that ends in the middle of a frame was being written when its writer died: what is whole counts. A broken frame
-  with a whole one behind it was whole once: that is damage, and it is told, never passed over.
+- A frame is read completely and correctly, or not at all: it holds what one step wrote, so half a step is never seen.
+- A file that ends in the middle of a frame was being written when its process died: its complete frames count. A broken
+  frame before a complete one was complete once: that is damage, and it is reported, never skipped.
+- A crafted file with valid checksums is damage too: content that no server writes raises `DamagedJournal`.
 """
 
 from __future__ import annotations
@@ -14,47 +15,52 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from steersman.apiserver.storage.ownership import read_owned
 from steersman.apiserver.storage.protocol import Record, StorageError
 
 LOG_MAGIC = b"STRLOG1\n"
 SNAPSHOT_MAGIC = b"STRSNP1\n"
 
-#: Marks the beginning of a frame; then its length, the checksum of its content, and that of these three.
+#: Marks the beginning of a frame; then its length, the checksum of its content, and the checksum of these three.
 _MARK = 0x5AFE10C5
 _FRAME = struct.Struct("<IIII")
 _FRAME_FIELDS = struct.Struct("<III")
-#: Whether there is a value, the revision, that of the creation, when it expires (0: never), lengths of key and value.
+#: Whether there is a value, the revision, the creation revision, the expiry time (0: never), lengths of key and value.
 _ENTRY = struct.Struct("<?QQdII")
-#: A snapshot begins with its revision and how many records follow.
+#: A snapshot begins with its revision and its number of records.
 _OPENING = struct.Struct("<QQ")
+
+#: Bounds of what a server writes: revisions are signed numbers for clients, and no object outlives the year 5000.
+_REVISION_MAX = 2**63
+_EXPIRES_MAX = 1e11
 
 #: How many records of a snapshot share a frame.
 _RECORDS_OF_FRAME = 256
 
 
 class DamagedJournal(StorageError):
-    """A file of a journal is not what was written."""
+    """A file of a journal does not hold what was written."""
 
     def __init__(self, path: Path, offset: int, what: str) -> None:
         super().__init__(
-            f"{path} is damaged at byte {offset}: {what}; bring the folder back from a copy, or start with an empty one"
+            f"{path} is damaged at byte {offset}: {what}; restore the folder from a copy, or start with an empty one"
         )
         self.path = path
         self.offset = offset
 
 
 class Entry(NamedTuple):
-    """A change as it is written: what a key is from a revision on; no record: it is gone."""
+    """A written change: the value of a key from a revision on; without a record it is deleted."""
 
     key: str
     revision: int
     record: Record | None
-    #: Seconds since 1970 at which it expires; 0: never.
+    #: The expiry time in seconds since 1970; 0: never.
     expires: float
 
 
 class Snapshot(NamedTuple):
-    """Everything that was there at a revision."""
+    """All records at a revision."""
 
     revision: int
     entries: list[Entry]
@@ -79,25 +85,37 @@ def encode_entries(entries: Iterable[Entry]) -> bytes:
     return frame(b"".join(pieces))
 
 
-def _decode_entries(content: bytes) -> Iterator[Entry]:
+def _decode_entries(content: bytes, path: Path, offset: int) -> Iterator[Entry]:
+    """The entries of a frame. A valid checksum does not make them valid: each field is checked."""
     at = 0
     while at < len(content):
+        if at + _ENTRY.size > len(content):
+            raise DamagedJournal(path, offset + at, "an entry is cut off")
         there, revision, created, expires, key_length, value_length = _ENTRY.unpack_from(content, at)
-        at += _ENTRY.size
-        key = content[at : at + key_length].decode()
-        at += key_length
-        value = content[at : at + value_length]
-        at += value_length
+        start = at + _ENTRY.size
+        end = start + key_length + value_length
+        if end > len(content):
+            raise DamagedJournal(path, offset + at, "an entry is longer than its frame")
+        if not 0 < revision < _REVISION_MAX or (there and not 0 < created <= revision):
+            raise DamagedJournal(path, offset + at, f"an entry has the revisions {created} and {revision}")
+        if not 0 <= expires <= _EXPIRES_MAX:
+            raise DamagedJournal(path, offset + at, f"an entry expires at {expires}")
+        try:
+            key = content[start : start + key_length].decode()
+        except UnicodeDecodeError:
+            raise DamagedJournal(path, offset + at, "a key is not UTF-8") from None
+        value = content[start + key_length : end]
         yield Entry(key, revision, Record(key, value, created, revision) if there else None, expires)
+        at = end
 
 
 def read_log(path: Path, *, last: bool) -> tuple[list[Entry], int]:
-    """The entries of a log, and how many bytes of it count; only the last log of a folder may end in half a frame."""
-    data = path.read_bytes()
+    """The entries of a log, and its number of valid bytes; only the last log of a folder may end in half a frame."""
+    data = read_owned(path)
     if not data.startswith(LOG_MAGIC):
         if last and LOG_MAGIC.startswith(data.rstrip(b"\0")):
             return [], 0
-        raise DamagedJournal(path, 0, "it does not begin as a log does")
+        raise DamagedJournal(path, 0, "it does not begin like a log")
     entries: list[Entry] = []
     at = len(LOG_MAGIC)
     while at < len(data):
@@ -106,7 +124,7 @@ def read_log(path: Path, *, last: bool) -> tuple[list[Entry], int]:
             if not last or _whole_frame_after(data, at):
                 raise DamagedJournal(path, at, "a frame is broken, and it is not the last")
             break
-        entries.extend(_decode_entries(content))
+        entries.extend(_decode_entries(content, path, at + _FRAME.size))
         at += _FRAME.size + len(content)
     return entries, at
 
@@ -120,29 +138,36 @@ def write_snapshot(snapshot: Snapshot) -> Iterator[bytes]:
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """A snapshot from its file, which was whole before it got its name."""
-    data = path.read_bytes()
+    """A snapshot from its file, which was complete before it got its name."""
+    data = read_owned(path)
     if not data.startswith(SNAPSHOT_MAGIC):
-        raise DamagedJournal(path, 0, "it does not begin as a snapshot does")
+        raise DamagedJournal(path, 0, "it does not begin like a snapshot")
     at = len(SNAPSHOT_MAGIC)
-    contents: list[bytes] = []
+    frames: list[tuple[int, bytes]] = []
     while at < len(data):
         content = _content(data, at)
         if content is None:
             raise DamagedJournal(path, at, "a frame is broken")
-        contents.append(content)
+        frames.append((at + _FRAME.size, content))
         at += _FRAME.size + len(content)
-    if not contents or len(contents[0]) != _OPENING.size:
+    if not frames or len(frames[0][1]) != _OPENING.size:
         raise DamagedJournal(path, len(SNAPSHOT_MAGIC), "its first frame is missing")
-    revision, count = _OPENING.unpack(contents[0])
-    entries = [entry for content in contents[1:] for entry in _decode_entries(content)]
+    revision, count = _OPENING.unpack(frames[0][1])
+    if not 0 < revision < _REVISION_MAX:
+        raise DamagedJournal(path, len(SNAPSHOT_MAGIC), f"it has the revision {revision}")
+    entries = [entry for start, content in frames[1:] for entry in _decode_entries(content, path, start)]
     if len(entries) != count:
         raise DamagedJournal(path, at, f"it holds {len(entries)} records of {count}")
+    for entry in entries:
+        if entry.record is None or entry.revision > revision:
+            raise DamagedJournal(path, at, f"its record {entry.key!r} cannot be part of revision {revision}")
+    if len({entry.key for entry in entries}) != count:
+        raise DamagedJournal(path, at, "it holds a record twice")
     return Snapshot(revision, entries)
 
 
 def _content(data: bytes, at: int) -> bytes | None:
-    """What the frame at a place holds; None if there is no whole frame."""
+    """The content of the frame at an offset; None if there is no complete frame."""
     length = _length(data, at)
     if length is None:
         return None
@@ -162,10 +187,10 @@ def _length(data: bytes, at: int) -> int | None:
 
 
 def _whole_frame_after(data: bytes, at: int) -> bool:
-    """Whether any frame behind a broken one is whole: then the broken one was whole once."""
+    """Whether a complete frame follows a broken one: then the broken one was complete once."""
     mark = struct.pack("<I", _MARK)
     length = _length(data, at)
-    # Where its head is right, what it holds is its own; a value may look like a frame.
+    # If its head is valid, its content is skipped: a value may look like a frame.
     found = data.find(mark, at + (_FRAME.size + length if length is not None else 1))
     while found >= 0:
         if _content(data, found) is not None:

@@ -1,10 +1,12 @@
-"""A store in memory: a sorted map of the present and one log of the past.
+"""A store in memory: a sorted map of the current state and one log of the past.
 
-How it keeps the guarantees of `steersman.apiserver.storage.protocol`
-- A change is appended to the log and to the map in one step without a wait, so whoever looks sees both or neither.
-- The log is the buffer of every watch: a watcher holds a position in it and is woken, nothing is copied for it. One
-  whose position was compacted is ended; writers never look at watchers' pace.
-- A state of the past is the present with the log undone: what the first change after it says was there before.
+How it provides the guarantees of `steersman.apiserver.storage.protocol`
+- A change enters the log and the map in one step without an await, so readers see both or neither.
+- The log is the buffer of every watch: a watcher holds a position in it and is woken; nothing is copied for it. A
+  watcher whose position was compacted ends. Writers never wait for watchers.
+- The log is bounded to `HISTORY_BYTES`: beyond it the oldest half is compacted. Compaction waits for watchers that have
+  not read it yet, until there is twice as much.
+- A past state is the current state with the log undone: the first change after it holds the previous value.
 """
 
 from __future__ import annotations
@@ -33,17 +35,22 @@ from steersman.apiserver.storage.protocol import (
 
 #: Sorts after every character that a key can hold.
 _LAST = "\U0010ffff"
-#: Seconds after which a deletion that failed is tried again.
+#: The maximum size, in bytes, of old values in the log.
+HISTORY_BYTES = 128 * 1024 * 1024
+#: Seconds until a failed deletion is retried.
 _EXPIRY_RETRY = 5.0
 
 
 class MemoryStorage:
-    """Keys and bytes in this process; ``async with`` it where values have a time to live."""
+    """Keys and bytes in this process. Use it with ``async with`` if values have a time to live."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, history_bytes: int = HISTORY_BYTES) -> None:
+        self._history_bytes = history_bytes
+        #: The size in bytes of replaced or deleted values in the log.
+        self._past_size = 0
         self._records: dict[str, Record] = {}
         self._keys: list[str] = []
-        #: The changes after `_compacted`, one each revision.
+        #: The changes after `_compacted`, one per revision.
         self._log: list[Change] = []
         self._compacted = 1
         self._revision = 1
@@ -75,7 +82,7 @@ class MemoryStorage:
         return self._revision
 
     async def get(self, key: str, *, revision: int = 0) -> tuple[Record | None, int]:
-        """What is under a key, now or at a revision."""
+        """The value of a key, now or at a revision."""
         if not revision:
             return self._records.get(key), self._revision
         for change in self._since(revision):
@@ -84,7 +91,7 @@ class MemoryStorage:
         return self._records.get(key), revision
 
     async def list(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
-        """What is under all keys with a prefix, in order, now or at a revision."""
+        """The values of all keys with a prefix, in order, now or at a revision."""
         if not revision or revision == self._revision:
             low, high = self._span(self._keys, prefix, after)
             end = min(high, low + limit) if limit else high
@@ -94,7 +101,7 @@ class MemoryStorage:
             page = await self.list(prefix, after=after, limit=limit)
             return page._replace(revision=revision)
         low, high = self._span(self._keys, prefix, "")
-        # A key that was changed since shows what was there before; one that was made since is not there.
+        # A key changed since then shows its previous value; one created since then is absent.
         keys = sorted({*self._keys[low:high], *past})
         found = [
             record for key in keys if key > after and (record := past.get(key, self._records.get(key))) is not None
@@ -108,7 +115,7 @@ class MemoryStorage:
         return low, bisect_left(keys, prefix + _LAST, low)
 
     def _undone(self, prefix: str, revision: int) -> dict[str, Record | None]:
-        """Of the keys that changed after a revision: what was there at it."""
+        """The previous values of the keys that changed after a revision."""
         past: dict[str, Record | None] = {}
         for change in self._since(revision):
             if change.key.startswith(prefix):
@@ -149,7 +156,7 @@ class MemoryStorage:
         return current
 
     def _commit(self, change: Change) -> None:
-        """Make a change and tell everyone, in one step."""
+        """Make a change and wake all watchers, in one step."""
         if change.record is None:
             del self._records[change.key]
             del self._keys[bisect_left(self._keys, change.key)]
@@ -158,29 +165,49 @@ class MemoryStorage:
                 insort(self._keys, change.key)
             self._records[change.key] = change.record
         self._log.append(change)
+        self._past_size += _replaced(change)
         self._revision = change.revision
         for watch in self._watches:
             if change.key.startswith(watch.prefix):
                 watch.wake()
+        if self._past_size > self._history_bytes:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        """Compact to half of the bound, but keep events that a watch is about to read."""
+        unread = min((at for watch in self._watches if (at := watch.unread) is not None), default=self._revision)
+        last = self._revision if self._past_size > 2 * self._history_bytes else max(unread, self._compacted)
+        left, revision = self._past_size, self._compacted
+        for change in self._log:
+            if left <= self._history_bytes // 2 or change.revision > last:
+                break
+            left -= _replaced(change)
+            revision = change.revision
+        if revision > self._compacted:
+            self._compact(revision)
 
     async def compact(self, revision: int) -> None:
-        """Forget what was before a revision."""
+        """Drop the history before a revision."""
         if revision > self._revision:
             raise FutureRevision(revision, self._revision)
-        if revision <= self._compacted:
-            return
+        if revision > self._compacted:
+            self._compact(revision)
+
+    def _compact(self, revision: int) -> None:
         for watch in self._watches:
             watch.catch_up(self._revision)
-        del self._log[: revision - self._compacted]
+        gone = revision - self._compacted
+        self._past_size -= sum(map(_replaced, self._log[:gone]))
+        del self._log[:gone]
         self._compacted = revision
 
     def _expire_at(self, when: float, revision: int, key: str) -> None:
-        """Let a key go at a time of the loop, if it is still at a revision then."""
+        """Expire a key at a time of the loop, if it is still at a revision then."""
         heapq.heappush(self._expiries, (when, revision, key))
         self._expiring.set()
 
     async def _expire(self) -> None:
-        """Delete what has lived long enough, unless it was changed since."""
+        """Delete expired keys, unless they were changed since."""
         loop = asyncio.get_running_loop()
         while True:
             self._expiring.clear()
@@ -199,16 +226,16 @@ class MemoryStorage:
             try:
                 await self.delete(key, expect=revision)
             except Mismatch:
-                # Changed in between, where a deletion takes its time.
+                # Changed meanwhile, where a deletion takes time.
                 continue
             except StorageError:
-                # Nothing can be written now; it goes later.
+                # Nothing can be written now; retry later.
                 self._expire_at(loop.time() + _EXPIRY_RETRY, revision, key)
 
     # watching
 
     def watch(self, prefix: str, *, after: int) -> AbstractAsyncContextManager[Watching]:
-        """Follow all changes of keys with a prefix after a revision."""
+        """Watch all changes of keys with a prefix after a revision."""
         return self._watching(prefix, after)
 
     @asynccontextmanager
@@ -222,8 +249,13 @@ class MemoryStorage:
             del self._watches[watch]
 
     def changes_after(self, revision: int) -> list[Change]:
-        """The changes after a revision, in order; `Compacted` if some of them are gone."""
+        """The changes after a revision, in order. Raises `Compacted` if some of them are gone."""
         return self._since(revision)
+
+
+def _replaced(change: Change) -> int:
+    """The size in bytes of the value that a change replaced."""
+    return 0 if change.previous is None else len(change.previous.value)
 
 
 class _Watch:
@@ -238,17 +270,22 @@ class _Watch:
         self._woken = asyncio.Event()
         self._woken.set()
 
+    @property
+    def unread(self) -> int | None:
+        """The revision after which it has something to deliver; None if it waits for the next change."""
+        return None if self._waits and not self._woken.is_set() else self._reached
+
     def wake(self) -> None:
-        """Something happened under the prefix."""
+        """Notify it of a change under the prefix."""
         self._woken.set()
 
     def catch_up(self, revision: int) -> None:
-        """Pass over what concerns others: a watch that has delivered everything loses nothing by a compaction."""
+        """Skip changes of other keys: a watch that has delivered everything loses nothing by a compaction."""
         if self._waits and not self._woken.is_set():
             self._reached = revision
 
     async def request_progress(self) -> None:
-        """Deliver a `Progress` after everything that has happened so far."""
+        """Deliver a `Progress` after all changes so far."""
         self._wanted = await self._storage.revision()
         self.wake()
 

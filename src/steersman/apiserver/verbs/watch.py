@@ -1,17 +1,19 @@
-"""watch: what happens to the objects of a collection, as it happens.
+"""watch: the changes of a collection's objects, as they happen.
 
 Guarantees
 - Every change after the revision that the client names arrives once, in order; or the watch ends with 410.
-- Printing an event is done once for all watchers of the same form.
-- An object that leaves a selection is DELETED with what it was before, at the revision at which it left.
-- A client that reads slowly holds nobody up and costs no memory; when history has passed it, its watch ends with 410.
+- An event is printed once for all watchers with the same form.
+- An object that leaves a selection is DELETED, with its previous state, at the revision at which it left.
+- A slow client delays no other client and costs at most one piece of memory, `_PIECE` or one frame. When the history
+  has passed it, its watch ends with 410.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
 
 from steersman.aio import randomness
 from steersman.apiserver.context import VerbContext
@@ -19,7 +21,7 @@ from steersman.apiserver.errors import Refused, expired, too_large_resource_vers
 from steersman.apiserver.presenting import Form, form_for
 from steersman.apiserver.presenting.partial_metadata import PartialForm
 from steersman.apiserver.request import ServerRequest
-from steersman.apiserver.storage import Page
+from steersman.apiserver.storage import Page, Record
 from steersman.apiserver.verbs.options import not_a_number, refuse_options, version_of_get
 from steersman.apiserver.watching.event import Event
 from steersman.apiserver.watching.selection import Selection, check_syntax
@@ -28,20 +30,22 @@ from steersman.objects.status import encode_status
 from steersman.schemas import FieldProblem
 from steersman.schemas.field_problems import problem
 from steersman.transport import Push, ServerResponse
-from steersman.wire import JSON, FrameType, InvalidOption, WatchOptions, encode_frame
+from steersman.wire import JSON, FrameType, InvalidOption, WatchOptions, encode_frame, first_values
 
 _HEADERS = (("Cache-Control", "no-cache, private"), ("Content-Type", JSON))
 _PIECE = 256 * 1024
+#: Number of objects that a selector checks before other tasks run.
+_TURN = 250
 #: Seconds before its end at which a watch sends a bookmark.
 _LAST_BOOKMARK = 2.0
 _MATCH = "resourceVersionMatch"
 
 
 async def watch(context: VerbContext, request: ServerRequest) -> ServerResponse:
-    """Answer a GET of a collection that asks for a watch."""
+    """Answer a GET of a collection with watch=true."""
     form = form_for(context.definition, request)
     if isinstance(form, PartialForm):
-        # Events hold single objects: better refused now than in the middle of a stream.
+        # Events hold single objects: reject the form now, not in the middle of a stream.
         form.check_one()
     options = _options(request)
     info = request.info
@@ -58,7 +62,7 @@ async def watch(context: VerbContext, request: ServerRequest) -> ServerResponse:
     except Refused as refused:
         if refused.status.code not in {410, 504}:
             raise
-        # What is wrong with the history, not with the request, is told within the stream.
+        # An error about the history, not about the request, is reported within the stream.
         frame = encode_frame("ERROR", encode_status(refused.status))
         return ServerResponse(status=200, headers=_HEADERS, body=_one(frame))
     return ServerResponse(status=200, headers=_HEADERS, body=stream)
@@ -75,7 +79,7 @@ def _options(request: ServerRequest) -> WatchOptions:
         raise not_a_number(option) from None
     check_syntax(options.label_selector, options.field_selector)
     match, initial = options.resource_version_match, options.send_initial_events
-    continues = any(name == "continue" and value for name, value in request.wire.query)
+    continues = first_values(request.wire.query).get("continue")
     if initial is None and not match and options.resource_version in {"", "0"}:
         match, initial = "NotOlderThan", True
     problems: list[FieldProblem] = []
@@ -105,34 +109,35 @@ def _options(request: ServerRequest) -> WatchOptions:
 
 
 class _Stream:
-    """One watch under way: a body that can be pushed."""
+    """One running watch: a body that accepts pushes."""
 
     def __init__(self, context: VerbContext, selection: Selection, form: Form, options: WatchOptions) -> None:
         self._context = context
         self._selection = selection
-        self._form = form
+        self._form: Form = form
         self._bookmarks = options.allow_bookmarks
         self._wants_initial = bool(options.send_initial_events)
         self._window: Window = context.feed.window(context.definition.prefix)
         self._initial: Page | None = None
         self._position = 0
-        #: Changes up to here are known to the client.
+        #: The client has all changes up to here.
         self._known = 0
         self._push: Push | None = None
-        #: What was printed but not taken.
+        #: Printed but not sent yet.
         self._left = b""
         seconds = options.timeout_seconds or context.limits.watch * (1 + randomness().random())
         self._deadline = asyncio.get_running_loop().time() + seconds
 
     async def begin(self, revision: int) -> None:
-        """Find out what comes first: everything that is there, or the changes after a revision."""
+        """Determine what comes first: all existing objects, or the changes after a revision."""
         context = self._context
         if self._wants_initial:
             current = await context.storage.revision()
             if revision > current and not await context.feed.wait_for(revision, context.limits.freshness):
                 raise too_large_resource_version(revision, await context.storage.revision())
-            self._initial = await context.storage.list(self._selection.prefix)
-            revision = self._initial.revision
+            page = await context.storage.list(self._selection.prefix)
+            self._initial = page._replace(records=await self._selected(page.records))
+            revision = page.revision
         elif not revision:
             revision = await context.storage.revision()
         try:
@@ -142,23 +147,25 @@ class _Stream:
         self._known = revision
 
     def push_to(self, push: Push) -> None:
-        """Name who takes events as they happen: a thousand watchers need no thousand turns of tasks."""
+        """Set the receiver of events as they happen: a thousand watchers then need no thousand task switches."""
         self._push = push
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
         """The stream, in pieces of any number of frames."""
         try:
-            async for piece in self._pieces():
-                yield piece
+            # A client that leaves ends the stream here: without aclosing, its state would stay until a garbage collection.
+            async with aclosing(self._pieces()) as pieces:
+                async for piece in pieces:
+                    yield piece
         except Refused as refused:
-            # Of an object that cannot be shown, such as one that cannot be converted, that is told in its place.
+            # An object that cannot be shown, such as one that cannot be converted, is an error in its place.
             yield encode_frame("ERROR", encode_status(refused.status))
 
-    async def _pieces(self) -> AsyncIterator[bytes]:
+    async def _pieces(self) -> AsyncGenerator[bytes]:
         if self._initial is not None:
-            for piece in self._initial_pieces(self._initial):
+            page, self._initial = self._initial, None
+            for piece in self._initial_pieces(page):
                 yield piece
-            self._initial = None
         loop = asyncio.get_running_loop()
         next_bookmark = self._next_bookmark()
         while True:
@@ -168,10 +175,13 @@ class _Stream:
             except TooOld as old:
                 yield encode_frame("ERROR", encode_status(self._too_old(self._known, old).status))
                 return
-            self._position += len(events)
-            piece, self._left = self._left + self._print(events), b""
+            piece, self._left = self._left, b""
+            piece = piece or self._print(events)
             if piece:
                 yield piece
+            if self._window.has(self._position) and loop.time() < self._deadline:
+                # More than a piece: the rest is printed when this one is taken.
+                continue
             if closed or loop.time() >= self._deadline:
                 return
             if self._bookmarks and loop.time() >= next_bookmark:
@@ -182,26 +192,24 @@ class _Stream:
             await self._window.wait(self._position, until, self._take)
 
     def _take(self) -> bool:
-        """Push what has happened; whether that is all there was to do."""
+        """Push the pending changes. Returns whether that was all."""
         push, window = self._push, self._window
         if push is None or window.closed:
             return False
-        before = self._known, self._form
+        before = self._known, self._form, self._position
         try:
-            events = window.after(self._position)
-            piece = self._print(events)
+            piece = self._print(window.after(self._position))
         except Exception:  # noqa: BLE001 - no other watcher's affair: the task of this one looks, and meets it again
-            self._known, self._form = before
+            self._known, self._form, self._position = before
             return False
-        self._position += len(events)
         if piece and not push(piece):
             self._left = piece
             return False
-        return True
+        return not window.has(self._position)
 
     def _too_old(self, revision: int, old: TooOld) -> Refused:
         if self._context.definition.ttl is not None:
-            # Events are not kept in memory by kube-apiserver: it is its store that has forgotten.
+            # kube-apiserver does not keep Events in memory: its store reports the missing history.
             return expired("The resourceVersion for the provided watch is too old.")
         return expired(f"too old resource version: {revision} ({old.oldest})")
 
@@ -212,25 +220,32 @@ class _Stream:
         due = min(time + self._context.limits.bookmarks, last)
         return due if due > time else math.inf
 
-    def _initial_pieces(self, page: Page) -> list[bytes]:
-        pieces: list[bytes] = []
+    def _initial_pieces(self, page: Page) -> Iterator[bytes]:
+        """The existing objects, printed piece by piece as the client reads. It holds only references to shared records."""
         frames: list[bytes] = []
         size = 0
-        by_content = self._selection.by_content
         for record in page.records:
-            if by_content and not self._selection.matches(record, self._window):
-                continue
             frame = encode_frame("ADDED", self._next_form().one(record))
             frames.append(frame)
             size += len(frame)
             if size > _PIECE:
-                pieces.append(b"".join(frames))
+                yield b"".join(frames)
                 frames, size = [], 0
         if self._bookmarks:
             frames.append(self._bookmark(page.revision, ends_initial=True))
         if frames:
-            pieces.append(b"".join(frames))
-        return pieces
+            yield b"".join(frames)
+
+    async def _selected(self, records: list[Record]) -> list[Record]:
+        if not self._selection.by_content:
+            return records
+        found: list[Record] = []
+        for number, record in enumerate(records):
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+            if self._selection.matches(record, self._window):
+                found.append(record)
+        return found
 
     def _bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
         return encode_frame("BOOKMARK", self._next_form().bookmark(revision, ends_initial=ends_initial))
@@ -241,18 +256,24 @@ class _Stream:
         return form
 
     def _print(self, events: list[Event]) -> bytes:
+        """Print events up to a piece, and advance past them."""
         frames: list[bytes] = []
+        size = 0
         for event in events:
+            self._position += 1
             if event.revision <= self._known:
                 continue
             self._known = event.revision
             type_ = self._type(event)
             if type_ is not None:
-                frames.append(_frame(event, type_, self._next_form()))
+                frames.append(self._frame(event, type_, self._next_form()))
+                size += len(frames[-1])
+                if size > _PIECE:
+                    break
         return b"".join(frames)
 
     def _type(self, event: Event) -> FrameType | None:
-        """What an event is to this watch; None if it is nothing."""
+        """The type of an event for this watch; None if it is not selected."""
         selection = self._selection
         if not selection.by_content:
             if not event.key.startswith(selection.prefix):
@@ -265,12 +286,12 @@ class _Stream:
             return "MODIFIED" if was_in else "ADDED"
         return "DELETED" if was_in else None
 
-
-def _frame(event: Event, type_: FrameType, form: Form) -> bytes:
-    key = (form.key, type_)
-    frame = event.frames.get(key)
-    if frame is None:
-        record = event.previous if type_ == "DELETED" else event.record
-        assert record is not None
-        frame = event.frames[key] = encode_frame(type_, form.one(record, revision=event.revision))
-    return frame
+    def _frame(self, event: Event, type_: FrameType, form: Form) -> bytes:
+        kept, key = self._context.feed.frames, (event.revision, form.key, type_)
+        frame = kept.get(key)
+        if frame is None:
+            record = event.previous if type_ == "DELETED" else event.record
+            assert record is not None
+            frame = encode_frame(type_, form.one(record, revision=event.revision))
+            kept.add(key, frame)
+        return frame

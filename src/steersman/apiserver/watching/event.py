@@ -1,4 +1,4 @@
-"""A change as watchers see it; what is made of it once is shared by all of them."""
+"""A change as watchers see it; derived values are shared by all of them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _NONE: dict[str, str] = {}
 
 
 def labels_of(record: Record) -> dict[str, str]:
-    """The labels of a stored object; nothing else of it is decoded."""
+    """The labels of a stored object; nothing else is decoded."""
     if b'"labels"' not in record.value:
         return _NONE
     return _decode_labels(record.value).metadata.labels or _NONE
 
 
 def field_of(definition: Definition, record: Record, field: str) -> str:
-    """The value of a selectable field beside name and namespace."""
+    """The value of a selectable field, other than name and namespace."""
     read = definition.selectable.get(field)
     if read is None:
         return ""
@@ -43,19 +43,22 @@ def field_of(definition: Definition, record: Record, field: str) -> str:
 
 
 class Event:
-    """What happened to an object: `record` is what is there now, `previous` what was."""
+    """A change of an object: `record` is the new state, `previous` the old one."""
 
-    __slots__ = ("_fields", "_labels", "frames", "key", "previous", "record", "revision")
+    __slots__ = ("_fields", "_labels", "key", "previous", "record", "revision")
 
     def __init__(self, change: Change) -> None:
         self.key = change.key
         self.revision = change.revision
         self.record = change.record
         self.previous = change.previous
-        #: Frames that were printed already, by form and type.
-        self.frames: dict[tuple[Hashable, str], bytes] = {}
         self._labels: dict[bool, dict[str, str]] = {}
         self._fields: dict[tuple[bool, Hashable, str], str] = {}
+
+    @property
+    def size(self) -> int:
+        """The size of the old state, which only the history holds."""
+        return 0 if self.previous is None else len(self.previous.value)
 
     def labels(self, *, previous: bool) -> dict[str, str]:
         """The labels after the change, or before it."""

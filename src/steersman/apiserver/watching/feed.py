@@ -1,10 +1,11 @@
-"""Everything that happens in the store, sorted by resource.
+"""All changes of the store, sorted by resource.
 
 Guarantees
-- One watch of the store feeds all watchers; what it delivered is in a `Window` before anyone hears of it.
-- `reached` is a revision up to which every window is complete.
-- A store that does not keep what the feed has not read yet costs every watcher its place, and loses nobody a change
-  in silence.
+- One watch of the store feeds all watchers; a change is in its `Window` before any watcher is notified.
+- The total size of all windows is bounded: beyond it the largest is shortened, so a noisy resource loses its history
+  first.
+- Every window is complete up to the revision `reached`.
+- If the store drops changes that the feed has not read yet, all watchers end; none misses a change silently.
 """
 
 from __future__ import annotations
@@ -14,20 +15,28 @@ import logging
 
 from steersman.apiserver.storage import Change, Compacted, Storage
 from steersman.apiserver.watching.event import Event
+from steersman.apiserver.watching.frames import Frames
 from steersman.apiserver.watching.window import Window
 
 _log = logging.getLogger("steersman.apiserver")
 
-#: Changes of one resource that can be watched from, at least.
+#: The minimum number of changes of one resource that can be watched from.
 HISTORY = 4096
+#: The total size, in bytes, of old values in all windows.
+HISTORY_BYTES = 128 * 1024 * 1024
 
 
 class Feed:
-    """The windows of all resources. `begin` it, then `run` it in a task; `end` lets all watchers go."""
+    """The windows of all resources. `begin` it, then `run` it in a task; `end` ends all watchers."""
 
-    def __init__(self, storage: Storage, *, history: int = HISTORY) -> None:
+    def __init__(self, storage: Storage, *, history: int = HISTORY, history_bytes: int = HISTORY_BYTES) -> None:
         self._storage = storage
         self._history = history
+        self._history_bytes = history_bytes
+        #: The maximum size of the windows, in bytes.
+        self._size = 0
+        #: Recently printed frames.
+        self.frames = Frames()
         self._windows: dict[str, Window] = {}
         self._base = 0
         self._closed = False
@@ -36,11 +45,11 @@ class Feed:
         self.reached = 0
 
     async def begin(self) -> None:
-        """Note where the history begins that can be watched."""
+        """Record where the watchable history begins."""
         self._base = self.reached = await self._storage.revision()
 
     async def run(self) -> None:
-        """Follow the store for ever."""
+        """Follow the store forever."""
         while True:
             try:
                 async with self._storage.watch("", after=self.reached) as watch:
@@ -51,13 +60,13 @@ class Feed:
                         self._wake_fresh()
             except Compacted as gone:
                 if self.reached >= gone.oldest:
-                    # Nothing is missed that `forget` did not give up already.
+                    # Only changes that `forget` already gave up are missing.
                     continue
-                _log.warning("the store was compacted past revision %d, which was not read yet", self.reached)
+                _log.warning("the store was compacted past revision %d, which the feed had not read yet", self.reached)
                 self.forget(await self._storage.revision())
 
     def end(self) -> None:
-        """Let every watcher end."""
+        """End every watcher."""
         self._closed = True
         for window in self._windows.values():
             window.closed = True
@@ -72,7 +81,7 @@ class Feed:
         return window
 
     def renew(self, prefix: str) -> None:
-        """Let the watchers of one resource end, and its history begin anew."""
+        """End the watchers of one resource, and start its history anew."""
         window = self._windows.pop(prefix, None)
         if window is not None:
             window.closed = True
@@ -81,7 +90,7 @@ class Feed:
             self._windows[prefix].closed = self._closed
 
     async def wait_for(self, revision: int, seconds: float) -> bool:
-        """Wait until a revision was seen, for so long; whether it was."""
+        """Wait until a revision was seen, at most ``seconds``. Returns whether it was."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while self.reached < revision:
@@ -101,7 +110,22 @@ class Feed:
             return
         key = change.key
         prefix = key[: key.index("/", key.index("/") + 1) + 1]
-        self.window(prefix).append(Event(change))
+        event = Event(change)
+        self.window(prefix).append(event)
+        self._size += event.size
+        if self._size > self._history_bytes:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        self._size = sum(window.size for window in self._windows.values())
+        while self._size > self._history_bytes // 2:
+            largest = max(self._windows.values(), key=_size)
+            before = largest.size
+            largest.shorten(before // 2)
+            self._size -= before - largest.size
+            if largest.size == before:
+                # A single change is that large.
+                return
 
     def _wake_fresh(self) -> None:
         if self._fresh:
@@ -111,7 +135,11 @@ class Feed:
                     turn.set_result(None)
 
     def forget(self, revision: int) -> None:
-        """Let history begin at a revision: watches that have not seen it end with 410."""
+        """Start the history at a revision: watches that have not seen it end with 410."""
         self._base = self.reached = revision
         for window in self._windows.values():
             window.forget(revision)
+
+
+def _size(window: Window) -> int:
+    return window.size

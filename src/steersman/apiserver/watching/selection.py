@@ -1,8 +1,8 @@
-"""Which objects of a resource a list, a watch or a deletion is about.
+"""The objects of a resource that a list, a watch or a deletion selects.
 
 Guarantees
-- A selection by namespace and name looks at keys alone; labels and fields are decoded only where they are asked for.
-- What is not a selector, or asks for a field that a kind does not offer, is refused in kube-apiserver's words.
+- A selection by namespace and name checks only keys; labels and fields are decoded only if needed.
+- An invalid selector, or one for a field that a kind does not offer, is rejected with kube-apiserver's message.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from steersman.apiserver.errors import bad_request
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.storage import Record
 from steersman.apiserver.watching.event import Event, field_of, labels_of
+from steersman.apiserver.watching.matchers import FieldMatcher, LabelMatcher
 from steersman.apiserver.watching.selector_words import field_problem, label_problem
 from steersman.apiserver.watching.window import Window
 from steersman.objects import FieldSelector, Selector, SelectorError
@@ -23,68 +24,70 @@ _ALWAYS = ("metadata.name", "metadata.namespace")
 class Selection:
     """Objects of one resource by namespace, name, labels and fields."""
 
-    __slots__ = ("_definition", "_fields", "_labels", "name", "prefix")
+    __slots__ = ("_definition", "_field_matcher", "_fields", "_label_matcher", "_labels", "name", "prefix")
 
     def __init__(
         self, definition: Definition, *, namespace: str = "", name: str = "", labels: str = "", fields: str = ""
     ) -> None:
         self._definition = definition
         self._labels = _read_labels(labels)
+        self._label_matcher = None if self._labels is None else LabelMatcher(self._labels)
         self._fields = _read_fields(definition, fields)
+        self._field_matcher = None if self._fields is None else FieldMatcher(self._fields)
         if name and self._fields is not None and self._fields.required_value("metadata.name") != name:
             raise bad_request("fieldSelector metadata.name doesn't match requested name")
-        #: Where the objects are stored.
+        #: The key prefix of the objects.
         self.prefix = definition.prefix
         if definition.namespaced and namespace:
             self.prefix += f"{namespace}/"
         if self._fields is not None:
             name = name or self._fields.required_value("metadata.name") or ""
-        #: The one name that is selected, if it is one.
+        #: The selected name, if it is a single one.
         self.name = name
 
     @property
     def by_content(self) -> bool:
-        """Whether more than keys must be looked at."""
+        """Whether the objects themselves must be checked, not only their keys."""
         return self._labels is not None or self._fields is not None or bool(self.name)
 
     @property
     def has_index(self) -> bool:
-        """Whether kube-apiserver finds the objects without looking at the others."""
+        """Whether kube-apiserver finds the objects by an index."""
         index = self._definition.indexed_field
         return bool(index) and self._fields is not None and self._fields.required_value(index) is not None
 
     def is_indexed(self, record: Record) -> bool:
-        """Whether an object is among those that are found so."""
+        """Whether the index contains an object."""
         index = self._definition.indexed_field
         assert self._fields is not None, "nothing is found by an index unless a field is selected"
         return field_of(self._definition, record, index) == self._fields.required_value(index)
 
     def takes_all(self, key: str) -> bool:
-        """Whether a key is within the namespace and has the name that are selected."""
+        """Whether a key has the selected namespace and name."""
         return key.startswith(self.prefix) and (not self.name or key.endswith(f"/{self.name}"))
 
     def matches(self, record: Record, window: Window | None) -> bool:
-        """Whether an object below `prefix` is selected; a window knows the labels of what is there now."""
+        """Whether an object below `prefix` is selected; a window caches the labels of current objects."""
         if self.name and not record.key.endswith(f"/{self.name}"):
             return False
-        if self._labels is not None:
+        if self._label_matcher is not None:
             labels = window.labels(record) if window is not None else labels_of(record)
-            if not self._labels.matches(labels):
+            if not self._label_matcher.matches(labels):
                 return False
-        return self._fields is None or self._fields.matches(
+        return self._field_matcher is None or self._field_matcher.matches(
             self._reader(record.key, lambda n: field_of(self._definition, record, n))
         )
 
     def matches_event(self, event: Event, *, previous: bool) -> bool:
-        """Whether an object is selected as it is after a change, or was before it."""
+        """Whether an object is selected after a change, or was before it."""
         if (event.previous if previous else event.record) is None or not self.takes_all(event.key):
             return False
-        if self._labels is not None and not self._labels.matches(event.labels(previous=previous)):
+        if self._label_matcher is not None and not self._label_matcher.matches(event.labels(previous=previous)):
             return False
-        if self._fields is None:
+        if self._field_matcher is None:
             return True
         definition = self._definition
-        return self._fields.matches(
+        return self._field_matcher.matches(
             self._reader(event.key, lambda name: event.field(definition, name, previous=previous))
         )
 
@@ -110,7 +113,7 @@ def _read_labels(text: str) -> Selector | None:
 
 
 def check_syntax(labels: str, fields: str) -> None:
-    """400 for selectors that cannot be read, whatever else is wrong with a request."""
+    """400 for invalid selectors, before any other check of a request."""
     _read_labels(labels)
     if fields and not fields.startswith(("=", "!=")):
         _parse_fields(fields)

@@ -1,10 +1,11 @@
-"""The recent changes of one resource, and who waits for the next.
+"""The recent changes of one resource, and the watchers waiting for the next.
 
 Guarantees
-- A watcher is a position in the window: nothing is copied for it, and nobody waits for it. When what it has not read
-  yet leaves the window, it learns so by `TooOld` and every other watcher learns nothing.
-- A change is seen by all watchers in the order of its revision.
-- The window has a bound; a resource that changes much forgets only its own past.
+- A watcher is a position in the window: nothing is copied for it, and nothing waits for it. If unread changes leave the
+  window, only that watcher gets `TooOld`.
+- All watchers see changes in the order of their revisions.
+- The window is bounded, in events and, with all others together, in bytes (see `Feed`); a resource that changes often
+  loses its own history first.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from collections.abc import Callable
 from steersman.apiserver.storage import Record
 from steersman.apiserver.watching.event import Event, labels_of
 
+#: The number of objects whose decoded labels are cached.
+_LABELS_MAX = 200_000
+
 
 class TooOld(Exception):
-    """What was asked for is no longer in the window; changes after ``oldest`` are."""
+    """The requested changes are no longer in the window; those after ``oldest`` are."""
 
     def __init__(self, oldest: int) -> None:
         super().__init__(oldest)
@@ -26,38 +30,56 @@ class TooOld(Exception):
 
 
 class Window:
-    """The last changes of one resource, at least ``capacity`` of them if there were so many."""
+    """The last changes of one resource, at least ``capacity`` of them if there were that many."""
 
-    __slots__ = ("_capacity", "_events", "_first", "_labels", "_waiting", "closed", "oldest")
+    __slots__ = ("_capacity", "_events", "_first", "_labels", "_waiting", "closed", "oldest", "size")
 
     def __init__(self, oldest: int, *, capacity: int) -> None:
         #: All changes after this revision are here.
         self.oldest = oldest
         self._capacity = capacity
         self._events: list[Event] = []
-        #: How many events came before those that are kept.
+        #: The size, in bytes, of what only these events hold.
+        self.size = 0
+        #: The number of events before those that are kept.
         self._first = 0
-        #: Who waits, each with a function that takes what has happened and tells whether it waits on.
+        #: The waiting watchers, each with a function that takes new changes and returns whether it keeps waiting.
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
         self._labels: dict[str, tuple[int, dict[str, str]]] = {}
-        #: The server ends: watchers do too.
+        #: Whether the server is closing; then all watchers end.
         self.closed = False
 
     def append(self, event: Event) -> None:
-        """Add a change and wake everyone who waits."""
+        """Add a change and wake all waiting watchers."""
         events = self._events
         events.append(event)
+        self.size += event.size
         if len(events) >= 2 * self._capacity:
-            # In chunks: taking one from the front at each change would move the whole list each time.
-            self.oldest = events[self._capacity - 1].revision
-            del events[: self._capacity]
-            self._first += self._capacity
+            # In chunks: dropping one from the front at each change would move the whole list each time.
+            self._drop(self._capacity)
         if event.record is None:
             self._labels.pop(event.key, None)
         self.wake()
 
+    def shorten(self, size: int) -> None:
+        """Drop the oldest events until the rest holds at most this many bytes; the newest stays."""
+        left, number = self.size, 0
+        for event in self._events[:-1]:
+            if left <= size:
+                break
+            left -= event.size
+            number += 1
+        self._drop(number)
+
+    def _drop(self, number: int) -> None:
+        if number:
+            self.oldest = self._events[number - 1].revision
+            self.size -= sum(event.size for event in self._events[:number])
+            del self._events[:number]
+            self._first += number
+
     def wake(self) -> None:
-        """Let everyone look who waits."""
+        """Wake all waiting watchers."""
         if self._waiting:
             waiting, self._waiting = self._waiting, {}
             for turn, take in waiting.items():
@@ -73,34 +95,35 @@ class Window:
         self._first += len(self._events) + 1
         self._events.clear()
         self._labels.clear()
+        self.size = 0
         self.oldest = oldest
         self.wake()
 
     def position_after(self, revision: int) -> int:
-        """Where a watcher begins that knows everything up to a revision; `TooOld` if there is a gap."""
+        """The position of a watcher that has everything up to a revision. Raises `TooOld` if there is a gap."""
         if revision < self.oldest:
             raise TooOld(self.oldest)
         return self._first + bisect_right(self._events, revision, key=_revision)
 
     def after(self, position: int) -> list[Event]:
-        """The changes from a position on; `TooOld` if some of them are gone."""
+        """The changes from a position on. Raises `TooOld` if some of them are gone."""
         if position < self._first:
             raise TooOld(self.oldest)
         return self._events[position - self._first :]
 
     @property
     def end(self) -> int:
-        """Where the next change will be."""
+        """The position of the next change."""
         return self._first + len(self._events)
 
     def has(self, position: int) -> bool:
-        """Whether there is a change at a position already."""
+        """Whether there is already a change at a position."""
         return position < self._first + len(self._events)
 
     async def wait(self, position: int, until: float, take: Callable[[], bool]) -> None:
-        """Wait for something at a position, until a time of the loop.
+        """Wait for a change at a position, until a time of the loop.
 
-        What happens meanwhile is offered to ``take``, which must not fail; the wait is over when that returns false.
+        New changes are offered to ``take``, which must not fail; the wait ends when it returns False.
         """
         if self.closed or self.has(position):
             return
@@ -112,20 +135,22 @@ class Window:
             await turn
         finally:
             timer.cancel()
-            # Who leaves early must not be kept until something happens.
+            # A watcher that leaves early must not stay here until the next change.
             self._waiting.pop(turn, None)
 
     @property
     def waiting(self) -> int:
-        """How many watchers wait."""
+        """The number of waiting watchers."""
         return sum(not turn.done() for turn in self._waiting)
 
     def labels(self, record: Record) -> dict[str, str]:
-        """The labels of an object as it is now, decoded once."""
+        """The labels of a current object, decoded once."""
         known = self._labels.get(record.key)
         if known is not None and known[0] == record.modified:
             return known[1]
         labels = labels_of(record)
+        if len(self._labels) >= _LABELS_MAX:
+            self._labels.clear()
         self._labels[record.key] = (record.modified, labels)
         return labels
 
