@@ -1,12 +1,12 @@
-"""The chain: what every request passes before it is answered, one handler each.
+"""The chain: handlers that every request passes before it is answered.
 
-The order is that of the engine: limits, authentication, audit, impersonation, authorization; then the server routes it.
-An `ApiServer` puts them together by itself; `chain` does it for those who want other ones between them.
+The order is the engine's: limits, authentication, audit, impersonation, authorization; then the server routes the
+request. An `ApiServer` assembles the chain itself; use `chain` to add your own handlers.
 """
 
 from __future__ import annotations
 
-from steersman.apiserver.chain.audit import Audit, AuditFile, AuditHook
+from steersman.apiserver.chain.audit import Audit, AuditFile, AuditHook, AuthenticationAudit
 from steersman.apiserver.chain.authentication import Authentication, everybody_is
 from steersman.apiserver.chain.authorization import Access, Authorization, Authorizer, Decision, always_allow
 from steersman.apiserver.chain.impersonation import Impersonation
@@ -22,6 +22,7 @@ __all__ = [
     "AuditFile",
     "AuditHook",
     "Authentication",
+    "AuthenticationAudit",
     "Authorization",
     "Authorizer",
     "Decision",
@@ -44,13 +45,16 @@ def chain(
     audit: AuditHook | None = None,
     limits: RequestLimits | None = None,
 ) -> list[ChainHandler]:
-    """The handlers in their order; without an authorizer everything is allowed to whoever is somebody."""
-    return [limits or RequestLimits(), *unlimited(authorizer, authentication or Authentication(), audit)]
+    """The handlers in their order. Without an authorizer, every authenticated sender may do everything."""
+    authentication = authentication or Authentication()
+    limits = limits or RequestLimits()
+    limits.sender = limits.sender or authentication.sender
+    return [limits, *unlimited(authorizer, authentication, audit)]
 
 
 def unlimited(authorizer: Authorizer, authentication: Authentication, audit: AuditHook | None) -> list[ChainHandler]:
-    """The handlers in their order but the limits: a program that sends itself requests waits for itself alone."""
+    """The handlers in their order, without limits: a program that sends requests to itself waits only for itself."""
     handlers: list[ChainHandler] = [authentication]
     if audit is not None:
-        handlers.append(Audit(audit))
+        handlers = [AuthenticationAudit(audit), authentication, Audit(audit)]
     return [*handlers, Impersonation(authorizer), Authorization(authorizer)]

@@ -1,10 +1,11 @@
 """Audit: who did what, as events of audit.k8s.io/v1.
 
 Guarantees
-- Every request whose sender is known leaves an event when it has been answered, and a watch one when it begins too; a
-  request that was refused, or failed, says so.
-- Events hold metadata alone: no body, no token.
-- An event is handed on before its answer is; a hook that fails fails the request rather than losing the event.
+- Every authenticated request leaves an event when it has been answered, and a watch leaves one when it begins too. A
+  rejected or failed request says so.
+- An unauthenticated request (401) leaves one event without a user, which names the kind of its credential.
+- Events hold only metadata: no body, and no token, even if a client puts one into the query.
+- An event is emitted before its answer. A failing hook fails the request rather than losing the event.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from datetime import datetime
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -22,21 +24,25 @@ from steersman.aio import new_uid, now
 from steersman.apiserver.errors import Refused, internal
 from steersman.apiserver.peer import request_peer
 from steersman.apiserver.request import Next, ServerRequest, User
+from steersman.apiserver.storage.ownership import open_owned
 from steersman.objects.status import Status, encode_status
 from steersman.transport import ServerResponse
+from steersman.wire import Request
 
-#: Takes an event, a JSON tree.
+#: Called with an event, a JSON tree.
 AuditHook: TypeAlias = Callable[[dict[str, Any]], None]
+#: Parts of the names of query options that hold credentials. The API has no such option, but clients of other APIs do.
+_CREDENTIALS = ("token", "password", "passwd", "secret", "apikey", "credential", "authorization", "bearer", "signature")
 
 
 class Audit:
-    """A handler of the chain that tells a hook of every request: ``Audit(AuditFile(path))``, ``Audit(print)``."""
+    """A handler of the chain that calls a hook for every request: ``Audit(AuditFile(path))``, ``Audit(print)``."""
 
     def __init__(self, hook: AuditHook) -> None:
         self._hook = hook
 
     async def __call__(self, request: ServerRequest, next_: Next) -> ServerResponse:
-        """Pass a request on and tell how it ended."""
+        """Pass a request on and report how it ended."""
         event = _begun(request)
         user = request.user
         try:
@@ -65,7 +71,7 @@ class Audit:
             async for piece in pieces:
                 yield piece
         finally:
-            # An iterator that is left early keeps what it holds until it is told.
+            # An iterator that is abandoned early keeps its resources until it is closed.
             if (finish := getattr(pieces, "aclose", None)) is not None:
                 await finish()
             self._tell(event, request, user, "ResponseComplete", status)
@@ -80,11 +86,42 @@ class Audit:
         self._hook(told)
 
 
+class AuthenticationAudit:
+    """A handler of the chain that reports failed authentication; it comes before `Authentication`."""
+
+    def __init__(self, hook: AuditHook) -> None:
+        self._hook = hook
+
+    async def __call__(self, request: ServerRequest, next_: Next) -> ServerResponse:
+        """Pass a request on. Report it if its sender is unknown."""
+        try:
+            return await next_(request)
+        except Refused as refused:
+            raise self.reported(request, refused) from None
+
+    def reported(self, request: ServerRequest, refused: Refused) -> Refused:
+        """The rejection, reported if it is a failed authentication without an event yet."""
+        if refused.status.code != HTTPStatus.UNAUTHORIZED or any(name == "Audit-Id" for name, _ in refused.headers):
+            return refused
+        event = _begun(request)
+        status = Status(message=_attempted(request), code=refused.status.code)
+        event |= {
+            "stage": "ResponseStarted",
+            "responseStatus": _status(status),
+            "stageTimestamp": event["requestReceivedTimestamp"],
+        }
+        self._hook(event)
+        return Refused(refused.status, (*refused.headers, ("Audit-Id", event["auditID"])))
+
+
 class AuditFile:
-    """A hook that appends events to a file, one line each, readable by its owner alone."""
+    """A hook that appends events to a file, one line each, readable only by its owner.
+
+    Raises PermissionError for a file of another user, one that others can read or write, and a symbolic link.
+    """
 
     def __init__(self, path: Path | str) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._descriptor = open_owned(Path(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT, secret=True)
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Append an event."""
@@ -107,8 +144,20 @@ class AuditFile:
         self.close()
 
 
+def _attempted(request: ServerRequest) -> str:
+    """The kind of a request's credential, in kube-apiserver's terms; never the credential itself."""
+    given = request.wire.header("Authorization") or ""
+    for scheme in ("Basic", "Bearer"):
+        if given.startswith(f"{scheme} "):
+            return f"Authentication failed, attempted: {scheme.lower()}"
+    peer = request_peer()
+    if peer is not None and peer.certificate:
+        return "Authentication failed, attempted: x509"
+    return "Authentication failed, no credentials provided"
+
+
 def user_tree(user: User) -> dict[str, Any]:
-    """A user as objects of the API hold one."""
+    """A user as in objects of the API."""
     tree: dict[str, Any] = {"username": user.name}
     if user.uid:
         tree["uid"] = user.uid
@@ -127,7 +176,7 @@ def _begun(request: ServerRequest) -> dict[str, Any]:
         "level": "Metadata",
         "auditID": wire.header("Audit-ID") or new_uid(),
         "stage": "",
-        "requestURI": wire.target,
+        "requestURI": _without_credentials(wire),
         "verb": info.verb,
         "user": {},
         "sourceIPs": [peer.host] if peer is not None else [],
@@ -148,9 +197,22 @@ def _begun(request: ServerRequest) -> dict[str, Any]:
     return event
 
 
+def _without_credentials(wire: Request) -> str:
+    """The target of a request, with the values of credential query options replaced."""
+    if not wire.query:
+        return wire.target
+    shown = tuple((name, "REDACTED" if _is_credential(name) else value) for name, value in wire.query)
+    return Request(wire.method, wire.path, shown).target
+
+
+def _is_credential(name: str) -> bool:
+    plain = name.lower().replace("_", "").replace("-", "")
+    return any(each in plain for each in _CREDENTIALS)
+
+
 def _status(status: Status) -> dict[str, Any]:
     tree: dict[str, Any] = msgspec.json.decode(encode_status(status))
-    # Within an event a status does not say what it is.
+    # Within an event, a status omits its own kind.
     tree.pop("kind", None)
     tree.pop("apiVersion", None)
     return tree

@@ -1,8 +1,8 @@
 """Authorization: whether a user may do what a request asks for.
 
 Guarantees
-- Nothing is done before it is allowed; a refusal is a 403 in kube-apiserver's words.
-- An authorizer is a function of `Access` alone: the same answer for a request, an impersonation and a review.
+- Nothing happens before it is allowed; a rejection is a 403 with kube-apiserver's message.
+- An authorizer is a function of `Access` alone, so a request, an impersonation and a review get the same answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from steersman.apiserver.errors import Named, Refused, forbidden
 from steersman.apiserver.request import Next, RequestInfo, ServerRequest, User
 from steersman.transport import ServerResponse
 
-#: The verbs that rules know; any other method on a resource is none of them.
+#: The verbs of rules; any other method on a resource is none of them.
 _VERBS = frozenset({"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"})
 NO_SNIFFING = (("X-Content-Type-Options", "nosniff"),)
 
@@ -24,10 +24,11 @@ DECISION, REASON = "authorization.k8s.io/decision", "authorization.k8s.io/reason
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wants to do: a verb on a resource, or without one on a path. What an authorizer decides about.
+    """A verb on a resource, or on a path: what an authorizer decides about.
 
-    The verb is RBAC's (get, list, watch, create, update, patch, delete, deletecollection); on a path it is the method in
-    lower case. An empty ``namespace`` is the whole cluster, an empty ``name`` any name.
+    The verb is RBAC's: get, list, watch, create, update, patch, delete, deletecollection; impersonate for the sender of
+    an impersonated request; escalate and bind for writers of roles and bindings. On a path it is the method in lower
+    case. An empty ``namespace`` means the whole cluster, an empty ``name`` any name.
     """
 
     user: User
@@ -42,7 +43,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
 
     def __str__(self) -> str:
-        """As a refusal words it."""
+        """The text of a rejection."""
         if not self.is_resource:
             return f'User "{self.user.name}" cannot {self.verb} path "{self.path}"'
         resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
@@ -51,7 +52,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether it is allowed, and why or why not: ``Decision(allowed=False, reason="only kim may")``."""
+    """Whether it is allowed, and the reason: ``Decision(allowed=False, reason="only kim may")``."""
 
     allowed: bool
     reason: str = ""
@@ -68,7 +69,7 @@ async def always_allow(access: Access) -> Decision:
 
 
 def access_of(user: User, info: RequestInfo) -> Access:
-    """What a request asks for."""
+    """The access that a request asks for."""
     if not info.is_resource:
         return Access(user=user, verb=info.verb, is_resource=False, path=info.path)
     return Access(
@@ -85,20 +86,20 @@ def access_of(user: User, info: RequestInfo) -> Access:
 
 
 def refused(access: Access, reason: str = "") -> Refused:
-    """The answer to what is not allowed."""
+    """The answer to a denied access."""
     why = f"{access}: {reason}" if reason else str(access)
     named = Named(access.group, access.resource) if access.is_resource else None
     return Refused(forbidden(named, access.name, why).status, NO_SNIFFING)
 
 
 class Authorization:
-    """A handler of the chain that lets through what an authorizer allows."""
+    """A handler of the chain that passes on only requests that an authorizer allows."""
 
     def __init__(self, authorizer: Authorizer = always_allow) -> None:
         self._authorizer = authorizer
 
     async def __call__(self, request: ServerRequest, next_: Next) -> ServerResponse:
-        """Pass on what is allowed; 403 for the rest."""
+        """Pass on an allowed request; 403 otherwise."""
         access = access_of(request.user, request.info)
         decision = await self._authorizer(access)
         request.annotations[DECISION] = "allow" if decision.allowed else "forbid"
@@ -113,4 +114,5 @@ class Authorization:
                 raise refused(other, decided.reason)
 
         request.authorize = authorize
+        request.authorizer = self._authorizer
         return await next_(request)

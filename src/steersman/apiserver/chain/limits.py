@@ -1,28 +1,33 @@
-"""Limits of requests: how long one may take, and how many there may be at a time.
+"""Limits of requests: their duration and their number.
 
 Guarantees
-- A request that does not run for long ends in time: its own ``timeout``, at most the server's, then 504.
-- No more requests are under way than allowed; one too many is answered at once with 429 and when to come again.
-- Watches have no deadline and no place here: they end by their own time-out.
+- A short-running request ends in time: its own ``timeout``, at most the server's, then 504.
+- The number of requests in flight is limited; an excess request is answered at once with 429 and Retry-After.
+- One user has at most half of the places, so that no user can take them all.
+- Watches have no deadline and no place here: they end by their own timeout.
 
-The longest body is a matter of whoever reads it: see `Limits.body`.
+`Limits.body` limits the size of a body.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
+from collections.abc import Callable
 
-from steersman.apiserver.errors import bad_request, too_many_requests
-from steersman.apiserver.request import Next, ServerRequest
+from steersman.apiserver.errors import Refused, bad_request, too_many_requests
+from steersman.apiserver.request import Next, ServerRequest, User
 from steersman.transport import ServerResponse
+from steersman.wire import first_values
 
 _READING = frozenset({"get", "list", "watch", "head", "options"})
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_DURATION = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+")
+# Possessive quantifiers: digits around an absent decimal point are matched in only one way.
+_PART = re.compile(r"(\d++\.?+\d*+|\.\d++)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION = re.compile(r"[+-]?((\d++\.?+\d*+|\.\d++)(ns|us|µs|μs|ms|s|m|h))+")
 
-#: What kube-apiserver answers for a request that took too long: its text names no kind.
+#: kube-apiserver's answer to a request that took too long: its text names no kind.
 _LATE = ServerResponse(
     status=504,
     headers=(("Cache-Control", "no-cache, private"), ("Content-Type", "text/plain; charset=utf-8")),
@@ -34,15 +39,26 @@ _LATE = ServerResponse(
 
 
 class RequestLimits:
-    """A handler of the chain that bounds requests: ``RequestLimits(timeout=60, reading=400, writing=200)``.
+    """A handler of the chain that limits requests: ``RequestLimits(timeout=60, reading=400, writing=200)``.
 
-    ``timeout`` is in seconds; ``reading`` and ``writing`` are how many requests of each sort may be under way.
+    ``timeout`` is in seconds; ``reading`` and ``writing`` are how many requests of each sort may be in flight.
+    ``sender`` finds a request's user, such as `Authentication.sender`; without it all requests count for one user.
     """
 
-    def __init__(self, *, timeout: float = 60.0, reading: int = 400, writing: int = 200) -> None:
+    def __init__(
+        self,
+        *,
+        timeout: float = 60.0,
+        reading: int = 400,
+        writing: int = 200,
+        sender: Callable[[ServerRequest], User] | None = None,
+    ) -> None:
         self._timeout = timeout
         self._most = {True: reading, False: writing}
         self._under_way = {True: 0, False: 0}
+        self.sender = sender
+        #: How many requests of each sort a user has in flight.
+        self._of_user: Counter[tuple[bool, str]] = Counter()
 
     async def __call__(self, request: ServerRequest, next_: Next) -> ServerResponse:
         """Pass a request on, within the limits."""
@@ -50,9 +66,11 @@ class RequestLimits:
             return await next_(request)
         seconds = self._seconds(request)
         reads = request.info.verb in _READING
-        if self._under_way[reads] >= self._most[reads]:
+        place = (reads, self._user(request))
+        if self._under_way[reads] >= self._most[reads] or (place[1] and self._of_user[place] >= self._share(reads)):
             raise too_many_requests()
         self._under_way[reads] += 1
+        self._of_user[place] += 1
         deadline = asyncio.timeout(seconds)
         try:
             async with deadline:
@@ -63,10 +81,25 @@ class RequestLimits:
             return ServerResponse(status=_LATE.status, headers=_LATE.headers, body=_LATE.body)
         finally:
             self._under_way[reads] -= 1
+            self._of_user[place] -= 1
+            if not self._of_user[place]:
+                del self._of_user[place]
+
+    def _share(self, reads: bool) -> int:  # noqa: FBT001 - the sort of a request
+        return max(1, self._most[reads] // 2)
+
+    def _user(self, request: ServerRequest) -> str:
+        """The name of a request's user; empty if unknown, and then the request ends quickly."""
+        if self.sender is None:
+            return ""
+        try:
+            return self.sender(request).name
+        except Refused:
+            return ""
 
     def _seconds(self, request: ServerRequest) -> float:
-        """How long a request may take: what it says, but not longer than the server allows."""
-        text = next((value for name, value in request.wire.query if name == "timeout"), "")
+        """The time limit of a request: its own, but at most the server's."""
+        text = first_values(request.wire.query).get("timeout", "")
         if not text:
             return self._timeout
         seconds = parse_duration(text)
@@ -80,7 +113,7 @@ def _is_long_running(request: ServerRequest) -> bool:
 
 
 def parse_duration(text: str) -> float | None:
-    """A duration as Go writes it (``1m30s``), in seconds; None if it is none."""
+    """A duration as Go writes it (``1m30s``), in seconds; None if it is invalid."""
     if text in {"0", "+0", "-0"}:
         return 0.0
     if len(text) > 64 or not _DURATION.fullmatch(text):

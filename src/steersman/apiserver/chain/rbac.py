@@ -1,8 +1,8 @@
 """RBAC: what the stored Roles and bindings allow.
 
 Guarantees
-- A decision rests on what is stored at that moment: a binding that was written counts for the next request.
-- Rules only ever allow; a binding to a role that is not there allows nothing, and a refusal names it.
+- A decision uses what is stored at that moment: a binding applies to the next request after its write.
+- Rules only ever allow. A binding to a missing role allows nothing, and a rejection names it.
 - Members of ``system:masters`` may do everything, whatever is stored.
 """
 
@@ -21,7 +21,7 @@ from steersman.apiserver.storage import Record, Storage
 MASTERS = "system:masters"
 _GROUP = "rbac.authorization.k8s.io"
 _ACCOUNT = "system:serviceaccount:"
-#: How many roles, and how many bindings, are remembered as they were read.
+#: How many decoded roles, and how many bindings, are cached.
 _CACHED_MAX = 10_000
 
 
@@ -36,7 +36,7 @@ class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """Whom a binding is for."""
+    """A subject of a binding."""
 
     kind: str = ""
     name: str = ""
@@ -44,7 +44,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 class RoleRef(msgspec.Struct, frozen=True):
-    """The role that a binding gives."""
+    """The role that a binding grants."""
 
     kind: str = ""
     name: str = ""
@@ -69,11 +69,13 @@ _NO_BINDING = _Binding(_Metadata(), RoleRef())
 
 
 class Grant(NamedTuple):
-    """Rules that somebody has, and by what; or why they are missing."""
+    """Rules that a user has, and their source; or why they are missing."""
 
     rules: tuple[Rule, ...]
     by: str
     problem: str = ""
+    #: The name of the missing role.
+    missing: str = ""
 
 
 _T = TypeVar("_T")
@@ -86,12 +88,12 @@ class Rbac:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        #: What was read of a key, with the revision at which it was.
+        #: The decoded value of a key, with its revision.
         self._roles: dict[str, tuple[int, _Role]] = {}
         self._bindings: dict[str, tuple[int, _Binding]] = {}
 
     async def __call__(self, access: Access) -> Decision:
-        """Whether a rule allows it."""
+        """Decide whether a rule allows an access."""
         if MASTERS in access.user.groups:
             return Decision(True)
         problems: dict[str, None] = {}
@@ -104,37 +106,44 @@ class Rbac:
         return Decision(False, f"RBAC: {listed(list(problems))}" if problems else "")
 
     async def grants(self, user: User, namespace: str) -> AsyncGenerator[Grant]:
-        """What a user has: from bindings everywhere, then from those in a namespace."""
+        """The grants of a user: from cluster-wide bindings, then from those in a namespace."""
         prefixes = [f"{_GROUP}/clusterrolebindings/"]
         if namespace:
             prefixes.append(f"{_GROUP}/rolebindings/{namespace}/")
         for prefix in prefixes:
             page = await self._storage.list(prefix)
             for record in page.records:
+                if "/" in record.key.removeprefix(prefix):
+                    # A namespaced custom resource of the same group and name grants nothing in the cluster.
+                    continue
                 binding = self._read(self._bindings, record, _decode_binding, _NO_BINDING)
                 own = binding.metadata.namespace
                 subject = next((each for each in binding.subjects or () if is_meant(each, user, own)), None)
                 if subject is not None:
                     yield await self._grant(binding, subject)
 
-    async def _grant(self, binding: _Binding, subject: Subject) -> Grant:
-        ref, own = binding.role_ref, binding.metadata
+    async def role_rules(self, ref: RoleRef, namespace: str) -> tuple[Rule, ...] | None:
+        """The rules of the role that a binding in a namespace refers to; None if the role is missing."""
         key = (
             f"{_GROUP}/clusterroles/{ref.name}"
             if ref.kind == "ClusterRole"
-            else f"{_GROUP}/roles/{own.namespace}/{ref.name}"
+            else f"{_GROUP}/roles/{namespace}/{ref.name}"
         )
         record, _ = await self._storage.get(key)
-        if record is None:
-            return Grant((), "", f'{ref.kind.lower()}.{_GROUP} "{ref.name}" not found')
-        role = self._read(self._roles, record, _decode_role, _Role())
+        return None if record is None else self._read(self._roles, record, _decode_role, _Role()).rules or ()
+
+    async def _grant(self, binding: _Binding, subject: Subject) -> Grant:
+        ref, own = binding.role_ref, binding.metadata
+        rules = await self.role_rules(ref, own.namespace)
+        if rules is None:
+            return Grant((), "", f'{ref.kind.lower()}.{_GROUP} "{ref.name}" not found', ref.name)
         kind, name = (
             ("RoleBinding", f"{own.name}/{own.namespace}") if own.namespace else ("ClusterRoleBinding", own.name)
         )
         whom = subject.name
         if subject.kind == "ServiceAccount":
             whom = f"{subject.name}/{subject.namespace or own.namespace}"
-        return Grant(role.rules or (), f'{kind} "{name}" of {ref.kind} "{ref.name}" to {subject.kind} "{whom}"')
+        return Grant(rules, f'{kind} "{name}" of {ref.kind} "{ref.name}" to {subject.kind} "{whom}"')
 
     @staticmethod
     def _read(cache: dict[str, tuple[int, _T]], record: Record, decode: Callable[[bytes], _T], nothing: _T) -> _T:
@@ -146,7 +155,7 @@ class Rbac:
         try:
             value = decode(record.value)
         except msgspec.DecodeError:
-            # Nothing that cannot be read allows anything.
+            # An unreadable object allows nothing.
             value = nothing
         cache[record.key] = (record.modified, value)
         return value
@@ -158,7 +167,7 @@ def listed(problems: Sequence[str]) -> str:
 
 
 def is_meant(subject: Subject, user: User, namespace: str) -> bool:
-    """Whether a subject of a binding in a namespace is a user."""
+    """Whether a subject of a binding in a namespace matches a user."""
     if subject.kind == "User":
         return subject.name == user.name
     if subject.kind == "Group":
@@ -168,11 +177,11 @@ def is_meant(subject: Subject, user: User, namespace: str) -> bool:
 
 
 def allows(rule: Rule, access: Access) -> bool:
-    """Whether a rule covers what is wanted."""
+    """Whether a rule covers an access."""
     if not ("*" in rule.verbs or access.verb in rule.verbs):
         return False
     if not access.is_resource:
-        return any(_covers(url, access.path) for url in rule.non_resource_urls)
+        return any(covers_path(url, access.path) for url in rule.non_resource_urls)
     return (
         ("*" in rule.api_groups or access.group in rule.api_groups)
         and _names_resource(rule, access)
@@ -188,5 +197,6 @@ def _names_resource(rule: Rule, access: Access) -> bool:
     return f"{access.resource}/{access.subresource}" in rule.resources or f"*/{access.subresource}" in rule.resources
 
 
-def _covers(url: str, path: str) -> bool:
+def covers_path(url: str, path: str) -> bool:
+    """Whether a URL of a rule, which may end in a wildcard, covers a path."""
     return url in {"*", path} or (url.endswith("*") and path.startswith(url.rstrip("*")))

@@ -1,11 +1,13 @@
-"""The roles and bindings that everybody relies on: discovery, oneself, and who may view, edit and administer what.
+"""The default roles and bindings: discovery, self-review, and view, edit and admin.
 
-Guarantee: what is stored already stays as it is; only what is missing is created.
+Guarantee: stored objects stay unchanged; only missing ones are created.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from steersman.apiserver.chain.rbac_roles import AGGREGATED, BOUND_TO, PART_OF, ROLES
 from steersman.apiserver.request import ServerRequest
@@ -32,11 +34,11 @@ def _metadata(name: str) -> dict[str, Any]:
 
 
 async def create_policy(server: ApiServer) -> None:
-    """Create those that are not there, if the server serves them."""
+    """Create the missing ones, if the server serves them."""
     for name, rules in AGGREGATED.items():
         selector = {"matchLabels": {f"{_AGGREGATE}{name}": "true"}}
         rule = {"clusterRoleSelectors": [selector]}
-        # A controller keeps the rules up to date; without it they are at least what they are at first.
+        # A controller keeps the rules up to date; without it they stay at their initial state.
         role = {"kind": "ClusterRole", "metadata": _metadata(name), "aggregationRule": rule, "rules": rules}
         await _create(server, "clusterroles", role)
     for name, rules in ROLES.items():
@@ -57,6 +59,8 @@ async def _create(server: ApiServer, resource: str, tree: dict[str, Any]) -> Non
     if record is not None:
         return
     tree["apiVersion"] = f"{_GROUP}/{_VERSION}"
+    # The rules are constants, and the default form is made in place.
+    tree = msgspec.json.decode(msgspec.json.encode(tree))
     definition.strategy.default(tree)
     path, agent = f"/apis/{_GROUP}/{_VERSION}/{resource}", ("User-Agent", "kube-apiserver")
     request = ServerRequest(Request("POST", path, headers=(agent,)))

@@ -1,8 +1,8 @@
 """Reviews: kinds that are questions about users, answered at once and never stored.
 
 Guarantees
-- An access review says what a request would have been answered: both ask the same authorizer.
-- Words, codes and what is echoed are kube-apiserver's.
+- An access review gives the same answer as a request: both use the same authorizer.
+- Messages, codes and echoed fields are kube-apiserver's.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Reviews:
         self._authentication = authentication or Authentication()
 
     def definitions(self) -> list[Definition]:
-        """The kinds that are questions, with who answers them."""
+        """The definitions of the review kinds, with their handlers."""
         answerers: dict[str, _Answerer] = {
             "SelfSubjectAccessReview": self._self_access,
             "SubjectAccessReview": self._access,
@@ -149,7 +149,7 @@ class Reviews:
 
 
 async def _account_status(request: ServerRequest, token: str, audiences: list[str]) -> Tree:
-    """What is said of a token that only a service account can have."""
+    """The review status of a service account token."""
     why: tuple[str, ...] = ()
     if request.accounts is not None:
         try:
@@ -166,9 +166,13 @@ def _reviewer(answerer: _Answerer) -> Callable[[VerbContext, ServerRequest], Awa
         definition = context.definition
         body = read_body(request, context.limits.body)
         options = write_options(request, "CreateOptions")
-        tree = read_object(definition, request, body, options.field_validation)
-        take_namespace(definition, request.info.namespace, tree["metadata"])
-        tree = managed_update(context, request, None, tree, options.field_manager)
+
+        def read() -> Tree:
+            tree = read_object(definition, request, body, options.field_validation)
+            take_namespace(definition, request.info.namespace, tree["metadata"])
+            return managed_update(context, request, None, tree, options.field_manager)
+
+        tree = await context.workers.run(read, size=request.size)
         await answerer(tree, request)
         return answer(request, msgspec.json.encode(tree), status=201)
 
@@ -204,7 +208,7 @@ def _judge(problems: list[FieldProblem]) -> None:
 
 
 def _refuse(problems: list[FieldProblem]) -> Refused:
-    # kube-apiserver does not say which kind.
+    # kube-apiserver omits the kind here.
     return invalid(GroupKind(_AUTHORIZATION.group, ""), "", problems)
 
 
