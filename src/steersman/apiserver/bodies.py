@@ -1,11 +1,11 @@
-"""Bodies of writes: read once, into a tree whose kind, types and metadata can be relied on.
+"""Bodies of writes: decoded once, into a tree with verified kind, types and metadata.
 
 Guarantees
-- What is returned is an object of the kind that is served here, with tidy metadata; whatever else was sent is refused
-  with what kube-apiserver says of it. What a custom resource calls itself is left to the rules of its kind.
-- No body, however deep or long, costs more than its size allows.
+- The result is an object of the served kind, with normalized metadata. Anything else is rejected with kube-apiserver's
+  message. The kind's own rules check what a custom resource declares as its kind.
+- The cost of a body is bounded by its size, at any depth.
 
-How texts become trees, and what ``fieldValidation`` does about them, is told in `steersman.apiserver.decoding`.
+`steersman.apiserver.decoding` describes how text becomes trees, and the effect of ``fieldValidation``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 
 from steersman.apiserver.decoding import conform, decode_body, media_type_of
 from steersman.apiserver.decoding.body import TYPE_META
+from steersman.apiserver.decoding.bounds import check_names, check_values
 from steersman.apiserver.decoding.go_words import kind_of
 from steersman.apiserver.decoding.protobuf import Malformed, read_envelope, read_message
 from steersman.apiserver.decoding.shapes import referred
@@ -50,12 +51,13 @@ def read_delete_options(request: ServerRequest, body: bytes) -> bytes:
     """The options of a deletion in a body, as JSON."""
     media_type = media_type_of(request.wire.header("Content-Type"))
     if media_type == JSON:
+        check_values(body)
         return body
     try:
         if media_type == YAML:
             return msgspec.json.encode(read_yaml(body)[0])
         _, kind, message = envelope = read_envelope(body)
-        # Of what is none it is only told that it is none.
+        # For any other kind, only the mismatch is reported.
         tree = read_message(message, referred(_DELETE_OPTIONS)) if kind in {"", "DeleteOptions"} else {}
     except (Malformed, UnreadableYaml, UnicodeEncodeError) as error:
         raise bad_request(str(error)) from None
@@ -77,7 +79,7 @@ def read_object(definition: Definition, request: ServerRequest, body: bytes, dir
 def read_patched(
     definition: Definition, request: ServerRequest, tree: Any, directive: str, *, twice: list[str] | None = None
 ) -> Tree:
-    """The object that a patch has made; ``twice`` is what its text says twice."""
+    """The object that a patch produced; ``twice`` lists the duplicate fields of its text."""
     if not isinstance(tree, dict):
         why = (
             f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind_of(tree)} into Go value of type"
@@ -91,7 +93,8 @@ def read_patched(
 
 
 def parse_json(body: bytes) -> Any:
-    """A JSON document, not too deep. As in Go, what is no UTF-8 is read as replacement characters."""
+    """A JSON document of limited depth. As in Go, invalid UTF-8 is read as replacement characters."""
+    check_values(body)
     try:
         tree = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -100,6 +103,7 @@ def parse_json(body: bytes) -> Any:
             raise
         tree = _decode(text)
     check_depth(tree)
+    check_names(tree, len(body))
     return tree
 
 

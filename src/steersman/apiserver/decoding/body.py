@@ -1,12 +1,13 @@
-"""Bodies of requests: bytes in, a tree of the kind that is served out.
+"""Bodies of requests: bytes in, a tree of the served kind out.
 
 Guarantees
-- What comes out is of the definition's kind and types. Unknown fields of built-in kinds are gone, nulls of theirs mean
-  absent, as do zeroes that the server does not print; quantities, times and bytes are in the form in which it prints them. Unknown fields of custom
-  resources are still there, for pruning.
-- What is refused is refused with kube-apiserver's code and words; ``fieldValidation`` decides whether unknown fields and
-  such as come twice are refused, told as warnings or passed over.
-- A body costs no more than its size: nothing nests deeper than `steersman.patches.MAX_DEPTH`, no alias multiplies.
+- The result has the definition's kind and types. For built-in kinds, unknown fields are dropped, and nulls and zeroes
+  that the server does not print become absent; quantities, times and bytes have the server's printed form. Unknown
+  fields of custom resources are kept, for pruning.
+- Rejections have kube-apiserver's code and message. ``fieldValidation`` decides whether unknown and duplicate fields
+  are rejected, reported as warnings or ignored.
+- The cost of a body is bounded by its size: nothing nests deeper than `steersman.patches.MAX_DEPTH`, and aliases do not
+  multiply.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from typing import Any, NamedTuple, NoReturn, cast
 import msgspec
 
 from steersman.apiserver.decoding import custom
+from steersman.apiserver.decoding.bounds import check_names, check_values
 from steersman.apiserver.decoding.careful import CarefulReader, Unreadable, as_pairs, duplicates, parse_pairs, plain
 from steersman.apiserver.decoding.fitting import count_fields, field_count, fits
-from steersman.apiserver.decoding.go_words import kind_of
+from steersman.apiserver.decoding.go_words import kind_of, too_large_number
 from steersman.apiserver.decoding.protobuf import Malformed, read_envelope, read_message
 from steersman.apiserver.decoding.shapes import shape_of
 from steersman.apiserver.decoding.syntax import syntax_problem
@@ -34,17 +36,19 @@ from steersman.patches import MAX_DEPTH, TooDeep
 from steersman.patches.trees import check_depth
 from steersman.wire import JSON, PROTOBUF, YAML
 
-#: How long a body may be, as kube-apiserver has it.
+#: The maximum length of a body, as in kube-apiserver.
 BODY_MAX = 3 * 1024 * 1024
 _decode = msgspec.json.Decoder().decode
 _SHOWN = 30
 _ESCAPED_BYTES = re.compile("[\ud800-\udfff]")
-#: The type into which every body is read first.
+#: An escape, which can become half of a surrogate pair.
+_SURROGATE = re.compile(rb"\\[uU]")
+#: The Go type into which every body is decoded first.
 TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _MEDIA_TYPE = re.compile(r"\s*([^\s;,]+/[^\s;,]+)\s*(?:;\s*[^\s;,=]+=(?:[^\s;,\"]+|\"[^\"]*\")\s*)*")
 #: Groups whose internal types are in a package of another name.
 _PACKAGES = {"": "core", "events.k8s.io": "core"}
-#: Kinds that are no objects, and known all the same.
+#: Kinds that are registered but are not objects.
 _OF_ALL_GROUPS = frozenset(
     GroupVersionKind("", "v1", kind)
     for kind in ("Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList")
@@ -52,28 +56,31 @@ _OF_ALL_GROUPS = frozenset(
 
 
 class Decoded(NamedTuple):
-    """An object that was read, and what its sender should know."""
+    """A decoded object, and warnings for its sender."""
 
     tree: Tree
     warnings: list[str]
 
 
-class _Text(NamedTuple):
-    """A body as JSON: its tree, the text where fields that come twice show (if there is one), and the bytes sent."""
+class _Text(msgspec.Struct):
+    """A body as JSON: its tree, the text that shows duplicate fields (if there is one), and the sent bytes."""
 
+    #: Dropped where the text is read a second time: two trees of a dense body would take too much memory.
     tree: Any
     json: bytes
     sent: bytes
-    #: What YAML has twice.
+    #: Duplicate fields of a YAML text.
     twice: list[str]
+    #: Go's message about a number that does not fit a double.
+    too_large: str = ""
 
 
 def decode_body(
     raw: bytes, content_type: str | None, definition: Definition, *, field_validation: str, limit: int = BODY_MAX
 ) -> Decoded:
-    """Read the object in a body; `Refused` if it is none of the definition's kind.
+    """Decode the object in a body. Raises `Refused` if it is not of the definition's kind.
 
-    ``field_validation`` is "Strict", "Warn" or "Ignore"; the limit is one of bytes.
+    ``field_validation`` is "Strict", "Warn" or "Ignore"; the limit is in bytes.
     """
     media_type = media_type_of(content_type)
     if len(raw) > limit:
@@ -81,21 +88,24 @@ def decode_body(
     kind = definition.gvk.kind
     if media_type == PROTOBUF:
         return _protobuf(raw, definition)
+    if media_type != YAML:
+        check_values(raw)
     text = _yaml_text(raw, kind) if media_type == YAML else _json_text(raw, kind)
-    given, tree = _type_meta(text, kind)
+    check_names(text.tree, len(raw))
+    given = _type_meta(text, kind)
     if definition.custom:
-        return _custom(definition, text, tree, given, field_validation)
-    return _built_in(definition, text, tree, given, field_validation)
+        return _custom(definition, text, given, field_validation)
+    return _built_in(definition, text, given, field_validation)
 
 
 def conform(definition: Definition, tree: Tree, twice: list[str], directive: str) -> list[str]:
-    """Make a tree that was patched conform to its kind, in place, and return warnings; `Refused` if it cannot.
+    """Make a patched tree conform to its kind, in place, and return warnings. Raises `Refused` if it cannot.
 
-    ``twice`` is what the text of the patch was found to say twice: see `said_twice`.
+    ``twice`` are the duplicate fields of the patch's text: see `said_twice`.
     """
     text = _Text(tree, b"", b"", [])
-    given, _ = _type_meta(text, definition.gvk.kind)
-    decoded = (_custom if definition.custom else _built_in)(definition, text, tree, given, directive, twice)
+    given = _type_meta(text, definition.gvk.kind)
+    decoded = (_custom if definition.custom else _built_in)(definition, text, given, directive, twice)
     if decoded.tree is not tree:
         tree.clear()
         tree.update(decoded.tree)
@@ -103,7 +113,7 @@ def conform(definition: Definition, tree: Tree, twice: list[str], directive: str
 
 
 def said_twice(body: bytes) -> list[str]:
-    """The fields that a JSON text has twice, in the words for them."""
+    """The messages about duplicate fields of a JSON text."""
     try:
         if field_count(body, count_fields(_decode(body))):
             return []
@@ -113,7 +123,7 @@ def said_twice(body: bytes) -> list[str]:
 
 
 def media_type_of(content_type: str | None) -> str:
-    """In what form a body is; 415 if it is one that nobody reads."""
+    """The media type of a body; 415 if it is not supported."""
     if not content_type:
         return JSON
     match = _MEDIA_TYPE.fullmatch(content_type)
@@ -153,15 +163,19 @@ def _json_text(raw: bytes, kind: str) -> _Text:
         tree = _decode(raw)
         check_depth(tree)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TooDeep):
-        # What is no UTF-8 is no reason to refuse: every such byte is read as a replacement character.
+        # Invalid UTF-8 is not rejected: every such byte is read as a replacement character.
         text = _ESCAPED_BYTES.sub("\ufffd", raw.decode("utf-8", "surrogateescape"))
         problem_found = syntax_problem(raw, depth=MAX_DEPTH)
         if problem_found is not None:
             _unrecognized(kind, f"couldn't get version/kind; json parse error: {problem_found}", raw)
         try:
-            tree = _without_surrogates(plain(parse_pairs(text)))
+            tree = plain(parse_pairs(text))
+            tree = _without_surrogates(tree) if _SURROGATE.search(raw) else tree
         except (JSONDecodeError, RecursionError, ValueError):
             _unrecognized(kind, "couldn't get version/kind; json parse error: unexpected end of JSON input", raw)
+        # A number that does not fit a double would become null: the sent text is kept, and its decoder rejects it.
+        if too_large := too_large_number(raw):
+            return _Text(tree, text.encode("utf-8", "replace"), raw, [], too_large)
         return _Text(tree, msgspec.json.encode(tree), raw, [])
     return _Text(tree, raw, raw, [])
 
@@ -180,7 +194,8 @@ def _yaml_text(raw: bytes, kind: str) -> _Text:
         tree, twice = read_yaml(raw)
     except UnreadableYaml as error:
         _unrecognized(kind, str(error), raw)
-    as_json = msgspec.json.encode(_without_surrogates(tree), order="sorted")
+    as_json = msgspec.json.encode(_without_surrogates(tree) if _SURROGATE.search(raw) else tree, order="sorted")
+    del tree
     return _Text(_decode(as_json), as_json, raw, twice)
 
 
@@ -197,10 +212,11 @@ def _summary(raw: bytes) -> str:
     return f"{shown} ..." if len(raw) > _SHOWN else shown
 
 
-def _type_meta(text: _Text, kind: str) -> tuple[GroupVersionKind, Tree]:
-    """What a body says that it is, in fields whose case does not matter; empty where it says nothing."""
+def _type_meta(text: _Text, kind: str) -> GroupVersionKind:
+    """The declared kind of a body, whose field names ignore case; empty where it declares none."""
     tree: Any = {} if text.tree is None else text.tree
-    # What a patch makes was never sent.
+    text.tree = tree
+    # The result of a patch was never sent.
     sent = text.sent if text.json else None
     if not isinstance(tree, dict):
         why = f"json: cannot unmarshal {kind_of(tree)} into Go value of type {TYPE_META}"
@@ -227,11 +243,11 @@ def _type_meta(text: _Text, kind: str) -> tuple[GroupVersionKind, Tree]:
     if version.count("/") > 1:
         _unrecognized(kind, f"unexpected GroupVersion string: {version}", sent)
     group, _, version = version.rpartition("/")
-    return GroupVersionKind(group, version, found["kind"]), cast("Tree", tree)
+    return GroupVersionKind(group, version, found["kind"])
 
 
 def _built_in(
-    definition: Definition, text: _Text, tree: Tree, given: GroupVersionKind, directive: str, twice: Sequence[str] = ()
+    definition: Definition, text: _Text, given: GroupVersionKind, directive: str, twice: Sequence[str] = ()
 ) -> Decoded:
     expected = definition.gvk
     if not given.version and given.group in {"", expected.group}:
@@ -242,38 +258,48 @@ def _built_in(
         _refuse_kind(expected, given)
     shape = shape_of(expected)
     findings: list[str] = []
+    tree: Tree = text.tree
     if shape is not None:
         count = fits(shape, tree)
-        if count < 0 or (text.json and not field_count(text.json, count)):
+        if count < 0 or text.too_large or (text.json and not field_count(text.json, count)):
             reader = CarefulReader()
+            is_reset = _is_reset(tree)
+            tree = {}
             try:
                 tree = reader.read(_pairs(text), shape)
             except Unreadable as error:
                 raise bad_request(_handled(expected, expected, str(error))) from error
             findings = reader.findings
-            _keep_reset(text.tree, tree)
+            if text.too_large:
+                raise bad_request(_handled(expected, expected, text.too_large))
+            if is_reset:
+                tree["metadata"]["managedFields"] = []
     tree["kind"], tree["apiVersion"] = expected.kind, expected.api_version
     return Decoded(tree, _told(expected, text, [*twice, *findings], directive))
 
 
-def _keep_reset(given: Any, tree: Tree) -> None:
-    """Managed fields are the one empty list that says something: that nobody manages anything."""
-    metadata: Any = cast("Tree", given).get("metadata") if isinstance(given, dict) else None
-    if isinstance(metadata, dict) and cast("Tree", metadata).get("managedFields") == []:
-        tree["metadata"]["managedFields"] = []
+def _is_reset(tree: Tree) -> bool:
+    """Keep empty managed fields: this empty list has a meaning, it clears all managers."""
+    metadata: Any = tree.get("metadata")
+    return isinstance(metadata, dict) and cast("Tree", metadata).get("managedFields") == []
 
 
 def _pairs(text: _Text) -> Any:
+    """The text of a body once more, with all its fields; its tree is dropped before."""
+    if not text.json:
+        return as_pairs(text.tree)
+    text.tree = None
     try:
         return parse_pairs(text.json.decode())
     except (UnicodeDecodeError, JSONDecodeError, RecursionError):
-        return as_pairs(text.tree)
+        return as_pairs(_decode(text.json))
 
 
 def _custom(
-    definition: Definition, text: _Text, tree: Tree, given: GroupVersionKind, directive: str, twice: Sequence[str] = ()
+    definition: Definition, text: _Text, given: GroupVersionKind, directive: str, twice: Sequence[str] = ()
 ) -> Decoded:
     expected = definition.gvk
+    tree: Tree = text.tree
     if not given.kind:
         shown = text.sent if text.json else msgspec.json.encode(tree, order="sorted")
         why = f"Object 'Kind' is missing in '{shown.decode('utf-8', 'replace')}'"
@@ -284,14 +310,16 @@ def _custom(
     if text.json and not field_count(text.json, count_fields(tree)):
         findings = duplicates(_pairs(text))
     if given in _OF_ALL_GROUPS:
-        # Its fields are known, if not here.
+        # Its fields are known, but not here.
         raise _other_version(tree, expected)
+    if text.too_large:
+        raise bad_request(_handled(given, expected, text.too_large))
     try:
         findings += custom.read_custom(_schema(definition, given), tree)
     except Unreadable as error:
         raise bad_request(_handled(given, expected, str(error))) from None
     warnings = _told(given, text, [*twice, *findings], directive)
-    # What a patch makes is another version only to the rules of its kind, and so is a kind always.
+    # The kind's own rules check the version of a patch's result, and always its kind.
     if text.json and given.group_version != expected.group_version:
         raise _other_version(tree, expected)
     tree["kind"], tree["apiVersion"] = given.kind, given.api_version
@@ -299,7 +327,7 @@ def _custom(
 
 
 def _schema(definition: Definition, given: GroupVersionKind) -> Tree:
-    """The schema of a version: there is none of another, so that everything in it is unknown, but for another group."""
+    """The schema of a version. Another version has none, so everything in it is unknown, except for another group."""
     if given.group != definition.gvk.group:
         return {"x-kubernetes-preserve-unknown-fields": True}
     return definition.schema() if given.version == definition.gvk.version else {}
@@ -313,7 +341,7 @@ def _other_version(tree: Tree, expected: GroupVersionKind) -> Exception:
 
 
 def _told(given: GroupVersionKind, text: _Text, findings: list[str], directive: str) -> list[str]:
-    """What is found as warnings, or as a refusal."""
+    """The findings as warnings, or as a rejection."""
     if directive == "Ignore" or not (findings or text.twice):
         return []
     if directive != "Strict":
@@ -328,7 +356,7 @@ def _handled(given: GroupVersionKind, expected: GroupVersionKind, why: str) -> s
 
 
 def _read_other(expected: GroupVersionKind, given: GroupVersionKind, text: _Text) -> None:
-    """What is of another kind is read as that first: a mistake in it is what its sender is told."""
+    """Decode a body of another kind as that kind first: its own mistakes are reported first."""
     shape = shape_of(given)
     if shape is not None:
         try:
@@ -338,7 +366,7 @@ def _read_other(expected: GroupVersionKind, given: GroupVersionKind, text: _Text
 
 
 def _is_registered(kind: GroupVersionKind) -> bool:
-    """Whether there is such a kind, or one of which this is the list."""
+    """Whether a kind, or the kind of this list, is registered."""
     item = GroupVersionKind(kind.group, kind.version, kind.kind.removesuffix("List"))
     return shape_of(item) is not None or kind in _OF_ALL_GROUPS
 

@@ -1,25 +1,28 @@
-"""Reading with care: a body as Go's decoder reads it into the types of its kind, field by field in the order of the text.
+"""Careful decoding: a body as Go decodes it into the types of its kind, field by field in the order of the text.
 
 Guarantees
-- The tree is what the server would make of the text, also where fields come twice: structs and maps merge, items of lists
-  lie over those that were there before.
-- What is wrong is told as Go tells it: a value that its own type cannot read ends the reading; of other mismatches the
-  first is told; fields that are unknown or came before are told in the order of the text, each once and at most 100.
+- The tree is the server's, also with duplicate fields: structs and maps merge, and list items are decoded over earlier
+  ones.
+- Errors are Go's: a value that its own type cannot decode ends the decoding; of other mismatches the first is reported;
+  unknown and duplicate fields are reported in the order of the text, each once and at most 100.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from typing import Any, NoReturn, cast
+import math
+from collections.abc import Iterator
+from typing import Any, NoReturn, TypeVar, cast
 
 from steersman.apiserver.decoding import scalars
 from steersman.apiserver.decoding.shapes import Shape
 from steersman.apiserver.decoding.unstructured import tree_words
 
-#: How many findings are kept.
-FINDINGS_MAX = 100
+#: The maximum number of findings, and their total length except the last one.
+FINDINGS_MAX, FINDINGS_LENGTH = 100, 64 * 1024
 _ABSENT: Any = object()
+_Item = TypeVar("_Item")
 _INT32 = 2**31
 _INT64 = 2**63
 _ZEROES: dict[str, Any] = {
@@ -48,11 +51,11 @@ _SHOWN = {
 
 
 class Pairs(list[tuple[str, Any]]):
-    """An object as it was written: every field, also those that come twice."""
+    """An object as written: every field, including duplicates."""
 
 
 class Number(str):
-    """A number as it was written."""
+    """A number as written."""
 
     __slots__ = ()
 
@@ -60,7 +63,7 @@ class Number(str):
 class Unreadable(Exception):
     """The text is not an object of its kind; the message is Go's.
 
-    ``of_tree`` is what Go says where it reads a tree instead of a text, if that is something else.
+    ``of_tree`` is Go's message when it decodes a tree instead of a text, if that differs.
     """
 
     def __init__(self, message: str, of_tree: str = "") -> None:
@@ -72,12 +75,12 @@ _decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=Number, parse_flo
 
 
 def parse_pairs(text: str) -> Any:
-    """A JSON text with all its fields and with numbers as written; the text was found to be JSON."""
+    """A valid JSON text with all its fields and with numbers as written."""
     return _decoder.decode(text)
 
 
 def as_pairs(tree: Any) -> Any:
-    """A tree as if it had been written with its fields in order."""
+    """A tree as if written with its fields in order."""
     if isinstance(tree, dict):
         members = cast("dict[str, Any]", tree)
         return Pairs((name, as_pairs(members[name])) for name in sorted(members))
@@ -88,12 +91,19 @@ def as_pairs(tree: Any) -> Any:
     return tree
 
 
+def taken(raw: list[_Item]) -> Iterator[_Item]:
+    """The items of a list, which is used up: what was read and what is made of it are not in memory at once."""
+    for at, item in enumerate(raw):
+        raw[at] = cast("_Item", None)
+        yield item
+
+
 def plain(raw: Any) -> Any:
-    """A tree as Go reads it where no type is told: of fields that come twice the last counts."""
+    """A tree as Go decodes it without a type: of duplicate fields the last counts."""
     if isinstance(raw, Pairs):
-        return {name: plain(inner) for name, inner in raw}
+        return {name: plain(inner) for name, inner in taken(raw)}
     if isinstance(raw, list):
-        return [plain(item) for item in cast("list[Any]", raw)]
+        return [plain(item) for item in taken(cast("list[Any]", raw))]
     return _number(raw) if isinstance(raw, Number) else raw
 
 
@@ -105,7 +115,9 @@ def _number(raw: Number) -> int | float:
 
 
 def quote(text: str) -> str:
-    """A text in quotes as Go prints it."""
+    """A quoted text, as Go prints it."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return f'"{"".join(_SHOWN.get(each) or (each if each.isprintable() else _escaped(each)) for each in text)}"'
 
 
@@ -117,31 +129,59 @@ def _escaped(character: str) -> str:
 
 
 def duplicates(raw: Any) -> list[str]:
-    """Fields that come twice where no type is told."""
-    found: dict[str, None] = {}
-    _find_duplicates(raw, "", found)
-    return list(found)[:FINDINGS_MAX]
+    """Duplicate fields in a value without a type."""
+    found = Findings()
+    _find_duplicates(raw, [], found)
+    return found.texts
 
 
-def _find_duplicates(raw: Any, path: str, found: dict[str, None]) -> None:
+def _find_duplicates(raw: Any, path: list[str], found: Findings) -> None:
     if isinstance(raw, Pairs):
         seen: set[str] = set()
         for name, inner in raw:
-            here = f"{path}.{name}" if path else name
             if name in seen:
-                found[f"duplicate field {quote(here)}"] = None
+                found.add("duplicate", path, name)
             seen.add(name)
-            _find_duplicates(inner, here, found)
+            if isinstance(inner, list):
+                path.append(f".{name}" if path else name)
+                _find_duplicates(inner, path, found)
+                path.pop()
     elif isinstance(raw, list):
         for at, item in enumerate(cast("list[Any]", raw)):
-            _find_duplicates(item, f"{path}[{at}]", found)
+            if isinstance(item, list):
+                path.append(f"[{at}]")
+                _find_duplicates(item, path, found)
+                path.pop()
+
+
+class Findings:
+    """What strict decoding rejects, each once. Only the first findings are kept, if there are very many."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, None] = {}
+        self._length = 0
+
+    @property
+    def texts(self) -> list[str]:
+        """The messages, in the order of the text."""
+        return list(self._texts)
+
+    def add(self, what: str, path: list[str], name: str) -> None:
+        """Add an unknown or duplicate field."""
+        if len(self._texts) >= FINDINGS_MAX or self._length > FINDINGS_LENGTH:
+            return
+        place = "".join(path)
+        text = f"{what} field {quote(f'{place}.{name}' if place else name)}"
+        if text not in self._texts:
+            self._texts[text] = None
+            self._length += len(text)
 
 
 class CarefulReader:
-    """Reads one text; `findings` are what a strict reader refuses."""
+    """Decodes one text; `findings` are what strict decoding rejects."""
 
     def __init__(self) -> None:
-        self._findings: dict[str, None] = {}
+        self._findings = Findings()
         self._mismatch: Unreadable | None = None
         self._path: list[str] = []
         self._fields: list[str] = []
@@ -149,11 +189,11 @@ class CarefulReader:
 
     @property
     def findings(self) -> list[str]:
-        """Unknown fields and such as come twice, in order."""
-        return list(self._findings)[:FINDINGS_MAX]
+        """Unknown and duplicate fields, in order."""
+        return self._findings.texts
 
     def read(self, raw: Any, shape: Shape) -> Any:
-        """The tree of a text; `Unreadable` if it is none of this shape."""
+        """The tree of a text. Raises `Unreadable` if it does not have this shape."""
         tree = self._value(raw, shape, _ABSENT)
         if self._mismatch is not None:
             raise self._mismatch
@@ -182,7 +222,7 @@ class CarefulReader:
         result = cast("dict[str, Any]", current) if isinstance(current, dict) else {}
         seen: set[str] = set()
         fields, struct, depth, steps = shape.fields, self._struct, len(self._fields), len(self._path)
-        for name, inner in raw:
+        for name, inner in taken(raw):
             place = fields.get(name)
             if place is None:
                 self._find("unknown", name)
@@ -208,7 +248,7 @@ class CarefulReader:
     def _entries(self, raw: Pairs, shape: Shape, current: Any) -> dict[str, Any]:
         result = cast("dict[str, Any]", current) if isinstance(current, dict) else {}
         seen: set[str] = set()
-        for name, inner in raw:
+        for name, inner in taken(raw):
             if name in seen:
                 self._find("duplicate", name)
             seen.add(name)
@@ -220,14 +260,14 @@ class CarefulReader:
     def _items(self, raw: list[Any], shape: Shape, current: Any) -> list[Any]:
         before = cast("list[Any]", current) if isinstance(current, list) else []
         result: list[Any] = []
-        for at, item in enumerate(raw):
+        for at, item in enumerate(taken(raw)):
             self._path.append(f"[{at}]")
             result.append(self._inner(item, shape.inner, before[at] if at < len(before) else _ABSENT))
             self._path.pop()
         return result
 
     def _inner(self, raw: Any, shape: Shape, current: Any) -> Any:
-        """A value that is there, even as null: the zero of its type."""
+        """A present value; null is the zero of its type."""
         value = self._value(raw, shape, current)
         if value is not _ABSENT:
             return value
@@ -246,7 +286,8 @@ class CarefulReader:
             case "int" if isinstance(raw, Number):
                 return self._integer(raw, shape)
             case "float" if isinstance(raw, Number):
-                return _number(raw)
+                value = _number(raw)
+                return value if math.isfinite(value) else self._wrong(raw, shape, f"number {raw}")
             case "bytes" if is_text:
                 return self._bytes(raw)
             case "int-or-string":
@@ -270,7 +311,7 @@ class CarefulReader:
         return self._wrong(raw, shape, f"number {raw}")
 
     def _small_integer(self, raw: Any) -> Any:
-        """What may be a text, and is none."""
+        """An int-or-string that is not a string."""
         if isinstance(raw, Number) and raw.lstrip("-").isdigit() and -_INT32 <= (value := int(raw)) < _INT32:
             return value
         return self._end(f"number {raw}" if isinstance(raw, Number) else _word(raw), "int32")
@@ -302,8 +343,7 @@ class CarefulReader:
         return f"json: cannot unmarshal {word} into Go {place} of type {go}"
 
     def _find(self, what: str, name: str) -> None:
-        path = "".join(self._path)
-        self._findings[f"{what} field {quote(f'{path}.{name}' if path else name)}"] = None
+        self._findings.add(what, self._path, name)
 
 
 def _word(raw: Any) -> str:
@@ -317,7 +357,7 @@ def _word(raw: Any) -> str:
 
 
 def _go_kind(raw: Any) -> str:
-    """What Go makes of a value that it reads into no type."""
+    """The Go type of a value decoded without a type."""
     word = _word(raw)
     if word == "number":
         return "int64" if isinstance(_number(raw), int) else "float64"

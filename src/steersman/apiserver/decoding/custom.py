@@ -1,9 +1,9 @@
-"""Custom resources as they are read: fields that their schema does not know are told, and left to pruning.
+"""Decoding of custom resources: fields outside their schema are reported, and left to pruning.
 
 Guarantees
-- Metadata, also those of embedded objects, have their types and nothing unknown in them.
-- Findings come as kube-apiserver tells them: what came twice in the order of the text, then unknown metadata, then
-  unknown fields in the order of their paths.
+- Metadata, also of embedded objects, has the right types and no unknown fields.
+- Findings have kube-apiserver's order: duplicates in the order of the text, then unknown metadata, then unknown fields
+  sorted by path.
 """
 
 from __future__ import annotations
@@ -20,16 +20,44 @@ from steersman.apiserver.decoding.shapes import object_meta
 Tree = dict[str, Any]
 Schema = Mapping[str, Any]
 _OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
+#: The maximum total length of collected paths, except the last one.
+_PATHS_LENGTH = 1024 * 1024
+
+
+class _Paths:
+    """The reported paths, sorted; the first ones found if there are too many."""
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+        self._left = _PATHS_LENGTH
+
+    def add(self, path: list[str], name: str = "") -> None:
+        """Add a field."""
+        if self._left > 0:
+            place = "".join(path)
+            self._found.append(f"{place}.{name}" if place and name else place or name)
+            self._left -= len(self._found[-1])
+
+    def ordered(self) -> list[str]:
+        """All added paths, sorted."""
+        return sorted(self._found)
+
+
+def _step(path: list[str], name: str) -> str:
+    return f".{name}" if path else name
 
 
 def read_custom(schema: Schema, tree: Tree) -> list[str]:
-    """Set the metadata of a tree right in place and return what a strict reader refuses; `Unreadable` for wrong types."""
+    """Normalize the metadata of a tree in place.
+
+    Returns what strict decoding rejects; raises `Unreadable` for wrong types.
+    """
     found = _read_metadata(tree, "") if "metadata" in tree else []
-    unknown: list[str] = []
-    _unknown(schema, tree, "", unknown, root=True)
+    unknown = _Paths()
+    _unknown(schema, tree, [], unknown, root=True)
     embedded: list[str] = []
-    _embedded(schema, tree, "", embedded)
-    return [f'unknown field "{path}"' for path in (*found, *sorted(unknown), *sorted(embedded))]
+    _embedded(schema, tree, [], embedded)
+    return [f'unknown field "{path}"' for path in (*found, *unknown.ordered(), *sorted(embedded))]
 
 
 def _read_metadata(tree: Tree, path: str) -> list[str]:
@@ -43,15 +71,17 @@ def _read_metadata(tree: Tree, path: str) -> list[str]:
 
 
 def _unknown(
-    schema: Schema | None, value: Any, path: str, found: list[str], *, root: bool = False, preserved: bool = False
+    schema: Schema | None, value: Any, path: list[str], found: _Paths, *, root: bool = False, preserved: bool = False
 ) -> None:
-    """Collect the paths that pruning drops; ``preserved``: the value keeps what its schema does not know."""
+    """Collect the paths that pruning drops; ``preserved``: the value keeps fields outside its schema."""
     preserved = preserved or bool(schema and schema.get("x-kubernetes-preserve-unknown-fields"))
     if isinstance(value, list):
         items: Schema | None = schema.get("items") if schema is not None else None
         for at, item in enumerate(cast("list[Any]", value)):
-            if items is not None or not preserved:
-                _unknown(items, item, f"{path}[{at}]", found, preserved=preserved)
+            if isinstance(item, (dict, list)) and (items is not None or not preserved):
+                path.append(f"[{at}]")
+                _unknown(items, item, path, found, preserved=preserved)
+                path.pop()
         return
     if not isinstance(value, dict):
         return
@@ -60,35 +90,42 @@ def _unknown(
     additional = schema.get("additionalProperties")
     whole = root or schema.get("x-kubernetes-embedded-resource")
     for name, inner in cast("Tree", value).items():
-        here = f"{path}.{name}" if path else name
         if whole and name in _OF_EVERY_OBJECT:
             continue
         below = properties.get(name, additional)
-        if below is not None:
-            _unknown(cast("Schema", below) if isinstance(below, Mapping) else None, inner, here, found)
-        elif not preserved:
-            found.append(here)
+        if below is None:
+            if not preserved:
+                found.add(path, name)
+        elif isinstance(inner, (dict, list)):
+            path.append(_step(path, name))
+            _unknown(cast("Schema", below) if isinstance(below, Mapping) else None, inner, path, found)
+            path.pop()
 
 
-def _embedded(schema: Schema, value: Any, path: str, found: list[str]) -> None:
-    """Set the metadata of embedded objects right, and collect what is unknown in them."""
+def _embedded(schema: Schema, value: Any, path: list[str], found: list[str]) -> None:
+    """Normalize the metadata of embedded objects, and collect unknown fields in it."""
     if isinstance(value, list):
         items = schema.get("items")
         if isinstance(items, Mapping):
             for at, item in enumerate(cast("list[Any]", value)):
-                _embedded(cast("Schema", items), item, f"{path}[{at}]", found)
+                if isinstance(item, (dict, list)):
+                    path.append(f"[{at}]")
+                    _embedded(cast("Schema", items), item, path, found)
+                    path.pop()
         return
     if not isinstance(value, dict):
         return
     members = cast("Tree", value)
     if schema.get("x-kubernetes-embedded-resource"):
-        _embedded_object(members, path, found)
+        _embedded_object(members, "".join(path), found)
     properties: Schema = schema.get("properties") or {}
     additional = schema.get("additionalProperties")
     for name, inner in members.items():
         below = properties.get(name, additional)
-        if isinstance(below, Mapping):
-            _embedded(cast("Schema", below), inner, f"{path}.{name}" if path else name, found)
+        if isinstance(below, Mapping) and isinstance(inner, (dict, list)):
+            path.append(_step(path, name))
+            _embedded(cast("Schema", below), inner, path, found)
+            path.pop()
 
 
 def _embedded_object(members: Tree, path: str, found: list[str]) -> None:

@@ -1,7 +1,9 @@
-"""What Go's JSON decoder says of a text that is no JSON, or none of the type that it expects."""
+"""The messages of Go's JSON decoder about invalid JSON, or JSON of an unexpected type."""
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
 import msgspec
@@ -11,20 +13,33 @@ from steersman.apiserver.decoding.syntax import syntax_problem
 _NAMES: dict[Any, str] = {list: "array", str: "string", bool: "bool", dict: "object"}
 
 
+_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+#: A number with so many digits, or with an exponent, that it could be too large.
+_NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]+|-?[0-9]{300,}(?:\.[0-9]+)?")
+
+
 def json_words(body: bytes, error: Exception, into: str) -> str:
-    """What is wrong with a text; ``into`` is what Go would have read it into."""
+    """The problem with a text; ``into`` is Go's target type."""
     wrong = syntax_problem(body)
     if wrong is not None:
         return wrong
     try:
         tree = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return str(error)
+        return too_large_number(body) or str(error)
     return f"json: cannot unmarshal {kind_of(tree)} into Go value of type {into}" if tree is not None else str(error)
 
 
+def too_large_number(body: bytes) -> str:
+    """Go's message about the first number in a JSON text that does not fit a double; empty if all fit."""
+    for found in _NUMBER.finditer(_STRINGS.sub(b'""', body)):
+        if math.isinf(float(found[0])):
+            return f"json: cannot unmarshal number {found[0].decode()} into Go value of type float64"
+    return ""
+
+
 def kind_of(value: Any) -> str:
-    """What Go calls a JSON value that it did not expect."""
+    """Go's name for an unexpected JSON value."""
     for type_, name in _NAMES.items():
         if isinstance(value, type_):
             return name

@@ -1,12 +1,13 @@
-"""Protobuf bodies of built-in kinds: bytes in, the tree that the same object as JSON gives out.
+"""Protobuf bodies of built-in kinds: bytes in, the same tree as from JSON out.
 
 Guarantees
-- What comes out is what kube-apiserver reads: what Go does not print as JSON is not in the tree, quantities, times and
-  bytes are in the form in which it prints them, messages that come twice are one, of other values the last counts.
-- Whatever the bytes are, the outcome is a tree or `Malformed`, with kube-apiserver's words; the work is bounded by
-  their number, and nothing nests deeper than `steersman.patches.MAX_DEPTH`.
+- The tree is what kube-apiserver decodes: fields that Go does not print as JSON are absent, quantities, times and bytes
+  have its printed form, repeated messages merge, and of other repeated values the last counts.
+- Any bytes give a tree or `Malformed`, with kube-apiserver's message. The work is bounded by their number, and nothing
+  nests deeper than `steersman.patches.MAX_DEPTH`.
 
-Numbers of fields are data (``protobuf.json``, made by ``tools/shapes``); types are those of `steersman.apiserver.decoding.shapes`.
+Field numbers are data (``protobuf.json``, made by ``tools/shapes``); types are those of
+`steersman.apiserver.decoding.shapes`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 import msgspec
 
 from steersman.apiserver.decoding import protobuf_values as values
+from steersman.apiserver.decoding.bounds import VALUES_MAX
 from steersman.apiserver.decoding.protobuf_values import Plain
 from steersman.apiserver.decoding.protobuf_wire import (
     BYTES,
     FIXED64,
     VARINT,
+    Budget,
     Malformed,
     int32,
     skip,
@@ -37,16 +40,29 @@ from steersman.patches import MAX_DEPTH
 __all__ = ["Envelope", "Malformed", "fields_of", "read_envelope", "read_message", "rows"]
 
 Tree: TypeAlias = dict[str, Any]
-#: Gives a value: of bytes between two places (or of a number), what was there before, and how deep it is.
-_Read: TypeAlias = Callable[[bytes, int, int, Any, int], Any]
+#: Decodes a value: from the bytes between two offsets (or a number), the previous value, and the level in the message.
+_Read: TypeAlias = Callable[[bytes, int, int, Any, "_Level"], Any]
 
 _MAGIC = b"k8s\x00"
 _UNKNOWN = {1: Plain("TypeMeta"), 2: Plain("Raw"), 3: Plain("ContentEncoding"), 4: Plain("ContentType")}
 _TYPE_META = {1: Plain("APIVersion"), 2: Plain("Kind")}
 
 
+class _Level(NamedTuple):
+    """The depth of a message, and the remaining number of fields."""
+
+    depth: int
+    budget: Budget
+
+    def below(self) -> _Level:
+        """The level of a nested message."""
+        if self.depth >= MAX_DEPTH:
+            raise Malformed(f"proto: messages nest deeper than {MAX_DEPTH}")
+        return _Level(self.depth + 1, self.budget)
+
+
 class Envelope(NamedTuple):
-    """What a body says that it holds, and the bytes of it."""
+    """The declared type of a body, and its content."""
 
     api_version: str
     kind: str
@@ -59,30 +75,30 @@ class Field(NamedTuple):
     name: str
     go: str
     wire: int
-    #: "one" value, a "list", a "map", or "inline": a message whose fields stand in the place of this one.
+    #: "one" value, a "list", a "map", or "inline": a message whose fields take the place of this one.
     role: Literal["one", "list", "map", "inline"]
     read: _Read
-    #: Whether the server prints nothing where it is zero.
+    #: Whether the server omits its zero value.
     omitted: bool = False
-    #: Makes what is in a map that has no value for a key.
+    #: Makes the value of a map entry without one.
     zero: Callable[[], Any] = str
     inline: Message | None = None
 
     @property
     def repeated(self) -> bool:
-        """Whether there may be more than one."""
+        """Whether it may occur more than once."""
         return self.role == "list"
 
 
 class Message(NamedTuple):
-    """A type of messages."""
+    """A message type."""
 
     name: str
     fields: Mapping[int, Field]
 
 
 def read_envelope(raw: bytes) -> Envelope:
-    """What is around every object; `Malformed` if it is not there."""
+    """The envelope of every object. Raises `Malformed` if it is missing."""
     if not raw:
         raise Malformed("empty data")
     if not raw.startswith(_MAGIC):
@@ -102,36 +118,35 @@ def read_envelope(raw: bytes) -> Envelope:
 
 
 def read_message(data: bytes, shape: Shape) -> Tree:
-    """The tree of a message; `Malformed` if it is none of this shape."""
+    """The tree of a message. Raises `Malformed` if it does not have this shape."""
     tree: Tree = {}
-    _fill(data, 0, len(data), fields_of(shape), tree, 0)
+    _fill(data, 0, len(data), fields_of(shape), tree, _Level(0, Budget(VALUES_MAX)))
     return tree
 
 
-def _fill(data: bytes, at: int, end: int, message: Message, tree: Tree, depth: int) -> None:
-    if depth > MAX_DEPTH:
-        raise Malformed(f"proto: messages nest deeper than {MAX_DEPTH}")
-    for field, start, stop in walk(data, at, end, message.name, message.fields):
+def _fill(data: bytes, at: int, end: int, message: Message, tree: Tree, level: _Level) -> None:
+    for field, start, stop in walk(data, at, end, message.name, message.fields, level.budget):
         name = field.name
         if field.role == "list":
-            tree.setdefault(name, []).append(field.read(data, start, stop, None, depth))
+            tree.setdefault(name, []).append(field.read(data, start, stop, None, level))
         elif field.role == "map":
-            key, value = _entry(data, start, stop, field, depth)
+            key, value = _entry(data, start, stop, field, level)
             tree.setdefault(name, {})[key] = value
         elif field.inline is not None:
-            _fill(data, start, stop, field.inline, tree, depth)
+            _fill(data, start, stop, field.inline, tree, level)
         else:
-            value = field.read(data, start, stop, tree.get(name), depth)
+            value = field.read(data, start, stop, tree.get(name), level)
             if value is None or (field.omitted and not value):
                 tree.pop(name, None)
             else:
                 tree[name] = value
 
 
-def _entry(data: bytes, at: int, end: int, field: Field, depth: int) -> tuple[str, Any]:
-    """A key and its value. As in Go, nobody looks at the wire types."""
+def _entry(data: bytes, at: int, end: int, field: Field, level: _Level) -> tuple[str, Any]:
+    """A key and its value. As in Go, wire types are not checked."""
     key, value = "", field.zero()
     while at < end:
+        level.budget.take()
         start = at
         tag, at = varint(data, at, end)
         number = int32(tag >> 3)
@@ -140,28 +155,28 @@ def _entry(data: bytes, at: int, end: int, field: Field, depth: int) -> tuple[st
             key = values.text(data, start, at)
         elif number == 2:
             start, at = span(data, at, end)
-            value = field.read(data, start, at, None, depth)
+            value = field.read(data, start, at, None, level)
         else:
-            at = skip(data, start, end)
+            at = skip(data, start, end, level.budget)
     return key, value
 
 
 # --- values that hold messages
 
 
-def _schema_or(data: bytes, start: int, stop: int, _: Any, depth: int, *, shape: Shape) -> Any:
-    """A schema, or what may stand in its place: a boolean, schemas, or names."""
+def _schema_or(data: bytes, start: int, stop: int, _: Any, level: _Level, *, shape: Shape) -> Any:
+    """A schema, or an alternative in its place: a boolean, schemas, or names."""
     tree: Tree = {}
-    _fill(data, start, stop, _alternatives(shape), tree, depth + 1)
+    _fill(data, start, stop, _alternatives(shape), tree, level.below())
     for name in ("jSONSchemas", "property", "schema"):
         if name in tree:
             return tree[name]
     return tree.get("allows", False) if shape.name.endswith("OrBool") else None
 
 
-def _struct(data: bytes, start: int, stop: int, before: Any, depth: int, *, shape: Shape) -> Tree:
+def _struct(data: bytes, start: int, stop: int, before: Any, level: _Level, *, shape: Shape) -> Tree:
     tree = cast("Tree", before) if isinstance(before, dict) else {}
-    _fill(data, start, stop, fields_of(shape), tree, depth + 1)
+    _fill(data, start, stop, fields_of(shape), tree, level.below())
     return tree
 
 
@@ -175,7 +190,7 @@ def _table() -> dict[str, dict[str, str]]:
 
 
 def rows(package: str, message: str) -> Iterator[tuple[int, str, str]]:
-    """The fields of a message: number, name (``+`` and a message where that stands in the field's place), name in Go."""
+    """The fields of a message: number, name (``+`` and a message for an inline one), name in Go."""
     number = 0
     for word in _table()[package][message].split():
         told, equals, rest = word.partition("=")
@@ -239,7 +254,7 @@ _READERS: dict[str, _Read] = {
     "micro": partial(values.moment, micro=True),
     "quantity": values.quantity,
     "int-or-string": values.int_or_string,
-    # A list that is no field of its own is a message of strings.
+    # A list that is not a field itself is a message of strings.
     "list": values.strings,
 }
 

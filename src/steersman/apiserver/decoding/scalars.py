@@ -1,4 +1,4 @@
-"""Scalars that Go reads with code of their own: quantities, times and bytes, and its words for what they are not."""
+"""Scalars with their own decoders in Go: quantities, times and bytes, with Go's messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from functools import lru_cache
 
 from steersman.objects import Quantity, format_time, parse_time
 
-_QUANTITY = re.compile(r"[+-]?[0-9]*\.?[0-9]*[eEinumkKMGTP]*[-+]?[0-9]*")
+# Possessive quantifiers avoid backtracking, which would be quadratic.
+_QUANTITY = re.compile(r"[+-]?[0-9]*+\.?[0-9]*+[eEinumkKMGTP]*+[-+]?[0-9]*+")
 _FORMAT_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _ALPHABET = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 _PAD = ord("=")
+_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/\r\n]")
 _SECONDS = "2006-01-02T15:04:05Z07:00"
 _MICROS = "2006-01-02T15:04:05.000000Z07:00"
-#: The parts of a time in order, as Go's layouts write them, and how many digits each has.
+#: The parts of a time in order, as in Go's layouts, and their numbers of digits.
 _PARTS = [
     ("2006", 4),
     ("-", 0),
@@ -35,7 +37,7 @@ _HOURS_MAX, _MINUTES_MAX = 24, 60
 
 @lru_cache(maxsize=4096)
 def quantity(text: str) -> str:
-    """A quantity as it is printed; ValueError with Go's words if it is none."""
+    """A quantity in its printed form. Raises ValueError with Go's message if it is invalid."""
     text = text.strip()
     try:
         return str(Quantity(text).printed())
@@ -46,7 +48,10 @@ def quantity(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def time(text: str, *, micro: bool = False) -> str:
-    """A time as it is printed, in UTC and cut to the second or microsecond; ValueError with Go's words if it is none."""
+    """A time in its printed form: UTC, truncated to the second or microsecond.
+
+    Raises ValueError with Go's message if it is invalid.
+    """
     if micro and _MICRO_DIGITS.search(text) is None:
         raise ValueError(_time_words(text, _MICROS))
     try:
@@ -94,7 +99,7 @@ def _cannot(text: str, layout: str, rest: str, part: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text in quotes as Go's times print it: byte by byte."""
+    """A quoted text, as Go's times print it: byte by byte."""
     shown = (
         f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}"
         for byte in text.encode("utf-8", "replace")
@@ -103,15 +108,27 @@ def _quoted(text: str) -> str:
 
 
 def check_base64(text: str) -> None:
-    """ValueError with Go's words if a text is not base64; line ends within it do not count."""
+    """Raise ValueError with Go's message if a text is not base64; line ends within it are ignored."""
     data = text.encode()
-    at = 0
+    at = _last_quantum(data)
     while at < len(data):
         at = _quantum(data, at)
 
 
+def _last_quantum(data: bytes) -> int:
+    """The offset of the last four characters that can be checked before an error is found."""
+    odd = _NOT_BASE64.search(data)
+    at = odd.start() if odd is not None else len(data)
+    breaks = data.count(b"\n", 0, at) + data.count(b"\r", 0, at)
+    begun = (at - breaks) % 4
+    while begun:
+        at -= 1
+        begun -= data[at] in _ALPHABET
+    return at
+
+
 def _quantum(data: bytes, at: int) -> int:
-    """Read four characters and return where the next begin."""
+    """Decode four characters. Returns the offset of the next ones."""
     count = 0
     while count < 4:
         if at == len(data):

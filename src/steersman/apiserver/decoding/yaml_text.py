@@ -1,27 +1,31 @@
-"""YAML bodies as JSON: the subset that kube-apiserver takes, read as it reads it.
+"""YAML bodies as JSON: the subset that kube-apiserver accepts, with its meaning.
 
 Guarantees
-- Plain scalars mean what they mean to the server: ``on`` and ``y`` are booleans, ``010`` is eight, a date is a text.
-- Aliases cannot make more values of a body than its length allows, no text has more than `VALUES_MAX`, and nothing but
-  JSON's types comes out.
+- Plain scalars have the server's meaning: ``on`` and ``y`` are booleans, ``010`` is eight, a date is a string.
+- Aliases cannot expand a text beyond the limits of a body: each use of an alias counts against `bounds.VALUES_MAX` and
+  the limit of characters. Only JSON types result.
+- Work and memory grow with the length of the text, whatever it merges.
 - Of several documents the first counts.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, cast
 
 import yaml
 from yaml.scanner import ScannerError
 
+from steersman.apiserver.decoding.bounds import VALUES_MAX
 from steersman.patches import MAX_DEPTH
 
-#: How many values a text may have: more than any object that can be stored needs, and as many as are read in a second.
-VALUES_MAX = 150_000
-#: How many values a body may have beyond its bytes, its aliases followed.
-_NODES_SPARE = 10_000
-#: The parser in C is many times faster, where it is there.
+#: The number of values that a text may have beyond its bytes, after expanding aliases: a short text is a short
+#: computation.
+_VALUES_SPARE = 10_000
+#: The maximum number of characters of all strings, after expanding aliases, unless the body itself is longer.
+_TEXT_MAX = 3 * 1024 * 1024
+#: The C parser is many times faster, where available.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BOOLS = {
     name: value for value, names in ((True, "y yes on true"), (False, "n no off false")) for name in names.split()
@@ -34,11 +38,11 @@ _MERGE = "<<"
 
 
 class UnreadableYaml(Exception):
-    """The text is no YAML that is JSON; the message is the server's."""
+    """The text is not YAML that JSON can express; the message is the server's."""
 
 
 class _Collection:
-    """A list, or a mapping as the line of its keys, keys and values in turn."""
+    """A list, or a mapping as a flat list of alternating keys and values."""
 
     __slots__ = ("is_mapping", "items")
 
@@ -47,8 +51,21 @@ class _Collection:
         self.items: list[Any] = []
 
 
+class _Scalar:
+    """A scalar: its text, whether it is plain without a tag or style, and its line."""
+
+    __slots__ = ("is_styled", "line", "tagged", "text")
+
+    def __init__(self, event: yaml.ScalarEvent) -> None:
+        self.text: str = event.value
+        self.is_styled = bool(event.style)
+        self.tagged = event.tag is not None
+        mark: Any = event.start_mark
+        self.line: int = mark.line + 1
+
+
 def read_yaml(body: bytes) -> tuple[Any, list[str]]:
-    """The tree of a YAML text, and what came twice in it."""
+    """The tree of a YAML text, and the messages about its duplicate fields."""
     try:
         node = _composed(body.decode("utf-8", "replace"))
     except yaml.MarkedYAMLError as error:
@@ -57,12 +74,12 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
         raise UnreadableYaml("yaml: control characters are not allowed") from None
     if node is None:
         return None, []
-    reader = _Reader(_NODES_SPARE + len(body))
+    reader = _Reader(min(VALUES_MAX, _VALUES_SPARE + len(body)), max(_TEXT_MAX, len(body)))
     return reader.value(node, 0), reader.twice
 
 
 def _composed(text: str) -> Any:  # noqa: C901 - one branch an event
-    """The first document of a text; never recurses, and ends where it nests too deeply."""
+    """The first document of a text. Does not recurse, and raises if it nests too deeply."""
     root = _Collection(is_mapping=False)
     open_: list[_Collection] = [root]
     anchors: dict[str, Any] = {}
@@ -83,7 +100,10 @@ def _composed(text: str) -> Any:  # noqa: C901 - one branch an event
         node: Any = event
         if isinstance(event, yaml.CollectionStartEvent):
             node = _Collection(is_mapping=isinstance(event, yaml.MappingStartEvent))
-        elif not isinstance(event, yaml.ScalarEvent):
+        elif isinstance(event, yaml.ScalarEvent):
+            # An event is ten times as large.
+            node = _Scalar(event)
+        else:
             continue
         open_[-1].items.append(node)
         if event.anchor is not None:
@@ -108,7 +128,7 @@ def _error_words(error: yaml.MarkedYAMLError) -> str:
 
 
 def _line(error: yaml.MarkedYAMLError) -> int:
-    """The line that the server names; 0 if it names none."""
+    """The line in the server's message; 0 if it has none."""
     context, mark = error.context_mark, error.problem_mark
     line = context.line if context is not None else 0
     if not line and mark is not None:
@@ -118,15 +138,19 @@ def _line(error: yaml.MarkedYAMLError) -> int:
 
 
 class _Reader:
-    def __init__(self, nodes: int) -> None:
+    def __init__(self, values: int, characters: int) -> None:
         self.twice: list[str] = []
-        self._left = nodes
+        self._left = values
+        self._characters_left = characters
 
     def value(self, node: Any, depth: int) -> Any:
         self._left -= 1
         if self._left < 0 or depth > MAX_DEPTH:
             raise UnreadableYaml("yaml: document contains excessive aliasing")
-        if not isinstance(node, _Collection):
+        if isinstance(node, _Scalar):
+            self._characters_left -= len(node.text)
+            if self._characters_left < 0:
+                raise UnreadableYaml("yaml: document contains excessive aliasing")
             return _scalar(node)
         if node.is_mapping:
             return self._mapping(node.items, depth)
@@ -138,14 +162,16 @@ class _Reader:
         for at in range(0, len(items) - 1, 2):
             key = self.value(items[at], depth + 1)
             value = self.value(items[at + 1], depth + 1)
-            if key == _MERGE and not items[at].style:
+            if key == _MERGE and not items[at].is_styled:
                 for each in cast("list[Any]", value) if isinstance(value, list) else [value]:
-                    merged = (cast("dict[str, Any]", each) if isinstance(each, dict) else {}) | merged
+                    for name, inner in cast("dict[str, Any]", each).items() if isinstance(each, dict) else ():
+                        # The first of several merged values counts.
+                        merged.setdefault(name, inner)
                 continue
             name = _key(key, value)
             if name in found:
                 shown = f'"{key}"' if isinstance(key, str) else name
-                self.twice.append(f"line {items[at].start_mark.line + 1}: key {shown} already set in map")
+                self.twice.append(f"line {items[at].line}: key {shown} already set in map")
             found[name] = value
         return merged | found
 
@@ -161,9 +187,16 @@ def _key(key: Any, value: Any) -> str:
     raise UnreadableYaml(f"unsupported map key of type: {kinds[type(key)]}, key: <nil>, value: {value}")
 
 
-def _scalar(event: yaml.ScalarEvent) -> Any:
-    text: str = event.value
-    if event.style or event.tag is not None:
+_NOT_FINITE = {
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), "+Inf"),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), "-Inf"),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), "NaN"),
+}
+
+
+def _scalar(scalar: _Scalar) -> Any:
+    text = scalar.text
+    if scalar.is_styled or scalar.tagged:
         return text
     if text in _NULLS:
         return None
@@ -173,9 +206,18 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
     if _INTEGER.fullmatch(digits) and digits[-1:] != "_":
         return _integer(digits, text)
     if _FLOAT.fullmatch(digits):
-        value = float(digits)
-        return int(value) if value.is_integer() and abs(value) < 2**63 else value
+        return _float(digits, text)
+    if text in _NOT_FINITE:
+        raise UnreadableYaml(f"json: unsupported value: {_NOT_FINITE[text]}")
     return text
+
+
+def _float(digits: str, text: str) -> Any:
+    value = float(digits)
+    if math.isinf(value):
+        # As in Go, a number that does not fit a double is a string.
+        return text
+    return int(value) if value.is_integer() and abs(value) < 2**63 else value
 
 
 def _integer(digits: str, text: str) -> Any:
@@ -189,6 +231,7 @@ def _integer(digits: str, text: str) -> Any:
         return text
     except ValueError:
         try:
-            return float(digits)
+            value = float(digits)
         except ValueError:
             return text
+        return text if math.isinf(value) else value
