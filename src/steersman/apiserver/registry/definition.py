@@ -1,4 +1,4 @@
-"""What is served: one resource of one group-version, and how its kind behaves.
+"""A served resource of one group-version, and the behavior of its kind.
 
 Guarantees
 - A `Definition` is data; discovery, OpenAPI, tables and verbs all read the same one.
@@ -23,34 +23,35 @@ if TYPE_CHECKING:
     from steersman.apiserver.request import ServerRequest
     from steersman.transport import ServerResponse
 
-    #: Answers a request about a resource.
+    #: Answers a request for a resource.
     Answerer: TypeAlias = Callable[[VerbContext, ServerRequest], Awaitable[ServerResponse]]
 else:
-    # Annotations of structs are resolved, by ``help`` too, and those of a verb's context lead back here.
+    # Annotations of structs are resolved, also by ``help``, and those of a verb's context lead back here.
     Answerer = Callable[..., Awaitable[Any]]
 
 Tree: TypeAlias = dict[str, Any]
 
-#: Where, among the problems of an update, stand those of its metadata: of what may not change, and of them as a whole.
+#: Markers for the place of metadata problems among those of an update: of immutable fields, and of the metadata as a
+#: whole.
 CHANGED, WHOLE = FieldProblem("metadata", "changed"), FieldProblem("metadata", "whole")
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
-    """A column of the table of a kind: `cell` makes its value of an object."""
+    """A column of a kind's table; `cell` computes its value from an object."""
 
     name: str
     type: str = "string"
     format: str = ""
     description: str = ""
-    #: 0 is always shown, more only in a wide table.
+    #: 0 is always shown, higher numbers only in a wide table.
     priority: int = 0
     cell: Callable[[Tree], Any]
 
 
 class Surroundings(Protocol):
-    """What a strategy may look at beyond its object."""
+    """What a strategy may read beyond its object."""
 
     @property
     def storage(self) -> Storage:
@@ -58,121 +59,126 @@ class Surroundings(Protocol):
         ...
 
     async def read(self, group: str, resource: str, namespace: str, name: str) -> Record | None:
-        """An object of any kind, as it is stored."""
+        """A stored object of any kind."""
         ...
 
 
 class Strategy:
-    """How objects of a kind are made, changed and judged; these are the rules that all kinds share.
+    """How objects of a kind are created, changed and validated; these are the rules that all kinds share.
 
-    Every method may change the tree that it is given.
+    Every method may change its tree.
     """
 
-    #: An update without a resourceVersion replaces what is there.
+    #: Whether an update without a resourceVersion replaces the object.
     unconditional_update = True
-    #: A PUT makes an object that is not there.
+    #: Whether a PUT creates a missing object.
     create_on_update = False
-    #: Whether ``metadata.generation`` is kept, and which top-level fields do not count for it.
+    #: Whether ``metadata.generation`` is counted, and which top-level fields do not count.
     counts_generations = False
     not_counted: frozenset[str] = frozenset({"metadata", "status", "apiVersion", "kind"})
     #: Whether a change of annotations is a new generation too.
     counts_annotations = False
-    #: Whether who creates an object may give it a status, though that is a subresource (Nodes).
+    #: Whether a new object may have a status, though that is a subresource (Nodes).
     keeps_new_status = False
-    #: What a deletion without a policy is warned of, if anything.
+    #: The warning for a deletion without a policy, if any.
     deletion_warning = ""
-    #: Whether an update is judged by all rules of a new object too, which repeats what is wrong with its metadata.
+    #: Whether an update must also satisfy all rules for a new object, which repeats the problems of its metadata.
     validates_whole_updates = False
-    #: Whether the kind's own rules look at what changed of metadata too, also with a status, and whether they know finalizers.
+    #: Whether the kind's own rules also validate changed metadata, also with a status, and whether they validate
+    #: finalizers.
     judges_metadata = True
     judges_metadata_of_status = True
     knows_finalizers = True
-    #: The seconds that a deletion waits unless it says otherwise; None: it happens at once. See `grace`.
+    #: The default grace period of a deletion in seconds; None: no grace period. See `grace`.
     grace_period: int | None = None
-    #: Whether the first deletion only says that the object is to go, and the next one ends it (Namespaces).
+    #: Whether the first deletion only marks the object, and the next one removes it (Namespaces).
     marks_first = False
-    #: What a deletion without a policy does with dependents; "unsupported" ignores policies altogether (Events).
+    #: What a deletion without a policy does with dependents; "unsupported" ignores policies (Events).
     default_propagation: Literal["background", "orphan", "unsupported"] = "background"
 
+    def counts_as(self, size: int) -> int:
+        """The size that a body counts as: more than its bytes if its schema causes much work."""
+        return size
+
     def default(self, obj: Tree) -> None:
-        """Fill in what the kind fills in."""
+        """Fill in the kind's defaults."""
 
     def prepare_create(self, obj: Tree) -> None:
-        """Clear what a creator may not set; the status is cleared already where it is a subresource."""
+        """Clear fields that a creator may not set; a status that is a subresource is already cleared."""
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Put back what an update of the main resource may not change; the status is back already."""
+        """Restore fields that an update of the main resource may not change; the status is already restored."""
 
     def prepare_status(self, obj: Tree, old: Tree) -> None:
-        """Put back what an update of the status may not change; the spec and its like are back already."""
+        """Restore fields that an update of the status may not change; the spec is already restored."""
 
     def validate_type(self, obj: Tree, old: Tree | None = None) -> list[FieldProblem]:
-        """What is wrong with what an object calls itself, and what is told beside that; nothing else is looked at then."""
+        """The problems of an object's declared kind, and those reported with them; then nothing else is validated."""
         del obj, old
         return []
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """What is wrong with a new object, its metadata aside."""
+        """The problems of a new object, except for its metadata."""
         del obj
         return []
 
     def validate_unallocated(self, obj: Tree) -> list[FieldProblem]:
-        """What is wrong with a new object that is given nothing scarce."""
+        """The problems of a new object that gets no scarce values."""
         return self.validate_create(obj)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """What is wrong with a changed object; `CHANGED` and `WHOLE` say where its metadata are judged, if not first."""
+        """The problems of a changed object; `CHANGED` and `WHOLE` mark where metadata problems come, if not first."""
         del old
         return self.validate_create(obj)
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """What is wrong with a changed status."""
+        """The problems of a changed status."""
         del obj, old
         return []
 
     def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
-        """What is wrong with a name, or the prefix of one that is generated, in words."""
+        """The problems of a name, or of a prefix for generated names, as text."""
         return dns_subdomain(name, prefix=prefix)
 
     def tolerated(self, obj: Tree, old: Tree) -> list[str]:
-        """What is wrong but was so before: told with every answer, also with a refusal for other reasons."""
+        """Problems that existed before: reported with every answer, also with a rejection for other reasons."""
         del obj, old
         return []
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """What the writer should know though it is allowed."""
+        """Warnings for the writer of an allowed object."""
         del obj, old
         return []
 
     def complete(self, obj: Tree) -> None:
-        """Add to a new object that was found good what reading it from the store would fill in."""
+        """Add to a validated new object what decoding it from the store would fill in."""
 
     def is_unfinished(self, obj: Tree) -> bool:
-        """Whether a new object lacks in the store what reading it fills in, so that its first update is a change."""
+        """Whether a stored new object lacks what decoding fills in, so that its first update is a change."""
         del obj
         return False
 
     def prepare_warnings(self, obj: Tree) -> list[str]:
-        """Like `warnings`, of a new object before it is prepared."""
+        """Like `warnings`, for a new object before it is prepared."""
         del obj
         return []
 
     async def allocate(self, obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_run: bool) -> None:
-        """Take what the object needs and is scarce, such as addresses."""
+        """Allocate the scarce values that the object needs, such as addresses."""
         del obj, old, surroundings, dry_run
 
     def grace(self, obj: Tree, requested: int | None) -> int | None:
-        """The seconds that a deletion waits for whoever ends the object; None: the kind knows no grace."""
+        """The seconds that a deletion waits; None: the kind has no grace period."""
         del obj
         return None if self.grace_period is None else self.grace_period if requested is None else requested
 
     def begin_deletion(self, obj: Tree) -> bool:
-        """Mark an object for a deletion that others end, in the kind's own way; whether that is done."""
+        """Mark an object for a deletion that others finish, in the kind's own way. Returns whether it did."""
         del obj
         return False
 
     def mark_deletion(self, obj: Tree) -> None:
-        """Change what else changes when a deletion is marked, such as the phase of a Namespace."""
+        """Make the other changes of a marked deletion, such as the phase of a Namespace."""
 
     def blocks_deletion(self, obj: Tree) -> bool:
         """Whether a marked object stays for reasons beside its finalizers, such as the spec of a Namespace."""
@@ -180,7 +186,7 @@ class Strategy:
         return False
 
     async def released(self, obj: Tree, surroundings: Surroundings) -> None:
-        """Give back what `allocate` took: the object is gone."""
+        """Release what `allocate` took: the object is gone."""
         del obj, surroundings
 
 
@@ -194,12 +200,12 @@ class ScalePaths(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subresource(msgspec.Struct, frozen=True, kw_only=True):
-    """A subresource of its own kind, such as ``pods/binding``; ``status`` and ``scale`` need none."""
+    """A subresource with its own kind, such as ``pods/binding``; ``status`` and ``scale`` need none."""
 
     gvk: GroupVersionKind
-    #: What it answers to: "create", "get", "update", "patch".
+    #: The supported verbs: "create", "get", "update", "patch".
     verbs: tuple[str, ...]
-    #: Answers a request whose verb is one of them; it raises `Refused` for what it does not take.
+    #: Answers a request with one of these verbs; raises `Refused` for invalid ones.
     answer: Answerer
 
 
@@ -208,15 +214,15 @@ def _differs(_: Record) -> bool:
 
 
 class Conversion(msgspec.Struct, frozen=True, kw_only=True):
-    """Between a kind as it is served here and as it is stored by another group-version; changes trees in place."""
+    """Conversion between the served kind and the group-version that stores it; changes trees in place."""
 
     to_stored: Callable[[Tree], None]
     from_stored: Callable[[Tree], None]
-    #: Whether a stored object is served as it is.
+    #: Whether a stored object is served unchanged.
     is_same: Callable[[Record], bool] = _differs
     #: The schemas of all versions of a custom resource, served or not.
     schemas: Mapping[str, Tree] = {}
-    #: Makes an object of any served version one of another, by the name of that, and leaves in it what it does not know.
+    #: Converts an object between served versions, given the target's name, and keeps fields that it does not know.
     change: Callable[[Tree, str], None] | None = None
 
 
@@ -231,7 +237,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     categories: tuple[str, ...] = ()
     namespaced: bool = True
     verbs: tuple[str, ...] = ALL_VERBS
-    #: The OpenAPI schema of the kind, made when it is first asked for.
+    #: The OpenAPI schema of the kind, made on first use.
     schema: Callable[[], Tree]
     strategy: Strategy = Strategy()
     has_status: bool = False
@@ -240,31 +246,31 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     #: Answers a POST in place of the store, for kinds that are questions, such as SubjectAccessReview.
     review: Answerer | None = None
     columns: tuple[Column, ...] = ()
-    #: What the row of an object says beside its cells: conditions with type, status, reason and message.
+    #: Conditions of an object's row, beside its cells, with type, status, reason and message.
     row_conditions: Callable[[Tree], list[Tree]] | None = None
-    #: Annotations that are no part of the metadata alone, because they are fields in disguise.
+    #: Annotations excluded from metadata-only answers, because they are fields in disguise.
     hidden_annotations: frozenset[str] = frozenset()
-    #: What a field selector can ask for beside name and namespace.
+    #: Fields for field selectors, other than name and namespace.
     selectable: Mapping[str, Callable[[Tree], str]] = {}
-    #: The field by which kube-apiserver finds objects without looking at the others, which shows at the end of a page.
+    #: The field by which kube-apiserver indexes objects, which is visible at the end of a page.
     indexed_field: str = ""
-    #: A custom resource: no strategic merge patch, an update needs a resourceVersion, items of lists name their kind.
+    #: A custom resource: no strategic merge patch, an update needs a resourceVersion, list items name their kind.
     custom: bool = False
-    #: Seconds that an object lives; None: until it is deleted.
+    #: Lifetime of an object in seconds; None: until it is deleted.
     ttl: float | None = None
     #: Another group-resource under which the objects are stored, for kinds that two groups share.
     stored_as: tuple[str, str] | None = None
-    #: What whoever reads an object is shown of it, where that is less than is stored; events of a watch show all.
+    #: The part of a stored object that reads show, if that is less than all; watch events show all.
     on_read: Callable[[Record], Record] | None = None
-    #: Between this group-version and the one that is stored, where they differ.
+    #: Conversion to and from the stored group-version, where it differs.
     conversion: Conversion | None = None
-    #: The version in which a custom resource is stored, where there may be others than this one.
+    #: The version in which a custom resource is stored, where there may be others.
     storage_version: str = ""
-    #: The kind of its lists, if that is not the kind and ``List``.
+    #: The kind of its lists, if that is not the kind plus ``List``.
     listed_as: str = ""
     #: Whether a deletion answers with the object instead of a Status.
     returns_deleted: bool = False
-    #: What everybody is told who asks for it, if it should no longer be used.
+    #: The warning for every request, if the resource is deprecated.
     deprecation: str = ""
 
     @property
@@ -274,11 +280,11 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def refused_kind(self) -> GroupKind:
-        """The kind as refusals name it: of the group that stores it, where two groups share it."""
+        """The kind as rejections name it: of the storing group, where two groups share it."""
         return GroupKind((self.stored_as or (self.gvk.group, ""))[0], self.gvk.kind)
 
     def refused_as(self, obj: Tree) -> GroupKind:
-        """The kind as the refusal of an object names it: of a custom resource, what it calls itself."""
+        """The kind as the rejection of an object names it: for a custom resource, its declared kind."""
         if not self.custom:
             return self.refused_kind
         return GroupKind(obj["apiVersion"].rpartition("/")[0], obj["kind"])
@@ -290,10 +296,10 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def prefix(self) -> str:
-        """Where the objects are stored."""
+        """The key prefix of the objects."""
         group, resource = self.stored_as or (self.gvk.group, self.resource)
         return f"{group or 'core'}/{resource}/"
 
     def storage_key(self, namespace: str, name: str) -> str:
-        """Where one object is stored."""
+        """The key of one object."""
         return f"{self.prefix}{namespace}/{name}" if self.namespaced else f"{self.prefix}{name}"

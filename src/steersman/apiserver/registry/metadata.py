@@ -1,8 +1,8 @@
-"""The metadata that all objects share: what the server sets, what it clears, and what it refuses.
+"""The metadata that all objects share: the fields that the server sets, clears and rejects.
 
 Guarantees
-- The types of metadata are checked when a body is read (`check_shape`), so the rules below never meet a surprise.
-- What is wrong is said in kube-apiserver's words and order; maps are looked at in the order of their keys.
+- The types of metadata are checked when a body is read (`check_shape`), so the rules below can rely on them.
+- Problems have kube-apiserver's messages and order; maps are checked in the order of their keys.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, 
 from steersman.apiserver.registry.names import dns_label, label_value, path_segment, qualified_name
 from steersman.objects import format_time
 from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import problem
+from steersman.schemas.field_problems import PROBLEMS_MAX, enough, problem, until_enough
 
 ANNOTATIONS_MAX = 256 * 1024
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN, FOREGROUND})
-#: What a creator cannot set.
+#: Fields that a creator cannot set.
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 _KNOWN = [
     "name",
@@ -46,6 +46,8 @@ _KNOWN = [
 
 _MANAGED = ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"]
 _MANAGER_MAX, _SUBRESOURCE_MAX = 128, 256
+#: How many characters of owner references are printed in full.
+_OWNERS_SHOWN = 64 * 1024
 
 
 class _Owner(msgspec.Struct, rename="camel"):
@@ -63,7 +65,7 @@ class _Manager(msgspec.Struct, rename="camel"):
     api_version: str | None = None
     time: str | None = None
     fields_type: str | None = None
-    #: Whatever it is: what is no set of fields is nobody's.
+    #: Of any type: an invalid field set owns nothing.
     fields_v1: Any = None
     subresource: str | None = None
 
@@ -87,7 +89,7 @@ class _Shape(msgspec.Struct, rename="camel"):
 
 
 def check_shape(metadata: Any) -> str | None:
-    """What is wrong with the types of metadata; None if nothing is."""
+    """The problem with the types of metadata; None if there is none."""
     try:
         msgspec.convert(metadata, _Shape)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -96,11 +98,12 @@ def check_shape(metadata: Any) -> str | None:
 
 
 def tidy(metadata: Tree) -> Tree:
-    """Metadata without what says nothing: nulls, empty maps and lists, fields that nobody knows."""
+    """Metadata without nulls, empty maps and lists, and unknown fields."""
     tidied: Tree = {name: value for name in _KNOWN if (value := metadata.get(name)) not in (None, "", {}, [])}
     managed: list[Tree] | None = metadata.get("managedFields")
     if managed is not None:
-        # An empty list says something: that nobody manages anything. So does one of nothing, which no rule makes shorter.
+        # An empty list has a meaning: it clears all managers. So does a list with an empty entry, which no rule
+        # shortens.
         tidied["managedFields"] = [
             {name: value for name in _MANAGED if (value := entry.get(name)) not in (None, "")} for entry in managed
         ] or [{}]
@@ -120,7 +123,7 @@ def tidy(metadata: Tree) -> Tree:
 
 
 def wipe_system_fields(metadata: Tree) -> None:
-    """Clear what a creator cannot set."""
+    """Clear the fields that a creator cannot set."""
     for name in _SYSTEM:
         metadata.pop(name, None)
 
@@ -132,7 +135,7 @@ def fill_system_fields(metadata: Tree) -> None:
 
 
 def dedupe_owners(metadata: Tree) -> list[str]:
-    """Drop owner references that are there twice; their UIDs."""
+    """Drop duplicate owner references. Returns their UIDs."""
     owners: list[Any] = metadata.get("ownerReferences", [])
     if len(owners) < 2:
         return []
@@ -148,18 +151,18 @@ def dedupe_owners(metadata: Tree) -> list[str]:
     return duplicates
 
 
-# what is refused
+# validation
 
 
 def validate_new(definition: Definition, metadata: Tree, own: list[FieldProblem]) -> list[FieldProblem]:
-    """What is wrong with the metadata of a new object, and with the rest: ``own``."""
+    """The problems of a new object's metadata, and of the rest: ``own``."""
     strategy = definition.strategy
     found: list[FieldProblem] = _names(metadata, strategy.validate_name)
     found += _common(definition, metadata)
     if _knows_finalizers(definition):
         found += _standard_finalizers(metadata)
     if not strategy.judges_metadata:
-        # Then they are looked at when everything else is good.
+        # Then they are validated when everything else is valid.
         return own or found
     if WHOLE not in own:
         return found + own
@@ -168,9 +171,9 @@ def validate_new(definition: Definition, metadata: Tree, own: list[FieldProblem]
 
 
 def validate_changed(definition: Definition, metadata: Tree, old: Tree, own: list[FieldProblem]) -> list[FieldProblem]:
-    """What is wrong with changed metadata, and with the rest: ``own``.
+    """The problems of changed metadata, and of the rest: ``own``.
 
-    As in the engine, where several rules look at metadata, some is said again and again.
+    As in the engine, several rules validate metadata, so some messages repeat.
     """
     strategy = definition.strategy
     found = _names(metadata, path_segment) + _common(definition, metadata)
@@ -233,15 +236,19 @@ def _labels_and_annotations(metadata: Tree) -> list[FieldProblem]:
     found: list[FieldProblem] = []
     labels: dict[str, str] = metadata.get("labels", {})
     for key, value in sorted(labels.items()):
+        if len(found) >= PROBLEMS_MAX:
+            return found
         found += _invalid("metadata.labels", key, qualified_name(key))
         found += _invalid("metadata.labels", value, label_value(value))
     annotations: dict[str, str] = metadata.get("annotations", {})
     if not annotations:
         return found
     for key in sorted(annotations):
+        if len(found) >= PROBLEMS_MAX:
+            return found
         found += _invalid("metadata.annotations", key, qualified_name(key.lower()))
     size = sum(len(key) + len(value) for key, value in annotations.items())
-    # Characters are bytes unless there are others than ASCII's, which few need to be counted for.
+    # Counting bytes is needed only for non-ASCII characters near the limit.
     if 4 * size > ANNOTATIONS_MAX and sum(len(f"{k}{v}".encode()) for k, v in annotations.items()) > ANNOTATIONS_MAX:
         words = f"may not be more than {ANNOTATIONS_MAX} bytes"
         found.append(problem("metadata.annotations", "FieldValueTooLong", "", words))
@@ -250,8 +257,10 @@ def _labels_and_annotations(metadata: Tree) -> list[FieldProblem]:
 
 def _owners(owners: Iterable[Tree]) -> list[FieldProblem]:
     found: list[FieldProblem] = []
-    controller = ""
+    controller = printed_all = ""
     for owner in owners:
+        if len(found) >= PROBLEMS_MAX:
+            break
         where = "metadata.ownerReferences"
         if owner["apiVersion"].count("/") > 1 or not owner["apiVersion"].rpartition("/")[2]:
             found.append(
@@ -274,15 +283,18 @@ def _owners(owners: Iterable[Tree]) -> list[FieldProblem]:
                     'Only one reference can have Controller set to true. Found "true" in references for '
                     f"{controller} and {this}"
                 )
-                printed = msgspec.json.encode([_ordered(each) for each in owners]).decode()
-                found.append(FieldProblem(where, f"Invalid value: {printed}: {words}"))
+                if not printed_all:
+                    printed_all = msgspec.json.encode([_ordered(each) for each in owners]).decode()
+                    # Each of them repeats the list, so very long ones are truncated.
+                    printed_all = printed_all if len(printed_all) <= _OWNERS_SHOWN else f"{printed_all[:1024]}..."
+                found.append(FieldProblem(where, f"Invalid value: {printed_all}: {words}"))
             controller = controller or this
     return found
 
 
 def _managers(metadata: Tree) -> list[FieldProblem]:
     found: list[FieldProblem] = []
-    for index, entry in enumerate(metadata.get("managedFields", ())):
+    for index, entry in until_enough(metadata.get("managedFields", ()), found):
         where = f"metadata.managedFields[{index}]"
         found += manager_problems(entry.get("manager", ""), f"{where}.manager")
         if len(entry.get("subresource", "").encode()) > _SUBRESOURCE_MAX:
@@ -292,7 +304,7 @@ def _managers(metadata: Tree) -> list[FieldProblem]:
 
 
 def manager_problems(manager: str, path: str) -> list[FieldProblem]:
-    """What is wrong with the name of one who manages fields."""
+    """The problems of a field manager's name."""
     if manager.isascii() and manager.isprintable() and len(manager) <= _MANAGER_MAX:
         return []
     found: list[FieldProblem] = []
@@ -300,6 +312,8 @@ def manager_problems(manager: str, path: str) -> list[FieldProblem]:
         found.append(problem(path, "FieldValueTooLong", "", f"may not be more than {_MANAGER_MAX} bytes"))
     position = 0
     for character in manager:
+        if len(found) >= PROBLEMS_MAX:
+            break
         if not character.isprintable():
             words = f"invalid character U+{ord(character):04X} (at position {position})"
             found.append(problem(path, "FieldValueInvalid", manager, words))
@@ -315,6 +329,8 @@ def _ordered(owner: Tree) -> Tree:
 def _finalizers(finalizers: list[str]) -> list[FieldProblem]:
     found: list[FieldProblem] = []
     for finalizer in finalizers:
+        if len(found) >= PROBLEMS_MAX:
+            break
         found += _invalid("metadata.finalizers", finalizer, qualified_name(finalizer))
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         words = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
@@ -323,18 +339,19 @@ def _finalizers(finalizers: list[str]) -> list[FieldProblem]:
 
 
 def finalizer_warnings(metadata: Tree, old: Tree) -> list[str]:
-    """New finalizers that could be anybody's."""
+    """Warnings about new finalizers without a domain."""
+    before = frozenset(old.get("finalizers", ()))
     return [
         f'metadata.finalizers: "{finalizer}": prefer a domain-qualified finalizer name to avoid accidental conflicts with '
         "other finalizer writers"
         for finalizer in metadata.get("finalizers", ())
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and finalizer not in old.get("finalizers", ())
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and finalizer not in before
     ]
 
 
 def _standard_finalizers(metadata: Tree) -> list[FieldProblem]:
-    """What built-in kinds demand beyond: a finalizer has a domain, or is one of Kubernetes' own."""
-    return [
+    """The additional rule of built-in kinds: a finalizer has a domain, or is one of Kubernetes' own."""
+    return enough(
         problem(
             f"metadata.finalizers[{index}]",
             "FieldValueInvalid",
@@ -343,7 +360,7 @@ def _standard_finalizers(metadata: Tree) -> list[FieldProblem]:
         )
         for index, finalizer in enumerate(metadata.get("finalizers", ()))
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS
-    ]
+    )
 
 
 def _update(metadata: Tree, old: Tree) -> list[FieldProblem]:

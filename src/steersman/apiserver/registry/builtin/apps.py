@@ -40,6 +40,7 @@ from steersman.apiserver.registry.builtin.workload import (
 from steersman.apiserver.registry.names import dns_label
 from steersman.objects import GroupVersionKind
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import until_enough
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 #: Annotations that kube-apiserver keeps as a field, and shows only with the whole object.
@@ -78,7 +79,7 @@ class DeploymentStrategy(WorkloadStrategy):
         fill_template(spec["template"])
 
     def prepare_status(self, obj: Tree, old: Tree) -> None:
-        """Labels stay too."""
+        """Restore the labels too."""
         super().prepare_status(obj, old)
         if "labels" in metadata(old):
             metadata(obj)["labels"] = metadata(old)["labels"]
@@ -86,7 +87,7 @@ class DeploymentStrategy(WorkloadStrategy):
             metadata(obj).pop("labels", None)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge the spec."""
+        """Validate the spec."""
         spec = subtree(obj, "spec")
         selector = spec.get("selector")
         problems = not_negative("spec.replicas", spec.get("replicas"))
@@ -103,12 +104,12 @@ class DeploymentStrategy(WorkloadStrategy):
         return problems
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """The selector stays."""
+        """The selector is immutable."""
         new, before = subtree(obj, "spec").get("selector"), subtree(old, "spec").get("selector")
         return self.validate_create(obj) + unchanged("spec.selector", new, before, printed=shown_selector(new))
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Judge the counts."""
+        """Validate the counts."""
         status = subtree(obj, "status")
         names = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
         problems = counts(status, (*names, "unavailableReplicas", "terminatingReplicas", "collisionCount"))
@@ -143,7 +144,7 @@ class ReplicaSetStrategy(WorkloadStrategy):
         fill_template(obj["spec"]["template"])
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge the spec."""
+        """Validate the spec."""
         spec = subtree(obj, "spec")
         selector = spec.get("selector")
         problems = not_negative("spec.replicas", spec.get("replicas"))
@@ -154,12 +155,12 @@ class ReplicaSetStrategy(WorkloadStrategy):
         )
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """The selector stays."""
+        """The selector is immutable."""
         new, before = subtree(obj, "spec").get("selector"), subtree(old, "spec").get("selector")
         return self.validate_create(obj) + unchanged("spec.selector", new, before, printed=shown_selector(new))
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Judge the counts."""
+        """Validate the counts."""
         del old
         status = subtree(obj, "status")
         parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
@@ -174,7 +175,7 @@ class ReplicationControllerStrategy(WorkloadStrategy):
     names_pods = True
 
     def fill(self, obj: Tree) -> None:
-        """The template's labels select, and label the controller."""
+        """Default the selector and the labels to those of the template."""
         spec: Tree = obj["spec"]
         spec.setdefault("replicas", 1)
         template = spec.get("template")
@@ -187,7 +188,7 @@ class ReplicationControllerStrategy(WorkloadStrategy):
             metadata(obj)["labels"] = metadata(obj).get("labels") or dict(own)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge the spec."""
+        """Validate the spec."""
         spec = subtree(obj, "spec")
         selector: Mapping[str, str] = inner(spec, "selector")
         problems = not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
@@ -206,7 +207,7 @@ class ReplicationControllerStrategy(WorkloadStrategy):
         )
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Judge the counts."""
+        """Validate the counts."""
         del old
         status = subtree(obj, "status")
         parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
@@ -245,17 +246,17 @@ class StatefulSetStrategy(WorkloadStrategy):
             }
 
     def prepare_create(self, obj: Tree) -> None:
-        """Clear what belongs to a feature that is off."""
+        """Clear the fields of a disabled feature."""
         super().prepare_create(obj)
         inner(subtree(obj, "spec", "updateStrategy"), "rollingUpdate").pop("maxUnavailable", None)
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Clear it here too."""
+        """Clear the fields of a disabled feature."""
         super().prepare_update(obj, old)
         inner(subtree(obj, "spec", "updateStrategy"), "rollingUpdate").pop("maxUnavailable", None)
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """What is odd about the template and the limit of revisions."""
+        """Warnings about the template and the revision limit."""
         found = super().warnings(obj, old)
         if subtree(obj, "spec").get("revisionHistoryLimit", 0) < 0:
             said = "a negative value retains all historical revisions; a value >= 0 is recommended"
@@ -263,11 +264,11 @@ class StatefulSetStrategy(WorkloadStrategy):
         return found
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge the spec of a new one."""
+        """Validate the spec of a new one."""
         return self._judge(subtree(obj, "spec"), new=True)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Little may change."""
+        """Few fields may change."""
         spec, before = subtree(obj, "spec"), subtree(old, "spec")
         problems = self._judge(spec, new=False)
         fixed = {name: value for name, value in spec.items() if name not in _MAY_CHANGE}
@@ -289,7 +290,7 @@ class StatefulSetStrategy(WorkloadStrategy):
             if retention and retention.get(name) not in {"Retain", "Delete"}:
                 where = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
                 problems.append(unsupported(where, retention.get(name, ""), ("Retain", "Delete")))
-        for index, template in enumerate(items(spec, "volumeClaimTemplates") if new else ()):
+        for index, template in until_enough(items(spec, "volumeClaimTemplates") if new else (), problems):
             problems += claim(f"spec.volumeClaimTemplates[{index}].spec", inner(template, "spec"))
         problems += not_negative("spec.replicas", spec.get("replicas"))
         problems += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
@@ -303,7 +304,7 @@ class StatefulSetStrategy(WorkloadStrategy):
         return problems + always_running("spec.template", spec["template"], "StatefulSet")
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Judge the counts."""
+        """Validate the counts."""
         status = subtree(obj, "status")
         parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
         problems = counts(status, ("replicas", *parts, "observedGeneration", "collisionCount"))
@@ -334,7 +335,7 @@ def _stateful_template(spec: Tree, selector: Tree | None) -> list[FieldProblem]:
         pod.pop(name, None)
     claimed = {one["metadata"].get("name", "") for one in items(spec, "volumeClaimTemplates")}
     if claimed:
-        # Each Pod gets a claim for each of these, under the same name.
+        # Each Pod gets a claim for each of these, with the same name.
         made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claimed]
         pod["volumes"] = made + [one for one in items(pod, "volumes") if one.get("name", "") not in claimed]
     problems: list[FieldProblem] = []
@@ -361,27 +362,27 @@ class DaemonSetStrategy(WorkloadStrategy):
             strategy["rollingUpdate"].setdefault(name, 0)
         spec.setdefault("revisionHistoryLimit", 10)
         fill_template(spec["template"])
-        # What is a field inside the server is always there, and whoever creates the object owns it.
+        # An internal field of the server is always present, and the creator owns it.
         _note(obj, _noted(obj))
 
     def prepare_create(self, obj: Tree) -> None:
-        """Count templates from one."""
+        """Start the template generation at one."""
         super().prepare_create(obj)
         _note(obj, max(1, _noted(obj)))
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Count a changed template."""
+        """Increment the template generation if the template changed."""
         super().prepare_update(obj, old)
         changed = subtree(obj, "spec", "template") != subtree(old, "spec", "template")
         _note(obj, _noted(old) + (1 if changed else 0))
 
     def prepare_status(self, obj: Tree, old: Tree) -> None:
-        """The count of templates stays too."""
+        """Restore the template generation too."""
         super().prepare_status(obj, old)
         _note(obj, _noted(old))
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge the spec."""
+        """Validate the spec."""
         spec = subtree(obj, "spec")
         selector, template = spec.get("selector"), spec["template"]
         problems = label_selector("spec.selector", selector)
@@ -400,12 +401,12 @@ class DaemonSetStrategy(WorkloadStrategy):
         return problems + not_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """The selector stays."""
+        """The selector is immutable."""
         new, before = subtree(obj, "spec").get("selector"), subtree(old, "spec").get("selector")
         return unchanged("spec.selector", new, before, printed=shown_selector(new)) + self.validate_create(obj)
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Judge the counts."""
+        """Validate the counts."""
         status = subtree(obj, "status")
         names = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
         more = (

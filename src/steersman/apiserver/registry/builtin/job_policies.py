@@ -1,4 +1,4 @@
-"""When a Job counts as failed or done: policies of Jobs."""
+"""Policies of Jobs: when a Job counts as failed or done."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steersman.apiserver.registry.builtin.wording import (
 )
 from steersman.apiserver.registry.names import qualified_name
 from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import quoted
+from steersman.schemas.field_problems import quoted, until_enough
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _STATUSES = ("False", "True", "Unknown")
@@ -33,12 +33,12 @@ def _valid(values: tuple[str, ...]) -> str:
 
 
 def failure_policy(path: str, spec: Tree) -> list[FieldProblem]:
-    """Judge which failures of Pods count."""
+    """Validate which Pod failures count."""
     rules = items(spec["podFailurePolicy"], "rules")
     problems = [too_many(f"{path}.rules", len(rules), _MOST_RULES)] if len(rules) > _MOST_RULES else []
     pod = subtree(spec, "template", "spec")
     names = {one.get("name", "") for field in ("containers", "initContainers") for one in items(pod, field)}
-    for index, rule in enumerate(rules):
+    for index, rule in until_enough(rules, problems):
         problems += _failure_rule(f"{path}.rules[{index}]", rule, spec, names)
     return problems
 
@@ -68,7 +68,7 @@ def _failure_rule(path: str, rule: Tree, spec: Tree, names: set[str]) -> list[Fi
 def _patterns(path: str, conditions: list[Tree]) -> list[FieldProblem]:
     count = len(conditions)
     problems = [too_many(path, count, _MOST_RULES)] if count > _MOST_RULES else []
-    for index, pattern in enumerate(conditions):
+    for index, pattern in until_enough(conditions, problems):
         where, type_, status = f"{path}[{index}]", pattern.get("type", ""), pattern.get("status", "")
         problems += each(f"{where}.type", type_, qualified_name(type_))
         if status not in _STATUSES:
@@ -91,25 +91,27 @@ def _exit_codes(path: str, codes: Tree, names: set[str]) -> list[FieldProblem]:
         return [*problems, invalid(where, None, "at least one value is required")]
     if len(values) > _MOST_CODES:
         problems.append(too_many(where, len(values), _MOST_CODES))
-    for index, value in enumerate(values):
+    seen: set[int] = set()
+    for index, value in until_enough(values, problems):
         if operator == "In" and value == 0:
             problems.append(invalid(f"{where}[{index}]", value, "must not be 0 for the In operator"))
-        if value in values[:index]:
+        if value in seen:
             problems.append(duplicate(f"{where}[{index}]", value))
+        seen.add(value)
     if values != sorted(values):
         problems.append(invalid(where, values, "must be ordered"))
     return problems
 
 
 def replacement_policy(path: str, spec: Tree) -> list[FieldProblem]:
-    """Judge when a Pod is replaced."""
+    """Validate when a Pod is replaced."""
     policy = spec.get("podReplacementPolicy")
     known = ("Failed", "TerminatingOrFailed") if spec.get("podFailurePolicy") is None else ("Failed",)
     return [] if policy is None or policy in known else [unsupported(path, policy, known)]
 
 
 def success_policy(path: str, spec: Tree) -> list[FieldProblem]:
-    """Judge when a Job is done before all of it is."""
+    """Validate when a Job counts as done early."""
     policy = spec["successPolicy"]
     if spec.get("completionMode") != "Indexed":
         return [invalid(path, printed(policy, "batch.SuccessPolicy"), "requires indexed completion mode")]
@@ -120,7 +122,7 @@ def success_policy(path: str, spec: Tree) -> list[FieldProblem]:
         problems.append(required(f"{path}.rules", detail))
     if len(rules) > _MOST_RULES:
         problems.append(too_many(f"{path}.rules", len(rules), _MOST_RULES))
-    for index, rule in enumerate(rules):
+    for index, rule in until_enough(rules, problems):
         problems += _success_rule(f"{path}.rules[{index}]", rule, spec.get("completions") or 0)
     return problems
 
@@ -153,7 +155,7 @@ def _success_rule(path: str, rule: Tree, completions: int) -> list[FieldProblem]
 
 
 def count_indexes(text: str, completions: int) -> tuple[int, str]:
-    """How many indexes a text such as ``0-2,5`` names, or what is wrong with it."""
+    """The number of indexes in a text such as ``0-2,5``, or the problem with it."""
     total, last = 0, -1
     for part in text.split(",") if text else ():
         ends = part.split("-")

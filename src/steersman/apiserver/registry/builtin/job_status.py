@@ -1,4 +1,4 @@
-"""Reports about Jobs: what a Job's controller may say, after what it said before."""
+"""The status of Jobs: what a Job's controller may report, given its earlier reports."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from steersman.apiserver.registry.builtin.wording import (
 )
 from steersman.objects import parse_time
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import until_enough
 
 _CONDITIONS = "status.conditions"
 
@@ -25,7 +26,7 @@ def _true(status: Mapping[str, Any], type_: str) -> bool:
 
 
 def job_status(obj: Tree, old: Tree) -> list[FieldProblem]:
-    """Judge a report; what did not change is not judged again."""
+    """Validate a status; unchanged parts are not validated again."""
     spec, status, before = subtree(obj, "spec"), subtree(obj, "status"), subtree(old, "status")
     problems: list[FieldProblem] = []
     for name in ("active", "succeeded", "failed", "ready", "terminating"):
@@ -39,7 +40,7 @@ def _uncounted(status: Tree) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     seen: set[str] = set()
     for field in ("succeeded", "failed"):
-        for index, uid in enumerate(items(inner(status, "uncountedTerminatedPods"), field)):
+        for index, uid in until_enough(items(inner(status, "uncountedTerminatedPods"), field), problems):
             where = f"status.uncountedTerminatedPods.{field}[{index}]"
             if not uid:
                 problems.append(invalid(where, uid, "must not be empty"))
@@ -169,7 +170,7 @@ def _criteria(spec: Tree, status: Tree) -> list[FieldProblem]:
 
 
 def _since(spec: Tree, status: Tree, before: Tree) -> list[FieldProblem]:
-    """What was said once stays said."""
+    """Earlier reports cannot be revoked."""
     problems = [
         invalid_without_value(_CONDITIONS, f"cannot disable the terminal {type_}=True condition")
         for type_ in ("Failed", "Complete", "FailureTarget")

@@ -1,4 +1,4 @@
-"""Labels and selectors, judged as kube-apiserver judges them."""
+"""Labels and selectors, validated as in kube-apiserver."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,17 +8,18 @@ from steersman.apiserver.registry.builtin.wording import Raw, each, forbidden, i
 from steersman.apiserver.registry.names import label_value, qualified_name
 from steersman.objects import Selector, SelectorError
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import until_enough
 
 MAX_ANNOTATIONS = 256 * 1024
 
 
 def label_name(path: str, name: str) -> list[FieldProblem]:
-    """The key of a label."""
+    """Check the key of a label."""
     return each(path, name, qualified_name(name))
 
 
 def labels(path: str, given: Mapping[str, str] | None) -> list[FieldProblem]:
-    """A map of labels."""
+    """Check a map of labels."""
     problems: list[FieldProblem] = []
     for key, value in (given or {}).items():
         problems += label_name(path, key)
@@ -27,7 +28,7 @@ def labels(path: str, given: Mapping[str, str] | None) -> list[FieldProblem]:
 
 
 def annotations(path: str, given: Mapping[str, str] | None) -> list[FieldProblem]:
-    """A map of annotations."""
+    """Check a map of annotations."""
     problems: list[FieldProblem] = []
     for key in given or {}:
         problems += each(path, key, qualified_name(key.lower()))
@@ -40,11 +41,11 @@ def annotations(path: str, given: Mapping[str, str] | None) -> list[FieldProblem
 
 
 def label_selector(path: str, selector: Mapping[str, Any] | None) -> list[FieldProblem]:
-    """A label selector."""
+    """Check a label selector."""
     if selector is None:
         return []
     problems = labels(f"{path}.matchLabels", selector.get("matchLabels"))
-    for index, expression in enumerate(items(selector, "matchExpressions")):
+    for index, expression in until_enough(items(selector, "matchExpressions"), problems):
         problems += _requirement(f"{path}.matchExpressions[{index}]", expression)
     return problems
 
@@ -62,13 +63,13 @@ def _requirement(path: str, expression: Mapping[str, Any]) -> list[FieldProblem]
     else:
         problems.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
     problems += label_name(f"{path}.key", expression.get("key") or "")
-    for index, value in enumerate(values):
+    for index, value in until_enough(values, problems):
         problems += each(f"{path}.values[{index}]", value, label_value(value))
     return problems
 
 
 def shown_selector(selector: Mapping[str, Any] | None) -> Any:
-    """A selector as messages show it: its labels come first, in order."""
+    """A selector as messages print it: its labels come first, sorted."""
     if selector is None:
         return None
     names = ("matchLabels", "matchExpressions")
@@ -77,12 +78,12 @@ def shown_selector(selector: Mapping[str, Any] | None) -> Any:
 
 
 def is_empty(selector: Mapping[str, Any]) -> bool:
-    """Whether a selector names nothing."""
+    """Whether a selector is empty."""
     return not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 
 def compiled(selector: Mapping[str, Any] | None) -> Selector | None:
-    """The selector to match with; None if it cannot be used."""
+    """The selector for matching; None if it is invalid."""
     try:
         return Selector.from_label_selector(selector)
     except SelectorError:

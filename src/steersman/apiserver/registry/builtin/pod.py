@@ -1,4 +1,4 @@
-"""Pods: what is filled in when they are made, and the little of them that may change."""
+"""Pods: their defaults at creation, and the few changes that are allowed."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from steersman.apiserver.registry.builtin.wording import each, forbidden, invali
 from steersman.apiserver.registry.names import dns_subdomain, qualified_name
 from steersman.objects import format_time
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import enough, until_enough
 
 _MIRROR = "kubernetes.io/config.mirror"
 _MAY_CHANGE = (
@@ -44,7 +45,7 @@ class PodStrategy(BuiltinStrategy):
             _same_addresses(obj["status"])
 
     def prepare_create(self, obj: Tree) -> None:
-        """Start it pending, with what admission gives to every Pod."""
+        """Set it to Pending, and add what admission gives to every Pod."""
         spec: Tree = obj["spec"]
         for _, profile, container in old_profiles(obj):
             container.setdefault("securityContext", {}).setdefault("appArmorProfile", profile)
@@ -66,7 +67,7 @@ class PodStrategy(BuiltinStrategy):
         spread_by_labels(spec, inner(metadata(obj), "labels"))
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Put back the status, and what admission gave."""
+        """Restore the status and the values from admission."""
         super().prepare_update(obj, old)
         admit_tolerations(obj["spec"])
         for name in ("priority", "preemptionPolicy"):
@@ -74,7 +75,7 @@ class PodStrategy(BuiltinStrategy):
                 obj["spec"].setdefault(name, old["spec"][name])
 
     def prepare_status(self, obj: Tree, old: Tree) -> None:
-        """Put back everything but the status, its class included."""
+        """Restore everything but the status, including its QoS class."""
         super().prepare_status(obj, old)
         meta, before = metadata(obj), metadata(old)
         for name in ("deletionTimestamp", "ownerReferences"):
@@ -87,7 +88,7 @@ class PodStrategy(BuiltinStrategy):
         _keep_generations(obj["status"], subtree(old, "status"))
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge a new Pod."""
+        """Validate a new Pod."""
         spec: Tree = obj["spec"]
         problems = self._spec(obj)
         if spec.get("ephemeralContainers"):
@@ -108,14 +109,16 @@ class PodStrategy(BuiltinStrategy):
         return problems
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Images, the deadline, more tolerations and fewer gates are all that may change."""
+        """Only images, the deadline, more tolerations and fewer gates may change."""
         problems = self._spec(obj) + _mirror(obj, old)
         new, before = obj["spec"], old["spec"]
         for field in ("containers", "initContainers"):
             ones = items(new, field)
             if len(ones) != len(items(before, field)):
                 return [*problems, forbidden(f"spec.{field}", "pod updates may not add or remove containers")]
-            problems += [required(f"spec.{field}[{i}].image") for i, one in enumerate(ones) if not one.get("image")]
+            problems += enough(
+                required(f"spec.{field}[{i}].image") for i, one in enumerate(ones) if not one.get("image")
+            )
             problems += _padded(field, ones)
         shorter = _deadline(new.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds"))
         problems += shorter
@@ -126,22 +129,22 @@ class PodStrategy(BuiltinStrategy):
         return problems + _rest(new, before)
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """What is odd about the name of a new one, and about the spec."""
+        """Warnings about the name of a new Pod, and about the spec."""
         named = name_warnings(obj, "this is used in the Pod's hostname") if old is None else []
         return named + pod_warnings("spec", obj["spec"])
 
     def prepare_warnings(self, obj: Tree) -> list[str]:
-        """Profiles that are told in the old way."""
+        """Warnings about profiles in the old form."""
         return [
             f'metadata.annotations[{key}]: deprecated since v1.30; use the "appArmorProfile" field instead'
             for key, _, _ in old_profiles(obj)
         ]
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Judge a report about a Pod."""
+        """Validate a Pod's status."""
         problems = _mirror(obj, old)
         status, before = subtree(obj, "status"), subtree(old, "status")
-        for index, condition in enumerate(items(status, "conditions")):
+        for index, condition in until_enough(items(status, "conditions"), problems):
             if condition.get("observedGeneration", 0) < 0:
                 where = f"status.conditions[{index}].observedGeneration"
                 problems.append(invalid(where, condition["observedGeneration"], "must be a non-negative integer"))
@@ -163,7 +166,7 @@ class PodStrategy(BuiltinStrategy):
 
 
 def _same_addresses(status: Tree) -> None:
-    """Two fields say which address a Pod has: the older one counts, and each says what the other does."""
+    """Two fields hold the address of a Pod: the older one wins, and both are kept equal."""
     address, given = status.get("podIP"), items(status, "podIPs")
     if address and (not given or given[0].get("ip") != address):
         status["podIPs"] = [{"ip": address}]
@@ -173,21 +176,21 @@ def _same_addresses(status: Tree) -> None:
 
 def _padded(field: str, given: list[Tree]) -> list[FieldProblem]:
     detail = "must not have leading or trailing whitespace"
-    return [
+    return enough(
         invalid(f"spec.{field}[{index}].image", one["image"], detail)
         for index, one in enumerate(given)
         if one.get("image", "") != one.get("image", "").strip()
-    ]
+    )
 
 
 def _tokens_without_account(spec: Tree) -> list[FieldProblem]:
     detail = "must not be specified when serviceAccountName is not set"
-    return [
+    return enough(
         forbidden(f"spec.volumes[{index}].projected.sources[{position}].serviceAccountToken", detail)
         for index, volume in enumerate(items(spec, "volumes"))
         for position, source in enumerate(items(inner(volume, "projected"), "sources"))
         if "serviceAccountToken" in source
-    ]
+    )
 
 
 def _mirror(obj: Tree, old: Tree) -> list[FieldProblem]:
@@ -224,14 +227,14 @@ def _only_more(new: list[Tree], before: list[Tree]) -> list[FieldProblem]:
 
 def _only_fewer(new: list[Tree], before: list[Tree]) -> list[FieldProblem]:
     names = {gate.get("name", "") for gate in before}
-    return [
+    return enough(
         forbidden(
             f"spec.schedulingGates[{index}].name",
             f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'",
         )
         for index, gate in enumerate(new)
         if gate.get("name", "") not in names
-    ]
+    )
 
 
 def _rest(new: Tree, before: Tree) -> list[FieldProblem]:
@@ -254,7 +257,7 @@ def _rest(new: Tree, before: Tree) -> list[FieldProblem]:
 
 
 def _gated(judged: Tree, before: Tree) -> list[FieldProblem]:
-    """As long as a Pod is not scheduled, it may become choosier about nodes."""
+    """While a Pod is not scheduled, its node requirements may become stricter."""
     problems: list[FieldProblem] = []
     new, was = inner(judged, "nodeSelector"), inner(before, "nodeSelector")
     if any(new.get(key) != value for key, value in was.items()):
@@ -316,12 +319,12 @@ def _keep_generations(status: Tree, before: Tree) -> None:
 
 
 def _restarted(status: Tree, before: Tree, spec: Tree) -> list[FieldProblem]:
-    """A container that ended for good stays ended."""
+    """A container that terminated for good stays terminated."""
     problems: list[FieldProblem] = []
     policy = spec.get("restartPolicy")
     own = {one.get("name", ""): one for one in items(spec, "containers")}
     new = {one.get("name", ""): one for one in items(status, "containerStatuses")}
-    for index, one in enumerate(items(before, "containerStatuses")):
+    for index, one in until_enough(items(before, "containerStatuses"), problems):
         name = one.get("name", "")
         ended = inner(one, "state").get("terminated")
         if ended is None or name not in new or "terminated" in (new[name].get("state") or {}):
@@ -340,7 +343,7 @@ def _addresses(status: Tree, before: Tree) -> list[FieldProblem]:
         known = {one.get("ip", "") for one in items(before, field)}
         if field == "hostIPs" and given and status.get("hostIP", "") != given[0]:
             problems.append(invalid("status.hostIPs[0].ip", given[0], "must be equal to `hostIP`"))
-        for index, address in enumerate(given):
+        for index, address in until_enough(given, problems):
             problems += [] if address in known else each(f"status.{field}[{index}]", address, ip_address(address))
         families = {ip_family(address) for address in given}
         if len(given) > 1 and (len(families) != len(given) or len(given) > 2):

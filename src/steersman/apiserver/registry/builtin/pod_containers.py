@@ -24,6 +24,7 @@ from steersman.apiserver.registry.builtin.wording import (
 )
 from steersman.apiserver.registry.names import dns_label
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import enough, until_enough
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
@@ -35,7 +36,7 @@ _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Alway
 
 
 class Surrounding(NamedTuple):
-    """What a container's rules depend on beside itself."""
+    """What a container's validation depends on beside itself."""
 
     volumes: dict[str, Tree]
     claims: frozenset[str]
@@ -46,12 +47,12 @@ class Surrounding(NamedTuple):
 
 
 def containers(path: str, given: list[Tree], around: Surrounding) -> list[FieldProblem]:
-    """Judge the containers that a Pod runs."""
+    """Validate the containers of a Pod."""
     if not given:
         return [required(path)]
     problems: list[FieldProblem] = []
     names: set[str] = set()
-    for index, one in enumerate(given):
+    for index, one in until_enough(given, problems):
         where, name = f"{path}[{index}]", one.get("name", "")
         problems += _any_container(where, one, around)
         if name in names:
@@ -64,10 +65,10 @@ def containers(path: str, given: list[Tree], around: Surrounding) -> list[FieldP
 
 
 def init_containers(path: str, given: list[Tree], others: list[Tree], around: Surrounding) -> list[FieldProblem]:
-    """Judge the containers that run before, and beside."""
+    """Validate the init containers and sidecars."""
     problems: list[FieldProblem] = []
     names = {other.get("name", "") for other in others}
-    for index, one in enumerate(given):
+    for index, one in until_enough(given, problems):
         where, name = f"{path}[{index}]", one.get("name", "")
         problems += _any_container(where, one, around) + _restarts(where, one)
         if name in names:
@@ -87,11 +88,11 @@ def init_containers(path: str, given: list[Tree], others: list[Tree], around: Su
 
 def _not_restarted(path: str, policies: list[Tree]) -> list[FieldProblem]:
     detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
-    return [
+    return enough(
         invalid(f"{path}[{index}].restartPolicy", "RestartContainer", detail)
         for index, policy in enumerate(policies)
         if policy.get("restartPolicy") == "RestartContainer"
-    ]
+    )
 
 
 def _any_container(path: str, one: Tree, around: Surrounding) -> list[FieldProblem]:
@@ -117,10 +118,10 @@ def _any_container(path: str, one: Tree, around: Surrounding) -> list[FieldProbl
 
 
 def ports(path: str, given: list[Tree]) -> list[FieldProblem]:
-    """Judge the ports of a container."""
+    """Validate the ports of a container."""
     problems: list[FieldProblem] = []
     names: set[str] = set()
-    for index, port in enumerate(given):
+    for index, port in until_enough(given, problems):
         where, name = f"{path}[{index}]", port.get("name", "")
         if name:
             wrong = port_name(name)
@@ -147,8 +148,8 @@ def ports(path: str, given: list[Tree]) -> list[FieldProblem]:
 def _host_ports(path: str, given: list[Tree]) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     taken: set[str] = set()
-    for index, one in enumerate(given):
-        for position, port in enumerate(items(one, "ports")):
+    for index, one in until_enough(given, problems):
+        for position, port in until_enough(items(one, "ports"), problems):
             if port.get("hostPort", 0):
                 key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
                 if key in taken:
@@ -160,7 +161,7 @@ def _host_ports(path: str, given: list[Tree]) -> list[FieldProblem]:
 def _mounts(path: str, given: list[Tree], devices: list[Tree], one: Tree, known: dict[str, Tree]) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     places: set[str] = set()
-    for index, mount in enumerate(given):
+    for index, mount in until_enough(given, problems):
         where, name, place = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
         if not name:
             problems.append(required(f"{where}.name"))
@@ -212,7 +213,7 @@ def _devices(path: str, given: list[Tree], mounts: list[Tree], known: dict[str, 
     problems: list[FieldProblem] = []
     names: set[str] = set()
     places: set[str] = set()
-    for index, device in enumerate(given):
+    for index, device in until_enough(given, problems):
         where, name, place = f"{path}[{index}]", device.get("name", ""), device.get("devicePath", "")
         if not name:
             problems.append(required(f"{where}.name"))
@@ -249,7 +250,7 @@ def _not_mounted(where: str, name: str, place: str, mounts: list[Tree]) -> list[
 def _resizes(path: str, policies: list[Tree], restart_policy: str) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     seen: set[Any] = set()
-    for index, policy in enumerate(policies):
+    for index, policy in until_enough(policies, problems):
         resource, restart = policy.get("resourceName", ""), policy.get("restartPolicy", "")
         if resource in seen:
             problems.append(duplicate(f"{path}[{index}]", resource))
@@ -275,7 +276,7 @@ def _restarts(path: str, one: Tree) -> list[FieldProblem]:
         problems.append(unsupported(where, policy, _RESTARTS))
     if len(rules) > 20:
         problems.append(too_many(f"{path}.restartPolicyRules", len(rules), 20))
-    for index, rule in enumerate(rules):
+    for index, rule in until_enough(rules, problems):
         at, codes = f"{path}.restartPolicyRules[{index}]", rule.get("exitCodes")
         if rule.get("action", "") not in _ACTIONS:
             problems.append(unsupported(f"{at}.action", rule.get("action", ""), _ACTIONS))

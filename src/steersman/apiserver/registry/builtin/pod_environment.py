@@ -12,6 +12,7 @@ from steersman.apiserver.registry.builtin.wording import each, invalid, required
 from steersman.apiserver.registry.names import dns_label, dns_subdomain, qualified_name
 from steersman.objects import Quantity
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import until_enough
 
 _ENV_FIELDS = (
     "metadata.name",
@@ -38,9 +39,9 @@ _TOO_MANY = "may not have more than one field specified at a time"
 
 
 def environment(path: str, variables: list[Tree]) -> list[FieldProblem]:
-    """Judge variables, one by one."""
+    """Validate environment variables, one by one."""
     problems: list[FieldProblem] = []
-    for index, variable in enumerate(variables):
+    for index, variable in until_enough(variables, problems):
         where, name = f"{path}[{index}]", variable.get("name", "")
         problems += each(f"{where}.name", name, env_name(name)) if name else [required(f"{where}.name")]
         source = variable.get("valueFrom")
@@ -83,9 +84,9 @@ def _file_key(path: str, reference: Mapping[str, Any]) -> list[FieldProblem]:
 
 
 def environment_from(path: str, sources: list[Tree]) -> list[FieldProblem]:
-    """Judge sources of many variables."""
+    """Validate sources of many variables."""
     problems: list[FieldProblem] = []
-    for index, source in enumerate(sources):
+    for index, source in until_enough(sources, problems):
         where, prefix = f"{path}[{index}]", source.get("prefix", "")
         if prefix:
             problems += each(f"{where}.prefix", prefix, env_name(prefix))
@@ -111,7 +112,7 @@ def _subscript(field: str) -> tuple[str, str] | None:
 
 
 def field_reference(path: str, reference: Mapping[str, Any], known: tuple[str, ...]) -> list[FieldProblem]:
-    """A reference to a field of the Pod."""
+    """Validate a reference to a field of the Pod."""
     version, field = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     if not version or not field:
         return [required(f"{path}.fieldPath" if version else f"{path}.apiVersion")]
@@ -133,7 +134,7 @@ def field_reference(path: str, reference: Mapping[str, Any], known: tuple[str, .
 
 
 def resource_reference(path: str, reference: Mapping[str, Any], *, volume: bool) -> list[FieldProblem]:
-    """A reference to what a container asks for."""
+    """Validate a reference to a container's resources."""
     name = reference.get("resource", "")
     problems: list[FieldProblem] = []
     if volume and not reference.get("containerName"):

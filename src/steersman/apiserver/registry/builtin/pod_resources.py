@@ -1,4 +1,4 @@
-"""What containers and Pods ask for, and what they may use."""
+"""Resource requests and limits of containers and Pods."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ from steersman.apiserver.registry.builtin.wording import (
 from steersman.apiserver.registry.names import dns_label, qualified_name
 from steersman.objects import Quantity
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import until_enough
 
 _POD_LEVEL = ("cpu", "hugepages-", "memory")
 
 
 def supported_for_pods(name: str) -> bool:
-    """Whether a Pod as a whole may ask for it."""
+    """Whether a Pod as a whole may request a resource."""
     return name in COMPUTE or is_huge_page(name)
 
 
@@ -47,7 +48,7 @@ def _any_name(path: str, name: str) -> list[FieldProblem]:
 
 
 def container_name(path: str, name: str) -> list[FieldProblem]:
-    """The name of something that a container asks for."""
+    """Check the name of a container's resource."""
     problems = _any_name(path, name)
     if "/" not in name:
         if not is_for_containers(name):
@@ -58,7 +59,7 @@ def container_name(path: str, name: str) -> list[FieldProblem]:
 
 
 def pod_name(path: str, name: str) -> list[FieldProblem]:
-    """The name of something that a Pod asks for."""
+    """Check the name of a Pod's resource."""
     problems = _any_name(path, name)
     if not problems and not supported_for_pods(name):
         problems.append(unsupported(path, name, _POD_LEVEL))
@@ -66,7 +67,7 @@ def pod_name(path: str, name: str) -> list[FieldProblem]:
 
 
 def quantity(path: str, name: str, amount: str) -> list[FieldProblem]:
-    """An amount is not negative, and whole where it is counted."""
+    """Check that an amount is not negative, and an integer where required."""
     value = Quantity(amount)
     problems = [invalid(path, value.printed(), NEGATIVE)] if value < 0 else []
     if is_whole(name) and value.milli_value() % 1000:
@@ -81,7 +82,7 @@ def requirements(
     claims: frozenset[str] = frozenset(),
     judge_name: Callable[[str, str], list[FieldProblem]] = container_name,
 ) -> list[FieldProblem]:
-    """Judge limits, requests and claims."""
+    """Validate limits, requests and claims."""
     problems: list[FieldProblem] = []
     limits, requests = inner(resources, "limits"), inner(resources, "requests")
     for name, amount in limits.items():
@@ -121,7 +122,7 @@ def _pages(path: str, name: str, amount: str) -> list[FieldProblem]:
 def _claims(path: str, claims: list[Tree], known: frozenset[str]) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     seen: set[str] = set()
-    for index, claim in enumerate(claims):
+    for index, claim in until_enough(claims, problems):
         where, name, request = f"{path}[{index}]", claim.get("name", ""), claim.get("request", "")
         if not name:
             problems.append(required(where))
@@ -144,7 +145,7 @@ def _claims(path: str, claims: list[Tree], known: frozenset[str]) -> list[FieldP
 
 
 def aggregate(spec: Tree, field: str) -> dict[str, str]:
-    """What all the containers of a Pod need at once, by resource: init containers run one after another."""
+    """The total of all containers of a Pod, by resource; init containers run one after another."""
     total: dict[str, Quantity] = {}
 
     def amounts(container: Tree) -> dict[str, Quantity]:
@@ -175,7 +176,7 @@ def aggregate(spec: Tree, field: str) -> dict[str, str]:
 
 
 def pod_resources(path: str, spec: Tree) -> list[FieldProblem]:
-    """Judge what a Pod asks for as a whole."""
+    """Validate the resources of a Pod as a whole."""
     resources = spec.get("resources")
     if resources is None:
         return []
@@ -200,7 +201,7 @@ def _consistent(path: str, spec: Tree, resources: Tree) -> list[FieldProblem]:
                 detail = f"must be greater than or equal to aggregate container {field} of {amount}"
                 problems.append(invalid(f"{path}.{field}[{name}]", given[name], detail))
     most = inner(resources, "limits")
-    for index, container in enumerate(items(spec, "containers")):
+    for index, container in until_enough(items(spec, "containers"), problems):
         for name, amount in inner(inner(container, "resources"), "limits").items():
             if name in most and Quantity(amount) > Quantity(most[name]):
                 detail = f"must be less than or equal to pod limits of {most[name]}"
@@ -209,7 +210,7 @@ def _consistent(path: str, spec: Tree, resources: Tree) -> list[FieldProblem]:
 
 
 def quality_of_service(spec: Tree) -> str:
-    """How a Pod is treated when a node runs short."""
+    """The QoS class of a Pod."""
     containers = [*(items(spec, "containers")), *(items(spec, "initContainers"))]
     own = spec.get("resources")
     holders: list[Tree] = [inner(container, "resources") for container in containers] if own is None else [own]

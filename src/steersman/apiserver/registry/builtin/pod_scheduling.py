@@ -19,6 +19,7 @@ from steersman.apiserver.registry.builtin.wording import (
 )
 from steersman.apiserver.registry.names import dns_label, dns_subdomain, label_value, qualified_name
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import until_enough
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _OPERATOR = "not a valid selector operator"
@@ -28,7 +29,7 @@ _HEAVIEST = 100
 
 
 def node_requirement(path: str, requirement: Mapping[str, Any], *, judge_values: bool) -> list[FieldProblem]:
-    """One condition on the labels of a node."""
+    """Validate one condition on the labels of a node."""
     operator, values = requirement.get("operator", ""), items(requirement, "values")
     problems: list[FieldProblem] = []
     if operator in {"In", "NotIn"}:
@@ -46,7 +47,7 @@ def node_requirement(path: str, requirement: Mapping[str, Any], *, judge_values:
     else:
         problems.append(invalid(f"{path}.operator", operator, _OPERATOR))
     problems += label_name(f"{path}.key", requirement.get("key", ""))
-    for index, value in enumerate(values if judge_values else ()):
+    for index, value in until_enough(values if judge_values else (), problems):
         problems += each(f"{path}.values[{index}]", value, label_value(value))
     return problems
 
@@ -62,16 +63,16 @@ def _node_field(path: str, requirement: Mapping[str, Any]) -> list[FieldProblem]
         problems.append(invalid(f"{path}.operator", operator, _OPERATOR))
     if requirement.get("key", "") != "metadata.name":
         return [*problems, invalid(f"{path}.key", requirement.get("key", ""), "not a valid field selector key")]
-    for index, value in enumerate(values):
+    for index, value in until_enough(values, problems):
         problems += each(f"{path}.values[{index}]", value, dns_subdomain(value))
     return problems
 
 
 def _node_term(path: str, term: Mapping[str, Any], *, judge_values: bool) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
-    for index, one in enumerate(items(term, "matchExpressions")):
+    for index, one in until_enough(items(term, "matchExpressions"), problems):
         problems += node_requirement(f"{path}.matchExpressions[{index}]", one, judge_values=judge_values)
-    for index, one in enumerate(items(term, "matchFields")):
+    for index, one in until_enough(items(term, "matchFields"), problems):
         problems += _node_field(f"{path}.matchFields[{index}]", one)
     return problems
 
@@ -81,7 +82,7 @@ def _weight(path: str, weight: int) -> list[FieldProblem]:
 
 
 def affinity(path: str, given: Tree | None) -> list[FieldProblem]:
-    """Judge what a Pod wants to be near, and far from."""
+    """Validate affinity and anti-affinity."""
     if given is None:
         return []
     problems: list[FieldProblem] = []
@@ -92,9 +93,9 @@ def affinity(path: str, given: Tree | None) -> list[FieldProblem]:
         at = f"{where}.{_REQUIRED}.nodeSelectorTerms"
         if not terms:
             problems.append(required(at, "must have at least one node selector term"))
-        for index, term in enumerate(terms):
+        for index, term in until_enough(terms, problems):
             problems += _node_term(f"{at}[{index}]", term, judge_values=True)
-    for index, term in enumerate(items(node, _PREFERRED)):
+    for index, term in until_enough(items(node, _PREFERRED), problems):
         at = f"{where}.{_PREFERRED}[{index}]"
         problems += _weight(at, term.get("weight", 0))
         problems += _node_term(f"{at}.preference", inner(term, "preference"), judge_values=False)
@@ -105,9 +106,9 @@ def affinity(path: str, given: Tree | None) -> list[FieldProblem]:
 
 def _pod_affinity(path: str, given: Tree) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
-    for index, term in enumerate(items(given, _REQUIRED)):
+    for index, term in until_enough(items(given, _REQUIRED), problems):
         problems += _pod_term(f"{path}.{_REQUIRED}[{index}]", term)
-    for index, term in enumerate(items(given, _PREFERRED)):
+    for index, term in until_enough(items(given, _PREFERRED), problems):
         at = f"{path}.{_PREFERRED}[{index}]"
         problems += _weight(at, term.get("weight", 0))
         problems += _pod_term(f"{at}.podAffinityTerm", inner(term, "podAffinityTerm"))
@@ -134,7 +135,7 @@ def _label_keys(path: str, match: list[str], mismatch: list[str], selector: Tree
             detail = "must not be specified when labelSelector is not set"
             problems.append(forbidden(f"{path}.{name}", detail))
         elif keys:
-            for index, key in enumerate(keys):
+            for index, key in until_enough(keys, problems):
                 problems += label_name(f"{path}.{name}[{index}]", key)
     if selector is not None:
         seen = set(items(selector, "matchLabels"))
@@ -145,7 +146,7 @@ def _label_keys(path: str, match: list[str], mismatch: list[str], selector: Tree
                 detail = "exists in both matchLabelKeys and labelSelector"
                 problems.append(invalid(f"{path}[{places[key]}]", key, detail))
             seen.add(key)
-    for index, key in enumerate(match):
+    for index, key in until_enough(match, problems):
         if key in mismatch:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             problems.append(invalid(f"{path}.matchLabelKeys[{index}]", key, detail))
@@ -153,9 +154,9 @@ def _label_keys(path: str, match: list[str], mismatch: list[str], selector: Tree
 
 
 def tolerations(path: str, given: list[Tree]) -> list[FieldProblem]:
-    """Judge which taints a Pod bears."""
+    """Validate tolerations."""
     problems: list[FieldProblem] = []
-    for index, one in enumerate(given):
+    for index, one in until_enough(given, problems):
         where = f"{path}[{index}]"
         key, operator, effect = one.get("key", ""), one.get("operator", ""), one.get("effect", "")
         value = one.get("value", "")
@@ -183,9 +184,11 @@ def tolerations(path: str, given: list[Tree]) -> list[FieldProblem]:
 
 
 def topology_spread(path: str, given: list[Tree]) -> list[FieldProblem]:
-    """Judge how Pods are spread."""
+    """Validate topology spread constraints."""
     problems: list[FieldProblem] = []
-    for index, one in enumerate(given):
+    # The last position of each combination: comparing all pairs would take quadratic time.
+    last = {_spreads(one): index for index, one in enumerate(given)}
+    for index, one in until_enough(given, problems):
         where = f"{path}[{index}]"
         skew, key, action = one.get("maxSkew", 0), one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")
         if skew <= 0:
@@ -194,8 +197,7 @@ def topology_spread(path: str, given: list[Tree]) -> list[FieldProblem]:
             problems.append(required(f"{where}.topologyKey", "can not be empty"))
         if action not in {"DoNotSchedule", "ScheduleAnyway"}:
             problems.append(unsupported(f"{where}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway")))
-        same = [other for other in given[index + 1 :] if _spreads(other) == (key, action)]
-        if same:
+        if last[key, action] > index:
             problems.append(duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         problems += _min_domains(f"{where}.minDomains", one.get("minDomains"), action)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
@@ -223,10 +225,10 @@ def _min_domains(path: str, least: int | None, action: str) -> list[FieldProblem
 
 
 def gates(path: str, given: list[Tree]) -> list[FieldProblem]:
-    """Judge what must be opened before a Pod is scheduled."""
+    """Validate scheduling gates."""
     problems: list[FieldProblem] = []
     seen: set[str] = set()
-    for index, gate in enumerate(given):
+    for index, gate in until_enough(given, problems):
         name = gate.get("name", "")
         problems += each(f"{path}[{index}]", name, qualified_name(name))
         if name in seen:
@@ -236,7 +238,7 @@ def gates(path: str, given: list[Tree]) -> list[FieldProblem]:
 
 
 def spread_by_labels(spec: Tree, labels: Mapping[str, str]) -> None:
-    """Write what label keys stand for into the selectors beside them, as it is done when a Pod is created."""
+    """Expand matchLabelKeys into the selectors next to them, as at the creation of a Pod."""
     given: Tree = inner(spec, "affinity")
     for name in ("podAffinity", "podAntiAffinity"):
         one: Tree = inner(given, name)
@@ -263,5 +265,5 @@ def _merge_keys(term: Tree, labels: Mapping[str, str]) -> None:
 
 
 def is_integer(text: str) -> bool:
-    """Whether a text is a number that fits 32 bits, as the cost of a deletion is written."""
+    """Whether a text is a 32-bit number, as a deletion cost must be."""
     return bool(re.fullmatch(r"0|-?[1-9][0-9]*", text)) and -(2**31) <= int(text) < 2**31

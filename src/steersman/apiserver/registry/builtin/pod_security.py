@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from steersman.apiserver.registry.builtin.file_paths import descending
@@ -19,6 +20,7 @@ from steersman.apiserver.registry.builtin.wording import (
     unsupported,
 )
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import until_enough
 
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROC_MOUNTS = ("Default", "Unmasked")
@@ -38,7 +40,7 @@ def _ids(path: str, context: Tree, names: tuple[str, ...]) -> list[FieldProblem]
 
 
 def seccomp(path: str, profile: Tree | None) -> list[FieldProblem]:
-    """A profile of allowed system calls."""
+    """Validate a seccomp profile."""
     if profile is None:
         return []
     type_, local = profile.get("type", ""), profile.get("localhostProfile")
@@ -60,7 +62,7 @@ def seccomp(path: str, profile: Tree | None) -> list[FieldProblem]:
 
 
 def app_armor(path: str, profile: Tree | None) -> list[FieldProblem]:
-    """A profile of AppArmor."""
+    """Validate an AppArmor profile."""
     if profile is None:
         return []
     type_, local = profile.get("type", ""), profile.get("localhostProfile")
@@ -83,7 +85,7 @@ def app_armor(path: str, profile: Tree | None) -> list[FieldProblem]:
 
 
 def container_context(path: str, context: Tree | None, *, host_users: bool) -> list[FieldProblem]:
-    """Judge the security context of a container."""
+    """Validate the security context of a container."""
     if context is None:
         return []
     problems = _ids(path, context, ("runAsUser", "runAsGroup"))
@@ -107,12 +109,12 @@ def container_context(path: str, context: Tree | None, *, host_users: bool) -> l
 
 
 def pod_context(path: str, spec: Tree) -> list[FieldProblem]:
-    """Judge the security context of a Pod."""
+    """Validate the security context of a Pod."""
     context = spec.get("securityContext")
     if context is None:
         return []
     problems = _ids(path, context, ("fsGroup", "runAsUser", "runAsGroup"))
-    for index, group in enumerate(items(context, "supplementalGroups")):
+    for index, group in until_enough(items(context, "supplementalGroups"), problems):
         problems += each(f"{path}.supplementalGroups[{index}]", group, in_range(group, 0, MAX_INT32))
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
@@ -133,7 +135,7 @@ def _one_of(path: str, context: Tree, name: str, known: tuple[str, ...]) -> list
 def _sysctls(path: str, given: list[Tree], spec: Tree) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     seen: set[str] = set()
-    for index, one in enumerate(given):
+    for index, one in until_enough(given, problems):
         where, name = f"{path}[{index}].name", one.get("name", "")
         if not name:
             problems.append(required(where))
@@ -151,7 +153,7 @@ def _sysctls(path: str, given: list[Tree], spec: Tree) -> list[FieldProblem]:
 
 
 def _kernel_namespace(name: str) -> str:
-    # Either sign may stand between the parts; the first one that is there is the one that does.
+    # Either character may separate the parts; the first one found is the separator.
     first = next((sign for sign in name if sign in "./"), "/")
     parts = name if first == "/" else name.translate(str.maketrans("./", "/."))
     if parts.startswith("net/"):
@@ -159,8 +161,8 @@ def _kernel_namespace(name: str) -> str:
     return "ipc" if parts in _IPC or parts.startswith(("kernel/msg", "kernel/shm", "fs/mqueue/")) else ""
 
 
-def operating_system(path: str, spec: Tree, containers: list[tuple[str, Tree]]) -> list[FieldProblem]:
-    """What a Pod may not set for the operating system that it names."""
+def operating_system(path: str, spec: Tree, containers: Iterable[tuple[str, Tree]]) -> list[FieldProblem]:
+    """Fields that a Pod may not set for its operating system."""
     system = spec.get("os")
     if system is None:
         return []

@@ -1,8 +1,8 @@
-"""What is wrong with the spec of a Pod, or of a template of Pods."""
+"""Validation of the spec of a Pod, or of a Pod template."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from steersman.apiserver.registry.builtin.formats import MAX_INT32, in_range, ip_address
 from steersman.apiserver.registry.builtin.internal_form import printed
@@ -31,6 +31,7 @@ from steersman.apiserver.registry.builtin.wording import (
 )
 from steersman.apiserver.registry.names import dns_label, dns_subdomain, dns_subdomain_with_underscores, qualified_name
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import enough, until_enough
 
 _RESTARTS = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -39,17 +40,15 @@ _MIRROR = "kubernetes.io/config.mirror"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def containers_with_paths(path: str, spec: Tree) -> list[tuple[str, Tree]]:
-    """All the containers of a Pod, each with where it stands."""
-    return [
-        (f"{path}.{field}[{index}]", one)
-        for field in ("initContainers", "containers", "ephemeralContainers")
-        for index, one in enumerate(items(spec, field))
-    ]
+def containers_with_paths(path: str, spec: Tree) -> Iterator[tuple[str, Tree]]:
+    """All containers of a Pod, each with its path."""
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        for index, one in enumerate(items(spec, field)):
+            yield f"{path}.{field}[{index}]", one
 
 
 def pod_annotations(path: str, given: Mapping[str, str] | None, spec: Tree) -> list[FieldProblem]:
-    """Annotations that mean something."""
+    """Validate the annotations with a meaning."""
     given = given or {}
     problems: list[FieldProblem] = []
     if _MIRROR in given and not spec.get("nodeName"):
@@ -62,7 +61,7 @@ def pod_annotations(path: str, given: Mapping[str, str] | None, spec: Tree) -> l
 
 
 def pod_spec(path: str, spec: Tree, *, pod: Tree | None) -> list[FieldProblem]:
-    """Judge a spec; `pod` is the metadata of the Pod, None for a template."""
+    """Validate a spec; `pod` is the metadata of the Pod, None for a template."""
     name = (pod or {}).get("name", "")
     good, problems = volumes(f"{path}.volumes", items(spec, "volumes"), name, is_pod=pod is not None)
     claims = items(spec, "resourceClaims")
@@ -84,7 +83,7 @@ def pod_spec(path: str, spec: Tree, *, pod: Tree | None) -> list[FieldProblem]:
     problems += labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
     problems += pod_context(f"{path}.securityContext", spec)
     problems += affinity(f"{path}.affinity", spec.get("affinity")) + _dns(f"{path}.dnsConfig", spec)
-    for index, gate in enumerate(items(spec, "readinessGates")):
+    for index, gate in until_enough(items(spec, "readinessGates"), problems):
         condition = gate.get("conditionType", "")
         problems += each(f"{path}.readinessGates[{index}].conditionType", condition, qualified_name(condition))
     problems += gates(f"{path}.schedulingGates", items(spec, "schedulingGates"))
@@ -125,10 +124,10 @@ def _names(path: str, spec: Tree) -> list[FieldProblem]:
 
 def _aliases(path: str, given: list[Tree]) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
-    for index, alias in enumerate(given):
+    for index, alias in until_enough(given, problems):
         where, address = f"{path}[{index}]", alias.get("ip", "")
         problems += each(f"{where}.ip", address, ip_address(address))
-        for position, host in enumerate(items(alias, "hostnames")):
+        for position, host in until_enough(items(alias, "hostnames"), problems):
             problems += each(f"{where}.hostnames[{position}]", host, dns_subdomain(host))
     return problems
 
@@ -137,7 +136,7 @@ def _claims(path: str, given: list[Tree]) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     seen: set[str] = set()
     names = ("resourceClaimName", "resourceClaimTemplateName")
-    for index, claim in enumerate(given):
+    for index, claim in until_enough(given, problems):
         where, name = f"{path}[{index}]", claim.get("name", "")
         if not name:
             problems.append(required(f"{where}.name"))
@@ -163,12 +162,12 @@ def _host_network(path: str, spec: Tree, *, is_pod: bool) -> list[FieldProblem]:
     if not spec.get("hostNetwork"):
         return []
     detail = "must match `containerPort` when `hostNetwork` is true"
-    return [
+    return enough(
         invalid(f"{path}.containers[{index}].ports[{position}].hostPort", port.get("hostPort", 0), detail)
         for index, one in enumerate(items(spec, "containers"))
         for position, port in enumerate(items(one, "ports"))
         if (is_pod or port.get("hostPort", 0)) and port.get("hostPort", 0) != port.get("containerPort", 0)
-    ]
+    )
 
 
 def _dns(path: str, spec: Tree) -> list[FieldProblem]:
@@ -188,18 +187,18 @@ def _resolver(path: str, servers: list[str], searches: list[str], options: list[
     problems: list[FieldProblem] = []
     if len(servers) > 3:
         problems.append(invalid(f"{path}.nameservers", servers, "must not have more than 3 nameservers"))
-    for index, server in enumerate(servers):
+    for index, server in until_enough(servers, problems):
         problems += each(f"{path}.nameservers[{index}]", server, ip_address(server))
     if len(searches) > 32:
         problems.append(invalid(f"{path}.searches", searches, "must not have more than 32 search paths"))
     if len(" ".join(searches).encode()) > 2048:
         detail = "must not have more than 2048 characters (including spaces) in the search list"
         problems.append(invalid(f"{path}.searches", searches, detail))
-    for index, search in enumerate(searches):
+    for index, search in until_enough(searches, problems):
         if search != ".":
             judged = search.removesuffix(".")
             problems += each(f"{path}.searches[{index}]", judged, dns_subdomain_with_underscores(judged))
-    for index, option in enumerate(options):
+    for index, option in until_enough(options, problems):
         if not option.get("name"):
             problems.append(required(f"{path}.options[{index}]", "must not be empty"))
     return problems
@@ -237,7 +236,7 @@ def _file_keys(path: str, spec: Tree) -> list[FieldProblem]:
     sources = {volume.get("name", ""): volume for volume in items(spec, "volumes")}
     problems: list[FieldProblem] = []
     for where, one in containers_with_paths(path, spec):
-        for index, variable in enumerate(items(one, "env")):
+        for index, variable in until_enough(items(one, "env"), problems):
             reference = inner(variable, "valueFrom").get("fileKeyRef")
             if reference is None:
                 continue
@@ -250,7 +249,7 @@ def _file_keys(path: str, spec: Tree) -> list[FieldProblem]:
 
 
 def pod_template(path: str, template: Tree) -> list[FieldProblem]:
-    """Judge a template of Pods."""
+    """Validate a Pod template."""
     meta, spec = inner(template, "metadata"), inner(template, "spec")
     problems = labels(f"{path}.labels", meta.get("labels"))
     problems += annotations(f"{path}.annotations", meta.get("annotations"))

@@ -22,6 +22,7 @@ from steersman.apiserver.registry.builtin.wording import (
 from steersman.apiserver.registry.names import dns_label, dns_subdomain
 from steersman.objects import Quantity
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import enough, until_enough
 
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 _HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
@@ -32,11 +33,14 @@ Source = Mapping[str, Any]
 
 
 def volumes(path: str, given: list[Tree], pod: str, *, is_pod: bool) -> tuple[dict[str, Tree], list[FieldProblem]]:
-    """Judge the volumes of a Pod of that name (empty for a template); with those by name that are good."""
+    """Validate the volumes of a Pod of this name (empty for a template).
+
+    Returns the valid ones by name, and the problems.
+    """
     problems: list[FieldProblem] = []
     good: dict[str, Tree] = {}
     created = {f"{pod}-{one.get('name', '')}" for one in given if pod and "ephemeral" in one}
-    for index, volume in enumerate(given):
+    for index, volume in until_enough(given, problems):
         where, name = f"{path}[{index}]", volume.get("name", "")
         found = _source(where, volume, pod)
         if is_pod and "image" in volume and not volume["image"].get("reference"):
@@ -97,7 +101,7 @@ def _host_path(path: str, source: Source) -> list[FieldProblem]:
 
 
 def _keys(path: str, given: list[Tree]) -> list[FieldProblem]:
-    return [found for index, item in enumerate(given) for found in _key_at(f"{path}[{index}]", item)]
+    return enough(found for index, item in enumerate(given) for found in _key_at(f"{path}[{index}]", item))
 
 
 def _files(name: str) -> Callable[[str, Source], list[FieldProblem]]:
@@ -147,7 +151,7 @@ def _downward(path: str, source: Source) -> list[FieldProblem]:
 def _projected(path: str, source: Source) -> list[FieldProblem]:
     problems = _mode(f"{path}.defaultMode", source.get("defaultMode"))
     seen: set[str] = set()
-    for index, one in enumerate(items(source, "sources")):
+    for index, one in until_enough(items(source, "sources"), problems):
         where = f"{path}.sources[{index}]"
         for name in ("secret", "configMap"):
             if name in one:
@@ -165,7 +169,7 @@ def _projected(path: str, source: Source) -> list[FieldProblem]:
 def _projected_keys(volume: str, path: str, source: Tree, seen: set[str]) -> list[FieldProblem]:
     name = source.get("name", "")
     problems = [] if name else [required(f"{path}.name")]
-    for position, item in enumerate(items(source, "items")):
+    for position, item in until_enough(items(source, "items"), problems):
         problems += _key_at(f"{path}.items[{position}]", item) + _once(volume, item.get("path", ""), name, seen)
     return problems
 
@@ -224,7 +228,7 @@ def _ephemeral(path: str, source: Source) -> list[FieldProblem]:
 
 
 def pull_policy(path: str, policy: str) -> list[FieldProblem]:
-    """When an image is pulled."""
+    """Check an image pull policy."""
     if not policy:
         return [required(path)]
     return [] if policy in _PULL_POLICIES else [unsupported(path, policy, _PULL_POLICIES)]

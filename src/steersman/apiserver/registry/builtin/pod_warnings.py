@@ -1,4 +1,4 @@
-"""What the writer of a Pod, or of a template of Pods, should know though it is allowed."""
+"""Warnings for the writer of an allowed Pod or Pod template."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.apiserver.registry.names import dns_label
 from steersman.objects import Quantity
 from steersman.schemas.field_problems import quoted
 
-#: Kinds of volumes that no node mounts any more.
+#: Volume types that no node mounts any more.
 _GONE = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
@@ -23,7 +23,7 @@ _GONE = {
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
 _SHOWN_AS = {"storageos": "storageOS"}
-#: Labels of nodes that have others in their place, since when and which.
+#: Deprecated node labels, since when and their replacements.
 _OLD_LABELS = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
     "beta.kubernetes.io/os": ("v1.14", "kubernetes.io/os"),
@@ -37,14 +37,14 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def name_warnings(obj: Tree, used: str = "this is used in Pod names and hostnames") -> list[str]:
-    """What is odd about a name that becomes one of Pods or hosts."""
+    """Warnings about a name that becomes a Pod's or a host's."""
     wrong = dns_label(metadata(obj).get("name", ""))
     said = f"{used}, which can result in surprising behavior; a DNS label is recommended"
     return [f"metadata.name: {said}: [{' '.join(wrong)}]"] if wrong else []
 
 
 def pod_warnings(path: str, spec: Tree) -> list[str]:
-    """What is odd about a spec at a path."""
+    """Warnings about a spec at a path."""
     found = _old_labels(path, spec)
     for index, one in enumerate(items(spec, "topologySpreadConstraints")):
         where = f"{path}.topologySpreadConstraints[{index}]"
@@ -65,7 +65,7 @@ def pod_warnings(path: str, spec: Tree) -> list[str]:
     secrets = [one.get("name", "") for one in items(spec, "imagePullSecrets")]
     found += [f"{path}.imagePullSecrets[{i}].name: duplicate name {quoted(name)}" for i, name in _repeated(secrets)]
     found += [f'{path}.imagePullSecrets[{i}].name: invalid empty name ""' for i, name in enumerate(secrets) if not name]
-    containers = containers_with_paths(path, spec)
+    containers = list(containers_with_paths(path, spec))
     for where, one in containers:
         found += _fractions(where, inner(one, "resources")) + _hidden(where, items(one, "env"))
     found += _ports(containers) + _port_names(containers)
@@ -81,7 +81,7 @@ def _old_label(key: str) -> str:
 
 
 def _old_labels(path: str, spec: Tree) -> list[str]:
-    """Labels of nodes that are on their way out, where a Pod asks for them."""
+    """Warnings about deprecated node labels that a Pod uses."""
     found = [
         f"{path}.nodeSelector[{key}]: {_old_label(key)}"
         for key in sorted(inner(spec, "nodeSelector"))
@@ -128,7 +128,7 @@ def _hidden(path: str, variables: list[Tree]) -> list[str]:
     found: list[str] = []
     for index, name in _repeated(one.get("name", "") for one in variables):
         one, reference = variables[index], f"$({name})"
-        # A variable that builds on the one before it is meant.
+        # A variable that builds on an earlier one is intentional.
         value = one.get("value", "")
         if "valueFrom" in one or value == reference or reference not in value:
             said = f"hides previous definition of {quoted(name)}, which may be dropped when using apply"

@@ -10,6 +10,7 @@ from steersman.apiserver.registry.builtin.wording import each, invalid, required
 from steersman.apiserver.registry.definition import CHANGED, WHOLE
 from steersman.apiserver.registry.names import dns_subdomain, path_segment
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import until_enough
 
 GROUP = "rbac.authorization.k8s.io"
 
@@ -21,27 +22,27 @@ class RoleStrategy(BuiltinStrategy):
     create_on_update = True
 
     def default(self, obj: Tree) -> None:
-        """Bring it into the form of its type; who gives no rules owns them all the same."""
+        """Normalize it to the form of its type; a writer without rules owns the field all the same."""
         is_empty = obj.get("rules") == []
         super().default(obj)
         if is_empty:
             obj["rules"] = []
 
     def prepare_create(self, obj: Tree) -> None:
-        """No rules are none."""
+        """Set absent rules to null."""
         super().prepare_create(obj)
         obj["rules"] = obj.get("rules") or None
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """No rules are none."""
+        """Set absent rules to null."""
         super().prepare_update(obj, old)
         obj["rules"] = obj.get("rules") or None
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Rules must allow something, on something."""
+        """Rules must have verbs and targets."""
         namespaced = self.kind.kind == "Role"
         problems: list[FieldProblem] = []
-        for index, rule in enumerate(items(obj, "rules")):
+        for index, rule in until_enough(items(obj, "rules"), problems):
             problems += _rule(f"rules[{index}]", rule, namespaced=namespaced)
         aggregation = obj.get("aggregationRule")
         if aggregation is not None and not namespaced:
@@ -50,14 +51,14 @@ class RoleStrategy(BuiltinStrategy):
             if not selectors:
                 detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
                 problems.append(required(path, detail))
-            for index, selector in enumerate(selectors):
+            for index, selector in until_enough(selectors, problems):
                 problems += label_selector(f"{path}[{index}]", selector)
                 if compiled(selector) is None:
                     problems.append(invalid(f"{path}[{index}]", None, "invalid label selector."))
         return problems
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Judge the rules as those of a new one."""
+        """Validate the rules like those of a new one."""
         del old
         return [WHOLE, *self.validate_create(obj), CHANGED]
 
@@ -89,7 +90,7 @@ class BindingStrategy(BuiltinStrategy):
     create_on_update = True
 
     def fill(self, obj: Tree) -> None:
-        """Users, groups and roles are of the group of roles."""
+        """Default the API group of users, groups and roles."""
         role: Tree = obj["roleRef"]
         role["apiGroup"] = role.get("apiGroup") or GROUP
         for subject in items(obj, "subjects"):
@@ -97,7 +98,7 @@ class BindingStrategy(BuiltinStrategy):
                 subject.setdefault("apiGroup", GROUP)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """The role and the subjects must be named in full."""
+        """The role and the subjects must be complete."""
         namespaced = self.kind.kind == "RoleBinding"
         role = subtree(obj, "roleRef")
         problems: list[FieldProblem] = []
@@ -110,12 +111,12 @@ class BindingStrategy(BuiltinStrategy):
             problems.append(required("roleRef.name"))
         else:
             problems += each("roleRef.name", role["name"], path_segment(role["name"]))
-        for index, subject in enumerate(items(obj, "subjects")):
+        for index, subject in until_enough(items(obj, "subjects"), problems):
             problems += _subject(f"subjects[{index}]", subject, namespaced=namespaced)
         return problems
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """The role stays."""
+        """The role is immutable."""
         problems = [WHOLE, *self.validate_create(obj), CHANGED]
         if subtree(obj, "roleRef") != subtree(old, "roleRef"):
             problems.append(invalid("roleRef", printed(obj["roleRef"], "rbac.RoleRef"), "cannot change roleRef"))

@@ -27,6 +27,7 @@ from steersman.apiserver.registry.builtin.wording import duplicate, each, forbid
 from steersman.apiserver.registry.definition import CHANGED, Surroundings
 from steersman.apiserver.registry.names import dns_label, dns_subdomain, qualified_name
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import enough, until_enough
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _INSIDE = ("ClusterIP", "LoadBalancer", "NodePort")
@@ -70,7 +71,7 @@ class ServiceStrategy(BuiltinStrategy):
                     ingress.setdefault("ipMode", "VIP")
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Keep what was given to the Service, and drop what its new type does not have."""
+        """Keep the allocated values of the Service, and drop those that its new type does not have."""
         super().prepare_update(obj, old)
         new, before = obj["spec"], old["spec"]
         _keep_given(new, before)
@@ -80,26 +81,26 @@ class ServiceStrategy(BuiltinStrategy):
             obj["status"] = dict(inner(obj, "status")) | {"loadBalancer": {}}
 
     async def allocate(self, obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_run: bool) -> None:
-        """Give it an address and ports."""
+        """Allocate an address and ports."""
         await take(obj, old, surroundings, dry_run=dry_run)
 
     async def released(self, obj: Tree, surroundings: Surroundings) -> None:
-        """Free its address and ports."""
+        """Release its address and ports."""
         await give_back(obj, surroundings)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Judge a new Service, its address written in both fields."""
+        """Validate a new Service, with its address in both fields."""
         spec: Tree = obj["spec"]
         if spec.get("clusterIP") and not spec.get("clusterIPs"):
             spec["clusterIPs"] = [spec["clusterIP"]]
         return self._asked(obj, None) or self._judge(obj, None)
 
     def validate_unallocated(self, obj: Tree) -> list[FieldProblem]:
-        """Judge a new Service that asks for nothing."""
+        """Validate a new Service without allocation."""
         return self._judge(obj, None)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Addresses stay, and so do families and classes."""
+        """Addresses, families and classes are immutable."""
         asked = self._asked(obj, old)
         if asked:
             return asked
@@ -116,7 +117,7 @@ class ServiceStrategy(BuiltinStrategy):
         return problems + self._judge(obj, old)
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """What is on its way out."""
+        """Warnings about deprecated fields."""
         del old
         found: list[str] = []
         spec: Tree = obj["spec"]
@@ -136,20 +137,20 @@ class ServiceStrategy(BuiltinStrategy):
         return found
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Judge where a load balancer listens."""
+        """Validate the status of a load balancer."""
         path = "status.loadBalancer.ingress"
         given = items(subtree(obj, "status", "loadBalancer"), "ingress")
         if given and obj["spec"].get("type") != "LoadBalancer":
             return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
         known = {one.get("ip") for one in items(subtree(old, "status", "loadBalancer"), "ingress")}
         problems: list[FieldProblem] = []
-        for index, one in enumerate(given):
+        for index, one in until_enough(given, problems):
             problems += _ingress(f"{path}[{index}]", one, known)
         return problems
 
     @staticmethod
     def _asked(obj: Tree, old: Tree | None) -> list[FieldProblem]:
-        """What is refused before anything else, because it cannot be given."""
+        """Problems that are reported before all others, because the values cannot be allocated."""
         spec, before = obj["spec"], inner(old or {}, "spec")
         if not needs_address(spec):
             return []
@@ -163,11 +164,11 @@ class ServiceStrategy(BuiltinStrategy):
         problems = _type(spec)
         names: set[str] = set()
         given = items(spec, "ports")
-        for index, one in enumerate(given):
+        for index, one in until_enough(given, problems):
             problems += _port(f"spec.ports[{index}]", one, names, named=len(given) > 1)
         problems += labels("spec.selector", spec.get("selector")) + _affinity(spec)
         problems += _addresses(spec, before)
-        for index, address in enumerate(items(spec, "externalIPs")):
+        for index, address in until_enough(items(spec, "externalIPs"), problems):
             where = f"spec.externalIPs[{index}]"
             wrong = [] if address in (items(before, "externalIPs")) else ip_address(address)
             problems += each(where, address, wrong or _unreachable(address))
@@ -262,11 +263,13 @@ def _addresses(spec: Tree, before: Tree) -> list[FieldProblem]:
         return []
     given, families = items(spec, "clusterIPs"), items(spec, "ipFamilies")
     problems = _both_fields(spec.get("clusterIP", ""), given)
-    for index, family in enumerate(families):
+    seen: set[str] = set()
+    for index, family in until_enough(families, problems):
         if family not in {"IPv4", "IPv6"}:
             problems.append(unsupported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6")))
-        if family in families[:index]:
+        if family in seen:
             problems.append(duplicate(f"spec.ipFamilies[{index}]", family))
+        seen.add(family)
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in _FAMILY_POLICIES:
         problems.append(unsupported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES))
@@ -290,7 +293,7 @@ def _both_fields(address: str, given: list[str]) -> list[FieldProblem]:
 def _each_address(given: list[str], before: Tree) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     known = items(before, "clusterIPs")
-    for index, one in enumerate(given):
+    for index, one in until_enough(given, problems):
         if index == 0 and one == NONE:
             if len(given) > 1:
                 problems.append(invalid("spec.clusterIPs", given, "'None' must be the first and only value"))
@@ -304,7 +307,7 @@ def _by_family(spec: Tree, given: list[str], families: list[str]) -> list[FieldP
     if len(given) > 1 and len({ip_family(one) for one in given}) < 2:
         detail = "may specify no more than one IP for each IP family"
         problems.append(invalid("spec.clusterIPs", given, detail))
-    for index, (one, family) in enumerate(() if is_headless(spec) else zip(given, families, strict=False)):
+    for index, (one, family) in until_enough(() if is_headless(spec) else zip(given, families, strict=False), problems):
         if family in {"IPv4", "IPv6"} and family[-1] != str(ip_family(one)):
             detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
             problems.append(invalid(f"spec.clusterIPs[{index}]", one, detail))
@@ -326,7 +329,7 @@ def _unreachable(address: str) -> list[str]:
 
 
 def _repeated(given: list[Tree], name: str) -> Iterator[tuple[int, Tree]]:
-    """The ports whose protocol and number of one sort came before."""
+    """The ports whose protocol and number already occurred."""
     seen: set[tuple[Any, Any]] = set()
     for index, one in enumerate(given):
         key = (one.get("protocol"), one.get(name))
@@ -339,9 +342,9 @@ def _unique(spec: Tree, given: list[Tree]) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     if spec.get("type") == "ClusterIP":
         detail = "may not be used when `type` is 'ClusterIP'"
-        problems += [
+        problems += enough(
             forbidden(f"spec.ports[{i}].nodePort", detail) for i, one in enumerate(given) if one.get("nodePort")
-        ]
+        )
     for index, one in _repeated(given, "nodePort"):
         if one.get("nodePort"):
             problems.append(duplicate(f"spec.ports[{index}].nodePort", one["nodePort"]))
@@ -360,7 +363,7 @@ def _ranges(obj: Tree, old: Tree | None) -> list[FieldProblem]:
         path = "spec.LoadBalancerSourceRanges"
         problems += [] if balanced else [forbidden(path, _ONLY_BALANCED)]
         known = {one.strip() for one in items(before, "loadBalancerSourceRanges")}
-        for index, one in enumerate(map(str.strip, given)):
+        for index, one in until_enough(map(str.strip, given), problems):
             problems += [] if one in known else each(f"{path}[{index}]", one, cidr(one))
         return problems
     noted = inner(metadata(obj), "annotations").get(_SOURCE_RANGES)
@@ -424,7 +427,7 @@ def _keep_given(new: Tree, before: Tree) -> None:
 
 def _one_address(new: Tree, before: Tree) -> None:
     if new.get("clusterIP", "") != before.get("clusterIP", "") and new.get("clusterIPs") == before.get("clusterIPs"):
-        # Whoever knows one of the two fields changes only that one.
+        # A client that knows only one of the two fields changes only that one.
         if new.get("clusterIP"):
             new["clusterIPs"] = [new["clusterIP"]]
         else:

@@ -1,9 +1,9 @@
-"""Addresses and node ports of Services: which a Service asks for, and which it is given.
+"""Addresses and node ports of Services: requested and allocated ones.
 
 Guarantees
-- An address or port is held by one Service at a time, also when many are created at once: taking one is one write to the
-  store that fails if it is there.
-- What a Service held is free again once it is gone, or did not come to be.
+- Only one Service holds an address or port at a time, also under concurrent creation: allocation is a write to the
+  store that fails if the key exists.
+- The values of a Service are free again once it is gone, or if its creation failed.
 """
 
 from __future__ import annotations
@@ -22,44 +22,45 @@ from steersman.apiserver.storage import Mismatch
 from steersman.objects import GroupVersionKind
 from steersman.schemas import FieldProblem
 
-#: The addresses that Services get.
+#: The addresses of Services.
 RANGE = IPv4Network("10.0.0.0/24")
+_HOSTS = tuple(str(host) for host in RANGE.hosts())
 NODE_PORTS = range(30000, 32768)
-#: Above this are the ports that a trial shows.
+#: A dry run shows ports above this.
 _TRIED = 32768
 NONE = "None"
 
 _KIND = GroupVersionKind("", "v1", "Service")
 _ADDRESSES = "allocations/serviceips/"
 _PORTS = "allocations/servicenodeports/"
-#: Addresses at the start of the range are given only when asked for, as long as there are others.
+#: Addresses at the start of the range are allocated only on request, while others are free.
 _ASKED_FOR = 16
 _FAMILIES = {4: "IPv4", 6: "IPv6"}
 _DUAL = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
 
 
 def is_headless(spec: Tree) -> bool:
-    """Whether a Service is only a name."""
+    """Whether a Service is headless."""
     return spec.get("clusterIPs") == [NONE]
 
 
 def needs_address(spec: Tree) -> bool:
-    """Whether a Service has an address, or says that it has none."""
+    """Whether a Service has an address, or declares that it has none."""
     return spec.get("type") != "ExternalName"
 
 
 def needs_node_ports(spec: Tree) -> bool:
-    """Whether nodes listen for a Service."""
+    """Whether a Service needs node ports."""
     return spec.get("type") in {"NodePort", "LoadBalancer"}
 
 
 def needs_health_port(spec: Tree) -> bool:
-    """Whether nodes tell a load balancer if they have Pods of a Service."""
+    """Whether a Service needs a health check port."""
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
 def settle(spec: Tree) -> list[FieldProblem]:
-    """Fill in the families of addresses; what cannot be given is said."""
+    """Fill in the IP families. Returns problems for those that are not available."""
     if not needs_address(spec):
         return []
     unselected = spec.get("clusterIP") == NONE and not spec.get("selector")
@@ -70,7 +71,7 @@ def settle(spec: Tree) -> list[FieldProblem]:
         return problems
     families = families or ["IPv4"]
     if unselected:
-        # Whoever writes the endpoints may write them in both families.
+        # Endpoints that are managed manually may use both families.
         if len(families) < 2 and policy != "SingleStack":
             families.append("IPv6" if families[0] == "IPv4" else "IPv4")
     else:
@@ -88,7 +89,7 @@ def _single(policy: str, addresses: list[str], families: list[str]) -> list[Fiel
 
 
 def _follow(addresses: list[str], families: list[str]) -> list[FieldProblem]:
-    """Add the families of addresses that are given without."""
+    """Add the families of addresses that lack them."""
     problems: list[FieldProblem] = []
     for index, address in enumerate(addresses[len(families) :] if NONE not in addresses else (), start=len(families)):
         family = _FAMILIES.get(ip_family(address), "")
@@ -113,7 +114,7 @@ def _not_here(policy: str, families: list[str]) -> list[FieldProblem]:
 
 
 def out_of_range(spec: Tree, before: Tree) -> list[FieldProblem]:
-    """What is asked for and is not there to be given."""
+    """Problems of requested values that are not available."""
     return _taken_twice(spec, before) if needs_node_ports(spec) else []
 
 
@@ -131,7 +132,7 @@ def _taken_twice(spec: Tree, before: Tree) -> list[FieldProblem]:
 
 
 def _not_in_range(address: IPv4Address, *, dry_run: bool) -> str:
-    """What is said of an address that cannot be given: a dry run does not look for another range that has it."""
+    """The message for an address that is not available: a dry run does not search other ranges."""
     if address not in RANGE and not dry_run:
         return "the provided network does not match the current range"
     return f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {RANGE}"
@@ -142,7 +143,7 @@ def _usable(address: IPv4Address) -> bool:
 
 
 async def take(obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_run: bool) -> None:
-    """Give a Service what it needs, and take back what it needs no more."""
+    """Allocate what a Service needs, and release what it no longer needs."""
     spec: Tree = obj["spec"]
     holder = metadata(obj).get("uid", "")
     before = held(old)
@@ -214,7 +215,7 @@ async def _node_ports(obj: Tree, before: set[str], surroundings: Surroundings, h
             )
             number = given.get(own) or asked
             if not number:
-                # Nobody keeps what is only tried: any number does that is not said twice.
+                # A dry run reserves nothing: any number that is not repeated works.
                 number = max(tried, default=_TRIED) + 1 if dry_run else await _any_port(surroundings, holder)
                 tried.append(number)
             port["nodePort"] = number
@@ -226,7 +227,7 @@ def _refused(obj: Tree, problem: FieldProblem) -> Exception:
 
 
 def held(obj: Tree | None) -> set[str]:
-    """The keys under which what a Service holds is noted."""
+    """The keys of the values that a Service holds."""
     if obj is None:
         return set()
     spec: Tree = inner(obj, "spec")
@@ -255,11 +256,10 @@ async def _any(surroundings: Surroundings, prefix: str, choices: list[Any], hold
 
 async def _any_address(surroundings: Surroundings, holder: str, *, dry_run: bool) -> str:
     if dry_run:
-        # Nobody keeps it, so all get the same.
+        # A dry run reserves nothing, so all get the same.
         return str(RANGE.network_address)
-    hosts = [str(host) for host in RANGE.hosts()]
-    for choices in (hosts[_ASKED_FOR:], hosts[1:_ASKED_FOR]):
-        found = await _any(surroundings, _ADDRESSES, choices, holder, dry_run=dry_run)
+    for choices in (_HOSTS[_ASKED_FOR:], _HOSTS[1:_ASKED_FOR]):
+        found = await _any(surroundings, _ADDRESSES, list(choices), holder, dry_run=dry_run)
         if found is not None:
             return found
     raise internal("failed to allocate a serviceIP: range is full")
@@ -273,13 +273,13 @@ async def _any_port(surroundings: Surroundings, holder: str) -> int:
 
 
 async def give_back(obj: Tree, surroundings: Surroundings) -> None:
-    """Free what a Service holds."""
+    """Release what a Service holds."""
     for key in held(obj):
         await _free(surroundings, key, metadata(obj).get("uid", ""))
 
 
 async def _free(surroundings: Surroundings, key: str, holder: str) -> None:
     record, _ = await surroundings.storage.get(key)
-    # A Service that did not come to be may name what another one holds.
+    # A Service whose creation failed may name a value that another one holds.
     if record is not None and record.value == holder.encode():
         await surroundings.storage.delete(key, expect=record.modified)

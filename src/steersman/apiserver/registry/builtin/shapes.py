@@ -1,10 +1,10 @@
-"""The form in which Kubernetes writes its own types.
+"""The encoded form of Kubernetes' own types.
 
 Guarantees
-- `canonical` gives the tree that decoding and encoding an object as Kubernetes' own type gives: null and empty values that
-  such a type does not write are gone, those it always writes are there, quantities, times and numbers are printed
-  as the server prints them, and fields stand in the server's order. Fields that the type does not have are gone.
-- Whoever has a canonical tree can ask for a field with ``get``: what is absent is what was not given, or was zero.
+- `canonical` returns the tree that results from decoding and encoding an object as Kubernetes' own type: null and empty
+  values that such a type omits are gone, those that it always writes are present, quantities, times and numbers are
+  printed as by the server, and fields are in the server's order. Unknown fields are gone.
+- In a canonical tree, ``get`` suffices to read a field: an absent field was not given, or was zero.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCALARS = {"string": "", "int": 0, "bool": False, "float": 0.0, "intstr": 0, "q
 class _Field(NamedTuple):
     name: str
     type: str
-    #: Whether a zero value is not written.
+    #: Whether a zero value is omitted.
     omitted: bool
     convert: Callable[[Any], Any]
 
@@ -40,56 +40,64 @@ def _document() -> dict[str, list[str]]:
 
 
 @cache
-def _fields(definition: str) -> tuple[_Field, ...]:
+def _fields(definition: str, *, in_place: bool) -> tuple[_Field, ...]:
     found: list[_Field] = []
     for row in _document()[definition]:
         name, type_, *omit = row.split(" ")
-        found.append(_Field(name, type_, _is_omitted(type_, "".join(omit)), _converter(type_)))
+        found.append(_Field(name, type_, _is_omitted(type_, "".join(omit)), _converter(type_, in_place=in_place)))
     return tuple(found)
 
 
 def _is_omitted(type_: str, omit: str) -> bool:
-    """Whether a zero value is left out: a struct that is no pointer is written even if it is empty."""
+    """Whether a zero value is omitted: a struct that is not a pointer is written even if it is empty."""
     if "z" in omit:
         return True
     return "e" in omit and (type_.startswith(("*", "[]", "{}")) or type_ in {"string", "int", "bool", "float", "bytes"})
 
 
 @cache
-def _converter(type_: str) -> Callable[[Any], Any]:
+def _converter(type_: str, *, in_place: bool) -> Callable[[Any], Any]:
     if type_.startswith("*"):
-        return _converter(type_[1:])
+        return _converter(type_[1:], in_place=in_place)
     if type_.startswith("[]"):
-        return _list_converter(type_[2:])
+        return _list_converter(type_[2:], in_place=in_place)
     if type_.startswith("{}"):
-        return _map_converter(type_[2:])
+        return _map_converter(type_[2:], in_place=in_place)
     simple = _CONVERTERS.get(type_)
     if simple is not None:
         return simple
     if type_ in _SCALARS or type_ in {"raw", "duration"}:
         return _same
-    return lambda value: canonical(cast("Tree", value), type_) if isinstance(value, dict) else value
+    return lambda value: canonical(cast("Tree", value), type_, in_place=in_place) if isinstance(value, dict) else value
 
 
-def _list_converter(element: str) -> Callable[[Any], Any]:
-    convert = _converter(element)
+def _list_converter(element: str, *, in_place: bool) -> Callable[[Any], Any]:
+    convert = _converter(element, in_place=in_place)
 
     def converted(value: Any) -> Any:
         if not isinstance(value, list):
             return value
-        return [zero(element) if item is None else convert(item) for item in cast("list[Any]", value)] or None
+        given = cast("list[Any]", value)
+        made = given if in_place else given.copy()
+        # One after the other, so that a long list is never there twice.
+        for index, item in enumerate(made):
+            made[index] = zero(element) if item is None else convert(item)
+        return made or None
 
     return converted
 
 
-def _map_converter(element: str) -> Callable[[Any], Any]:
-    convert = _rounded if element == "quantity" else _converter(element)
+def _map_converter(element: str, *, in_place: bool) -> Callable[[Any], Any]:
+    convert = _rounded if element == "quantity" else _converter(element, in_place=in_place)
 
     def converted(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
         given = cast("Tree", value)
-        return {key: _element_zero(element) if item is None else convert(item) for key, item in given.items()} or None
+        made = given if in_place else given.copy()
+        for key, item in made.items():
+            made[key] = _element_zero(element) if item is None else convert(item)
+        return made or None
 
     return converted
 
@@ -110,7 +118,7 @@ def _quantity(value: Any) -> Any:
 
 
 def _rounded(value: Any) -> Any:
-    """A quantity of a list of resources, which counts no finer than thousandths."""
+    """A quantity of a resource list, rounded up to thousandths."""
     try:
         quantity = Quantity(str(value))
         exact = quantity.as_fraction() * 1000
@@ -149,7 +157,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 
 
 def zero(type_: str) -> Any:
-    """What is written for a field of this type that was not given."""
+    """The encoded value of an unset field of this type."""
     if type_.startswith(("*", "[]", "{}")) or type_ in {"time", "microtime", "raw"}:
         return None
     if type_ == "duration":
@@ -159,10 +167,13 @@ def zero(type_: str) -> Any:
     return canonical({}, type_)
 
 
-def canonical(tree: Tree, definition: str) -> Tree:
-    """The tree as the type of this definition (``core.v1.PodSpec``) would write it; the given tree is not changed."""
+def canonical(tree: Tree, definition: str, *, in_place: bool = False) -> Tree:
+    """The tree as the type of this definition (``core.v1.PodSpec``) would write it.
+
+    The given tree is not changed, unless ``in_place``: then it is used up, and a large tree is not in memory twice.
+    """
     made: Tree = {}
-    for name, type_, omitted, convert in _fields(definition):
+    for name, type_, omitted, convert in _fields(definition, in_place=in_place):
         value = tree.get(name)
         if value is not None:
             value = convert(value)
@@ -175,10 +186,10 @@ def canonical(tree: Tree, definition: str) -> Tree:
 
 
 def empty(definition: str) -> Tree:
-    """What is written for a value of this type of which nothing was given."""
+    """The encoded empty value of this type."""
     return canonical({}, definition)
 
 
 def knows(definition: str) -> bool:
-    """Whether there is a shape of this definition."""
+    """Whether there is a shape for this definition."""
     return definition in _document()

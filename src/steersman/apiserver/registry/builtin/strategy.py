@@ -1,9 +1,9 @@
-"""What Kubernetes' own kinds share.
+"""The common behavior of Kubernetes' own kinds.
 
 Guarantees
 - `BuiltinStrategy.default` leaves an object in the canonical form of its type, with the defaults of the kind.
-- A kind that has a status gives it to nobody who creates or updates the object itself, and nothing but it to those who
-  update the status.
+- If a kind has a status, creating or updating the object itself does not set it, and updating the status sets nothing
+  else.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def definition_of(kind: GroupVersionKind) -> str:
 
 
 class BuiltinStrategy(Strategy):
-    """A kind of Kubernetes' own: structure only, unless a subclass knows more."""
+    """One of Kubernetes' own kinds: structural only, unless a subclass adds rules."""
 
-    #: What may be changed by an update of the status beside the status: nothing, or labels and annotations too.
+    #: Fields that an update of the status restores.
     status_keeps: tuple[str, ...] = ("spec",)
     #: "subdomain", "label", "path" for what fits into a path, or "any": the same, and prefixes may be dots.
     names = "subdomain"
@@ -36,9 +36,9 @@ class BuiltinStrategy(Strategy):
         self.has_status = has_status
 
     def default(self, obj: Tree) -> None:
-        """Bring the object into the form of its type, and fill in what was not given."""
+        """Normalize the object to the form of its type, and fill in defaults."""
         if knows(self.definition):
-            made = canonical(obj, self.definition)
+            made = canonical(obj, self.definition, in_place=True)
             obj.clear()
             obj.update(made)
         self.fill(obj)
@@ -47,7 +47,7 @@ class BuiltinStrategy(Strategy):
         """Fill in the kind's defaults; the object is in canonical form."""
 
     def empty_status(self) -> Tree:
-        """What the status of a new object is."""
+        """The status of a new object."""
         status = f"{self.definition}Status"
         return empty(status) if knows(status) else {}
 
@@ -57,17 +57,17 @@ class BuiltinStrategy(Strategy):
             obj["status"] = self.empty_status()
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Put the status back."""
+        """Restore the status."""
         if self.has_status:
             take(obj, old, "status")
 
     def prepare_status(self, obj: Tree, old: Tree) -> None:
-        """Put everything back but the status."""
+        """Restore everything but the status."""
         for field in self.status_keeps:
             take(obj, old, field)
 
     def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
-        """What is wrong with a name, in words."""
+        """The problems of a name, as text."""
         match self.names:
             case "path":
                 return path_segment(name)

@@ -1,17 +1,17 @@
-"""The conditions of a CustomResourceDefinition, and the names that it may have.
+"""The conditions of a CustomResourceDefinition, and its accepted names.
 
 Guarantees
 - Conditions, reasons and messages are kube-apiserver's.
-- A condition keeps the time of its last transition while its status stays.
+- A condition keeps its transition time while its status stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from steersman.aio import now
+from steersman.apiserver.registry.crd.names_in_use import NamesInUse
 from steersman.apiserver.registry.crd.webhook_rules import bundle_problem
 from steersman.apiserver.registry.definition import Tree
 from steersman.objects import format_time
@@ -31,7 +31,7 @@ def condition(crd: Tree, kind: str) -> Tree | None:
 
 
 def is_true(crd: Tree, kind: str) -> bool:
-    """Whether a condition is there and true."""
+    """Whether a condition exists and is true."""
     found = condition(crd, kind)
     return found is not None and found["status"] == "True"
 
@@ -59,26 +59,32 @@ def set_condition(crd: Tree, kind: str, status: str, reason: str, message: str) 
 
 
 def names_of(names: Tree | None) -> Tree:
-    """Names without what is empty, so that they can be compared."""
+    """Names without empty ones, for comparison."""
     return {name: names[name] for name in _NAMES if names and names.get(name)}
 
 
 class Names:
-    """What a definition asks to be called, judged beside all others of its group."""
+    """The requested names of a definition, checked against all others of its group."""
 
-    def __init__(self, crd: Tree, others: Iterable[Tree]) -> None:
-        #: What it is called from now on.
+    def __init__(self, crd: Tree, in_use: NamesInUse) -> None:
+        #: The accepted names from now on.
         self.accepted: Tree = names_of(crd.get("status", {}).get("acceptedNames"))
         self.reason = "NoConflicts"
         self.message = "no conflicts found"
         self._wanted = names_of(crd["spec"]["names"])
         before = dict(self.accepted)
-        resources, kinds = _taken((before, *(names_of(each.get("status", {}).get("acceptedNames")) for each in others)))
-        self._judge("plural", "PluralConflict", resources)
-        self._judge("singular", "SingularConflict", resources)
-        self._judge_short_names(before, resources)
-        self._judge("kind", "KindConflict", kinds)
-        self._judge("listKind", "ListKindConflict", kinds)
+        own = {"resource": _resources(before), "kind": {before.get("kind", ""), before.get("listKind", "")}}
+        name: str = crd["metadata"].get("name", "")
+
+        def is_taken(sort: str, wanted: str) -> bool:
+            return wanted in own[sort] or in_use.is_taken(sort, wanted, name)
+
+        self._is_taken = is_taken
+        self._judge("plural", "PluralConflict", "resource")
+        self._judge("singular", "SingularConflict", "resource")
+        self._judge_short_names(before)
+        self._judge("kind", "KindConflict", "kind")
+        self._judge("listKind", "ListKindConflict", "kind")
         self._take("categories")
 
     @property
@@ -86,19 +92,20 @@ class Names:
         """Whether all are accepted."""
         return self.reason == "NoConflicts"
 
-    def _judge(self, name: str, reason: str, taken: set[str]) -> None:
+    def _judge(self, name: str, reason: str, sort: str) -> None:
         wanted: str = self._wanted.get(name, "")
-        if wanted != self.accepted.get(name, "") and wanted in taken:
+        if wanted != self.accepted.get(name, "") and self._is_taken(sort, wanted):
             self.reason, self.message = reason, _in_use(wanted)
         else:
             self._take(name)
 
-    def _judge_short_names(self, before: Tree, taken: set[str]) -> None:
+    def _judge_short_names(self, before: Tree) -> None:
         own: list[str] = before.get("shortNames", [])
         wanted: list[str] = self._wanted.get("shortNames", [])
         if wanted == own:
             return
-        conflicts = list(dict.fromkeys(_in_use(each) for each in wanted if each not in own and each in taken))
+        asked = (each for each in wanted if each not in own and self._is_taken("resource", each))
+        conflicts = list(dict.fromkeys(map(_in_use, asked)))
         if conflicts:
             self.reason = "ShortNamesConflict"
             self.message = conflicts[0] if len(conflicts) == 1 else f"[{', '.join(conflicts)}]"
@@ -116,21 +123,16 @@ def _in_use(name: str) -> str:
     return f"{quoted(name)} is already in use"
 
 
-def _taken(all_names: Iterable[Tree]) -> tuple[set[str], set[str]]:
-    resources: set[str] = set()
-    kinds: set[str] = set()
-    for names in all_names:
-        resources |= {names.get("plural", ""), names.get("singular", ""), *names.get("shortNames", ())}
-        kinds |= {names.get("kind", ""), names.get("listKind", "")}
-    return resources, kinds
+def _resources(names: Tree) -> set[str]:
+    return {names.get("plural", ""), names.get("singular", ""), *names.get("shortNames", ())}
 
 
-def judge_names(crd: Tree, others: Iterable[Tree]) -> bool:
-    """Accept the names of a definition in place, or say why not; whether anything changed."""
+def judge_names(crd: Tree, in_use: NamesInUse) -> bool:
+    """Accept the names of a definition in place, or set the reason why not. Returns whether anything changed."""
     told: Tree = crd.get("status") or {}
     if names_of(crd["spec"]["names"]) == names_of(told.get("acceptedNames")):
         return False
-    names = Names(crd, others)
+    names = Names(crd, in_use)
     status = "True" if names.are_free else "False"
     before: Any = condition(crd, "NamesAccepted")
     same = before is not None and (before["status"], before.get("reason"), before.get("message")) == (
@@ -150,7 +152,7 @@ def judge_names(crd: Tree, others: Iterable[Tree]) -> bool:
 
 
 def establish(crd: Tree) -> bool:
-    """Say in place that a definition is served, if it can be; whether anything changed."""
+    """Mark a definition as established in place, if possible. Returns whether anything changed."""
     if not is_true(crd, "NamesAccepted") or is_true(crd, "Established"):
         return False
     if _has_bad_bundle(crd):
@@ -163,7 +165,7 @@ def establish(crd: Tree) -> bool:
 
 
 def has_bad_bundle(crd: Tree) -> bool:
-    """Whether a definition is said not to be served for the certificates of its webhook."""
+    """Whether a definition is not established because of its webhook's certificates."""
     found = condition(crd, "Established")
     return found is not None and found.get("reason") == _BAD_BUNDLE
 
@@ -176,7 +178,7 @@ def _has_bad_bundle(crd: Tree) -> bool:
 
 
 def mark_for_deletion(crd: Tree) -> None:
-    """What the first deletion of a definition does to it, in place: its instances go first."""
+    """Apply the first deletion of a definition in place: its instances are deleted first."""
     metadata: Tree = crd["metadata"]
     metadata["deletionTimestamp"] = format_time(now())
     finalizers: list[str] = metadata.get("finalizers") or []
@@ -187,7 +189,7 @@ def mark_for_deletion(crd: Tree) -> None:
 
 
 def judge_approval(crd: Tree) -> bool:
-    """Say in place whether a kind in one of Kubernetes' own groups is approved; whether anything changed."""
+    """Set in place whether a kind in one of Kubernetes' own groups is approved. Returns whether anything changed."""
     group: str = crd["spec"]["group"]
     if not any(group == owned or group.endswith(f".{owned}") for owned in ("k8s.io", "kubernetes.io")):
         return False

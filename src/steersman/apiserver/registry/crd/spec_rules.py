@@ -1,6 +1,6 @@
-"""The spec of a CustomResourceDefinition: names, scope, versions and what they hold.
+"""Validation of a CustomResourceDefinition's spec: names, scope, versions and their content.
 
-Guarantee: in kube-apiserver's words and order.
+Guarantee: messages and order are kube-apiserver's.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from steersman.apiserver.registry.crd.version_rules import (
 from steersman.apiserver.registry.crd.webhook_rules import conversion_problems
 from steersman.apiserver.registry.names import dns_1035_label, dns_subdomain
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import until_enough
 from steersman.schemas.structural_words import invalid, invalid_as, required, unsupported, whole
 
 _EXTENSIONS: Final = frozenset(
@@ -39,7 +40,7 @@ _NO_DEFAULTS: Final = "must be false in order to use defaults in the schema"
 
 
 def spec_problems(spec: Tree, options: Options) -> list[FieldProblem]:
-    """What is wrong with a spec, which is given as it is judged: see `internal_spec`."""
+    """The problems of a spec in internal form: see `internal_spec`."""
     found = _group_problems(spec["group"])
     scope: str = spec["scope"]
     if not scope:
@@ -51,11 +52,11 @@ def spec_problems(spec: Tree, options: Options) -> list[FieldProblem]:
     schemas = schemas_of(spec)
     if preserves and any_part(schemas, lambda part: "default" in part):
         found.append(invalid("spec.preserveUnknownFields", value=True, detail=_NO_DEFAULTS))
-    # Whatever is pruned, filled in or told apart has to be structural, whatever was there before.
+    # Pruning, defaults and list types need a structural schema, whatever was there before.
     strict = not preserves or any_part(schemas, lambda part: "default" in part or not _EXTENSIONS.isdisjoint(part))
     if strict:
         options = replace(options, schemas=replace(options.schemas, structural=True))
-    for at, version in enumerate(items(spec, "versions")):
+    for at, version in until_enough(items(spec, "versions"), found):
         where = f"spec.versions[{at}]"
         found += _joined(f"{where}.name", version["name"], dns_1035_label(version["name"]))
         found += _version_problems(spec, version, where, options)
@@ -108,7 +109,7 @@ def _version_problems(spec: Tree, version: Tree, path: str, options: Options) ->
 
 
 def _subresources_of(spec: Tree, version: str) -> Tree:
-    """What holds the subresources of a version: the version, or the spec for all of them."""
+    """The holder of a version's subresources: the version, or the spec for all of them."""
     versions = items(spec, "versions")
     if not any("subresources" in each for each in versions):
         return spec
@@ -123,7 +124,7 @@ def _schema_problems(
 
 
 def _set_problems(spec: Tree) -> list[FieldProblem]:
-    """What is wrong with the versions as a whole."""
+    """The problems of the versions as a whole."""
     versions = items(spec, "versions")
     names = [version["name"] for version in versions]
     found: list[FieldProblem] = []
@@ -145,7 +146,7 @@ def _required_names(names: Tree) -> list[FieldProblem]:
 
 
 def names_problems(names: Tree, path: str) -> list[FieldProblem]:
-    """What is wrong with the names of a kind, whether they are asked for or given."""
+    """The problems of a kind's names, requested or accepted."""
     found: list[FieldProblem] = []
     for name in ("plural", "singular"):
         if value := names.get(name, ""):
@@ -153,17 +154,17 @@ def names_problems(names: Tree, path: str) -> list[FieldProblem]:
     for name in ("kind", "listKind"):
         if value := names.get(name, ""):
             found += _joined(f"{path}.{name}", value, dns_1035_label(value.lower()), _UNTYPED_NAMES)
-    for at, short in enumerate(items(names, "shortNames")):
+    for at, short in until_enough(items(names, "shortNames"), found):
         found += _joined(f"{path}.shortNames[{at}]", short, dns_1035_label(short))
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         found.append(invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same"))
-    for at, category in enumerate(items(names, "categories")):
+    for at, category in until_enough(items(names, "categories"), found):
         found += _joined(f"{path}.categories[{at}]", category, dns_1035_label(category))
     return found
 
 
 def _common_problems(spec: Tree, options: Options, *, preserves: bool) -> list[FieldProblem]:
-    """What is wrong with what all versions have in common, and with the conversion between them."""
+    """The problems of what all versions have in common, and of the conversion between them."""
     found: list[FieldProblem] = []
     versions = items(spec, "versions")
     schema: Tree | None = inner(spec, "validation").get("openAPIV3Schema")

@@ -1,8 +1,8 @@
-"""What kube-apiserver refuses of a CustomResourceDefinition: a new one, a changed one, a changed status.
+"""kube-apiserver's validation of a CustomResourceDefinition: a new one, a changed one, a changed status.
 
 Guarantees
-- In its words and order; where that is the order of a Go map, what is named comes in the order of the names.
-- They take definitions that `default_crd` has seen, and change nothing.
+- Messages and order are kube-apiserver's; where that is the order of a Go map, names are sorted.
+- The functions take definitions prepared by `default_crd`, and change nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from steersman.apiserver.registry.names import dns_subdomain
 from steersman.objects import GroupVersionKind
 from steersman.schemas import FieldProblem
 from steersman.schemas.addresses import is_uri
+from steersman.schemas.field_problems import until_enough
 from steersman.schemas.structural_words import invalid, invalid_as, required, whole
 
 _KIND: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
@@ -34,7 +35,7 @@ _PRESERVE: Final = (
 
 
 class _Names(Strategy):
-    """The rule of names of one definition."""
+    """The name rule of one definition."""
 
     knows_finalizers = False
 
@@ -42,7 +43,7 @@ class _Names(Strategy):
         self._expected = f"{spec['names']['plural']}.{spec['group']}"
 
     def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
-        """What is wrong with a name."""
+        """The problems of a name."""
         told = dns_subdomain(name, prefix=prefix)
         return told if name == self._expected else [*told, 'must be spec.names.plural+"."+spec.group']
 
@@ -52,7 +53,7 @@ def _no_schema() -> Tree:
 
 
 def validate_crd(crd: Tree) -> list[FieldProblem]:
-    """What is wrong with a new definition, its metadata too."""
+    """The problems of a new definition, including its metadata."""
     names = Definition(
         gvk=_KIND,
         resource="customresourcedefinitions",
@@ -69,7 +70,7 @@ def validate_crd(crd: Tree) -> list[FieldProblem]:
 
 
 def validate_crd_update(crd: Tree, old: Tree) -> list[FieldProblem]:
-    """What is wrong with a changed definition, its metadata aside."""
+    """The problems of a changed definition, without its metadata."""
     spec, options = internal_spec(crd["spec"]), quick_options(crd, old)
     found = spec_problems(spec, options)
     if found:
@@ -81,7 +82,7 @@ def validate_crd_update(crd: Tree, old: Tree) -> list[FieldProblem]:
 
 
 def validate_crd_status(crd: Tree) -> list[FieldProblem]:
-    """What is wrong with a changed status, its metadata aside."""
+    """The problems of a changed status, without its metadata."""
     return names_problems(inner(crd["status"], "acceptedNames"), "status.acceptedNames")
 
 
@@ -115,7 +116,7 @@ def _stored_problems(stored: list[str] | None, spec: Tree) -> list[FieldProblem]
         if version["storage"] and version["name"] not in stored
     ]
     known = {version["name"] for version in versions}
-    for at, name in enumerate(stored):
+    for at, name in until_enough(stored, found):
         if name not in known and name not in stored[at + 1 :]:
             said = (
                 f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "

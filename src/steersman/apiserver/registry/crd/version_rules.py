@@ -1,6 +1,6 @@
-"""What a version of a CustomResourceDefinition offers beside its schema: subresources, columns, fields to select by.
+"""Validation of a version's subresources, columns and selectable fields.
 
-Guarantee: in kube-apiserver's words and order.
+Guarantee: messages and order are kube-apiserver's.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Final
 from steersman.apiserver.registry.builtin.trees import Tree
 from steersman.schemas import FieldProblem
 from steersman.schemas.field_path import PathRefused, resolve
+from steersman.schemas.field_problems import until_enough
 from steersman.schemas.structural_rules import conversion_problem
 from steersman.schemas.structural_words import duplicate, invalid, invalid_as, required, too_many, whole
 
@@ -26,7 +27,7 @@ _NOT_SELECTABLE: Final = (
 
 
 def deprecation_problems(version: Tree, path: str) -> list[FieldProblem]:
-    """What is wrong with the warning of a version."""
+    """The problems of a version's deprecation warning."""
     warning: str | None = version.get("deprecationWarning")
     if warning is None:
         return []
@@ -46,7 +47,7 @@ def deprecation_problems(version: Tree, path: str) -> list[FieldProblem]:
 
 
 def _first_unprintable(text: str) -> int | None:
-    """Where the first character stands, counted in bytes, that Go does not print."""
+    """The byte offset of the first character that Go does not print; None if there is none."""
     for at, sign in enumerate(text):
         if sign != " " and unicodedata.category(sign)[0] not in "LMNPS":
             return len(text[:at].encode())
@@ -54,7 +55,7 @@ def _first_unprintable(text: str) -> int | None:
 
 
 def subresource_problems(subresources: Tree | None, path: str) -> list[FieldProblem]:
-    """What is wrong with the paths of the subresource ``scale``."""
+    """The problems of the paths of the subresource ``scale``."""
     scale: Tree | None = (subresources or {}).get("scale")
     if scale is None:
         return []
@@ -83,9 +84,9 @@ def _not_simple(path: str, value: str) -> FieldProblem:
 
 
 def column_problems(columns: list[Tree], path: str) -> list[FieldProblem]:
-    """What is wrong with the columns of a table."""
+    """The problems of a table's columns."""
     found: list[FieldProblem] = []
-    for at, column in enumerate(columns):
+    for at, column in until_enough(columns, found):
         where = f"{path}[{at}]"
         if not column["name"]:
             found.append(required(f"{where}.name"))
@@ -107,15 +108,15 @@ def column_problems(columns: list[Tree], path: str) -> list[FieldProblem]:
 def selectable_problems(
     fields: list[Tree], schema: Mapping[str, Any], path: str, *, any_number: bool
 ) -> list[FieldProblem]:
-    """What is wrong with the fields that selectors can ask for; ``any_number`` lets pass more than there may be."""
+    """The problems of selectable fields; ``any_number`` allows more than the limit."""
     parent = path.rpartition(".")[0]
     found: list[FieldProblem] = []
     if told := conversion_problem(schema):
-        # Where a field leads to cannot be told then, only whether it is one.
+        # Then only the syntax of a field can be checked, not its target.
         found.append(invalid(f"{parent}.schema.openAPIV3Schema", "", told))
         fields, schema = [field for field in fields if not field["jsonPath"].startswith(".")], {}
     seen: set[str] = set()
-    for at, field in enumerate(fields):
+    for at, field in until_enough(fields, found):
         where, given = f"{path}[{at}].jsonPath", field["jsonPath"]
         if not given:
             found.append(required(where))

@@ -1,6 +1,6 @@
-"""How objects are converted between versions: by nobody, or by a webhook that can be called.
+"""Validation of the conversion between versions: none, or a webhook that can be called.
 
-Guarantee: in kube-apiserver's words and order.
+Guarantee: messages and order are kube-apiserver's.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 from steersman.apiserver.registry.builtin.trees import Tree, inner
 from steersman.apiserver.registry.names import dns_1035_label, dns_subdomain
 from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import quoted
+from steersman.schemas.field_problems import quoted, until_enough
 from steersman.schemas.structural_words import forbidden, invalid, invalid_as, required, unsupported, whole
 
-#: The versions of a ConversionReview that the server speaks.
+#: The versions of ConversionReview that the server supports.
 REVIEWS: Final = ("v1", "v1beta1")
 _FORM: Final = "; desired format: https://host[/path]"
 _PORT_MAX: Final = 65535
@@ -27,7 +27,7 @@ _WITH_SCHEME: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):")
 
 
 def conversion_problems(conversion: Tree, path: str, *, any_review: bool, any_bundle: bool) -> list[FieldProblem]:
-    """What is wrong with the conversion; ``any_review`` and ``any_bundle`` let pass what was wrong before."""
+    """The problems of a conversion; ``any_review`` and ``any_bundle`` tolerate existing ones."""
     strategy: str = conversion["strategy"]
     found: list[FieldProblem] = []
     if not strategy:
@@ -49,7 +49,7 @@ def conversion_problems(conversion: Tree, path: str, *, any_review: bool, any_bu
 
 
 def knows_a_review(reviews: list[str] | None) -> bool:
-    """Whether one of the versions is one that the server speaks, or there is none."""
+    """Whether the server supports one of the versions, or there is none."""
     return not reviews or any(review in REVIEWS for review in reviews)
 
 
@@ -68,7 +68,7 @@ def _client_problems(client: Tree, path: str, *, any_bundle: bool) -> list[Field
 
 
 def bundle_problem(bundle: str) -> str:
-    """What is wrong with certificates in base64, in words; empty if nothing is."""
+    """The problem of base64-encoded certificates, as text; empty if they are valid."""
     begin = "unable to load root certificates: "
     blocks = list(_PEM.finditer(base64.b64decode(bundle).decode("latin-1")))
     if not blocks:
@@ -84,7 +84,7 @@ def bundle_problem(bundle: str) -> str:
 
 
 def url_problems(url: str, path: str) -> list[FieldProblem]:
-    """What is wrong with the address of a webhook."""
+    """The problems of a webhook's URL."""
     if told := _unreadable(url):
         return [required(path, f"url must be a valid URL: parse {quoted(url)}: {told}{_FORM}")]
     parts = urlsplit(url)
@@ -104,7 +104,7 @@ def url_problems(url: str, path: str) -> list[FieldProblem]:
 
 
 def _unreadable(url: str) -> str:
-    """Why Go takes a text for no URL; empty if it does."""
+    """Go's message about an invalid URL; empty if it is valid."""
     if any(ord(sign) < 0x20 or ord(sign) == 0x7F for sign in url):
         return "net/url: invalid control character in URL"
     if url.startswith(":"):
@@ -135,7 +135,7 @@ def _bad_escape(text: str) -> str:
 
 def _service_problems(service: Tree, path: str) -> list[FieldProblem]:
     found: list[FieldProblem] = []
-    # The server takes one for the other, and so do its messages.
+    # The server confuses the two, and so do its messages.
     if not service["namespace"]:
         found.append(required(f"{path}.name"))
     if not service["name"]:
@@ -155,7 +155,7 @@ def _path_problems(url_path: str, path: str) -> list[FieldProblem]:
     found: list[FieldProblem] = []
     if not url_path.startswith("/"):
         found.append(invalid(path, url_path, "must start with a '/'"))
-    for at, step in enumerate(url_path[1:].removesuffix("/").split("/")):
+    for at, step in until_enough(url_path[1:].removesuffix("/").split("/"), found):
         if not step:
             found.append(invalid(path, url_path, f"segment[{at}] may not be empty"))
         else:
@@ -168,7 +168,7 @@ def _review_problems(reviews: list[str], path: str, *, any_review: bool) -> list
         return [required(path)]
     found: list[FieldProblem] = []
     seen: set[str] = set()
-    for at, review in enumerate(reviews):
+    for at, review in until_enough(reviews, found):
         if review in seen:
             found.append(invalid(f"{path}[{at}]", review, "duplicate version"))
             continue
