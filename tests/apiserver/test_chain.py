@@ -156,6 +156,25 @@ async def test_rules_allow_what_they_name_and_nothing_else(ask):
     assert (await ask("kim", "POST", "/api/v1/namespaces/team/configmaps", {})).code == 403
 
 
+async def test_a_name_that_is_given_twice_authorizes_what_it_selects(ask):
+    """A second selector would otherwise open all Secrets to a user who may read one of them."""
+    for name in ("one", "two"):
+        await ask("root", "POST", "/api/v1/namespaces/team/secrets", {"metadata": {"name": name}})
+    rows = {
+        "fieldSelector=metadata.name%3Done": ["one"],
+        "fieldSelector=metadata.name%3Done&fieldSelector=": ["one"],
+        "fieldSelector=metadata.name%3Done&fieldSelector=metadata.name%3Dtwo": ["one"],
+        "fieldSelector=&fieldSelector=metadata.name%3Done": None,
+        "fieldSelector=metadata.namespace%3Dteam&fieldSelector=metadata.name%3Done": None,
+        "fieldSelector=metadata.name%3Done&limit=x": None,
+        "fieldSelector=metadata.name%3Done&labelSelector=%2C%2C": None,
+        "watch=1&fieldSelector=&fieldSelector=metadata.name%3Done": None,
+    }
+    for query, names in rows.items():
+        answer = await ask("kim", "GET", f"/api/v1/namespaces/team/secrets?{query}")
+        assert (answer.code, answer.names if names else None) == (200 if names else 403, names), query
+
+
 async def test_a_binding_counts_at_once_and_no_longer_than_it_is_there(ask):
     await ask("root", "POST", f"{RBAC}/clusterroles", role("reader", READS, kind="ClusterRole"))
     given = binding("reader", "reader", ("ServiceAccount", "robot"), ("Group", "staff"), kind="ClusterRole")
@@ -453,6 +472,67 @@ async def test_one_request_too_many_is_told_to_come_again():
         go_on.set()
         assert sorted([(await each).code for each in under_way]) == [200, 200, 201]
         assert (await ask("", "GET", "/api/v1/namespaces")).code == 200
+
+
+async def test_one_user_cannot_take_all_places():
+    go_on, inside = asyncio.Event(), asyncio.Queue()
+
+    async def slow(request, next_):
+        inside.put_nowait(request.user.name)
+        await go_on.wait()
+        return await next_(request)
+
+    handlers = chain(authentication=Authentication(tokens=TOKENS), limits=RequestLimits(writing=4))
+    async with ApiServer(kinds=["v1"], chain=[*handlers, slow]) as server, asyncio.TaskGroup() as tasks:
+        ask = As(server)
+
+        def create(token: str, name: str) -> asyncio.Task:
+            return tasks.create_task(ask(token, "POST", "/api/v1/namespaces", {"metadata": {"name": name}}))
+
+        under_way = [create("kim", "a"), create("kim", "b")]
+        assert {await inside.get(), await inside.get()} == {"kim"}
+        assert (await ask("kim", "POST", "/api/v1/namespaces", {"metadata": {"name": "c"}})).code == 429
+        under_way.append(create("root", "d"))
+        assert await inside.get() == "root"
+        go_on.set()
+        assert [(await each).code for each in under_way] == [201, 201, 201]
+        assert (await ask("kim", "POST", "/api/v1/namespaces", {"metadata": {"name": "e"}})).code == 201
+
+
+async def test_a_token_in_a_query_is_not_audited():
+    events = []
+    handlers = chain(authentication=Authentication(tokens=TOKENS), audit=events.append)
+    async with ApiServer(kinds=["v1"], chain=handlers) as server:
+        ask = As(server)
+        query = "limit=1&access_token=hidden1&Token=hidden2&api-key=hidden3&client_secret=hidden%34"
+        assert (await ask("root", "GET", f"/api/v1/namespaces?{query}")).code == 200
+        assert (await ask("wrong", "GET", f"/api/v1/namespaces?{query}")).code == 401
+    assert len(events) == 2
+    assert "hidden" not in json.dumps(events)
+    assert all(event["requestURI"].startswith("/api/v1/namespaces?limit=1&access_token=") for event in events)
+
+
+async def test_a_grace_period_is_a_number_as_go_reads_it():
+    async with ApiServer(kinds=["v1"]) as server:
+        for text in ("1_0", "%201", "+-1"):
+            answer = await As(server)("", "DELETE", f"/api/v1/namespaces/default/pods/x?gracePeriodSeconds={text}")
+            assert (answer.code, answer.body["reason"]) == (400, "BadRequest")
+
+
+def test_a_planted_audit_file_is_not_written(tmp_path):
+    mine = tmp_path / "mine"
+    mine.touch(mode=0o600)
+    link = tmp_path / "link"
+    link.symlink_to(mine)
+    shared = tmp_path / "shared"
+    shared.touch()
+    shared.chmod(0o644)
+    for path in (link, shared):
+        with pytest.raises(PermissionError, match=r"symbolic link|other users can read it"):
+            AuditFile(path)
+    with AuditFile(mine) as hook:
+        hook({"kind": "Event"})
+    assert mine.read_text() == '{"kind":"Event"}\n'
 
 
 async def test_every_request_is_told_of_and_bodies_and_tokens_are_not(tmp_path):

@@ -71,7 +71,7 @@ async def test_tokens_and_an_audit_need_no_chain():
         async with Client(server.transport()) as client:
             await client.list(ConfigMap)
     assert [event["user"]["username"] for event in told] == ["system:admin", "system:admin"]
-    with pytest.raises(ValueError, match="give them to chain"):
+    with pytest.raises(ValueError, match="pass them to chain"):
         ApiServer(kinds=["v1"], tokens=tokens, chain=chain(authentication=Authentication()))
 
 
@@ -165,20 +165,24 @@ class Newer(Resource[OtherSpec, None], group=GROUP, version="v2", kind="Site", p
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"kinds": ["nope/v1"]}, ValueError, "'nope/v1' is no built-in group-version; there are admission"),
-        ({"kinds": ["app/v1"]}, ValueError, "'app/v1' is no built-in group-version; did you mean apps/v1"),
+        ({"kinds": ["nope/v1"]}, ValueError, "'nope/v1' is not a built-in group-version; available: admission"),
+        ({"kinds": ["app/v1"]}, ValueError, "'app/v1' is not a built-in group-version; did you mean apps/v1"),
         ({"kinds": "v1"}, TypeError, r"write kinds=\['v1'\]"),
         ({"resources": Site}, TypeError, r"write resources=\[Site\]"),
         ({"resources": ["Site"]}, TypeError, "'Site' declares no kind"),
         ({"resources": [ObjectMeta]}, TypeError, "ObjectMeta declares no kind"),
         ({"resources": [Site, Other]}, ValueError, "Site and Other are both sites.web.test.steersman.dev"),
-        ({"resources": [Site, Newer]}, TypeError, "one version is the storage version, and Site, Newer all are"),
+        (
+            {"resources": [Site, Newer]},
+            TypeError,
+            r"one version is the storage version, and Site \(v1\), Newer \(v2\) all are",
+        ),
         (
             {"resources": [ConfigMap]},
             ValueError,
-            "ConfigMap is a kind of Kubernetes itself, which kinds=\\['v1'\\] serves",
+            "ConfigMap is one of Kubernetes' own kinds, which kinds=\\['v1'\\] serves",
         ),
-        ({"authorizer": "abac"}, TypeError, 'authorizer is "rbac" or a function'),
+        ({"authorizer": "abac"}, TypeError, 'authorizer must be "rbac" or a function'),
     ],
 )
 def test_mistakes_are_named(options, error, words):
@@ -193,7 +197,7 @@ def test_the_same_class_twice_is_once():
 async def test_a_server_runs_once_at_a_time_and_can_begin_again():
     server = ApiServer(kinds=["v1"])
     async with server:
-        with pytest.raises(RuntimeError, match="runs already"):
+        with pytest.raises(RuntimeError, match="is already running"):
             await server.__aenter__()
     async with server, Client(server.transport()) as client:
         await client.create(CONFIG_MAP)
@@ -202,9 +206,9 @@ async def test_a_server_runs_once_at_a_time_and_can_begin_again():
 async def test_before_and_after_its_block_it_says_that_it_does_not_run():
     server = ApiServer(kinds=["v1"])
     async with Client(server.transport()) as client:
-        with pytest.raises(ApiError, match="does not run"):
+        with pytest.raises(ApiError, match="is not running"):
             await client.get(ConfigMap, "a")
         async with server:
             await client.create(CONFIG_MAP)
-        with pytest.raises(ApiError, match="does not run"):
+        with pytest.raises(ApiError, match="is not running"):
             await client.get(ConfigMap, "a")

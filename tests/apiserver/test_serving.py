@@ -1,6 +1,7 @@
 """The server on a port: TLS, who is let in, and the kubeconfig."""
 
 import json
+import os
 import ssl
 
 import pytest
@@ -68,6 +69,34 @@ async def test_nobody_is_served_without_credentials_but_health_and_version(tmp_p
                 pass
 
 
+async def test_a_failed_authentication_is_audited_without_its_credential(tmp_path):
+    """Guessed tokens would otherwise leave no trace."""
+    events = []
+    async with serve(ApiServer(kinds=["v1"], audit=events.append), folder=tmp_path) as served:
+        del events[:]
+        async with ClientSession(connector=TCPConnector(ssl=contexts(Authority(tmp_path)))) as session:
+            for headers, data in (({}, None), ({"Authorization": "Bearer guessed-secret"}, None), ({}, b"x" * 500_000)):
+                url = f"{served.url}/api/v1/namespaces/default/secrets"
+                async with session.request("POST" if data else "GET", url, headers=headers, data=data) as answer:
+                    assert answer.status == 401
+                    assert answer.headers["Audit-Id"] == events[-1]["auditID"]
+    none, guessed, long = events
+    assert none["responseStatus"] == {
+        "metadata": {},
+        "message": "Authentication failed, no credentials provided",
+        "code": 401,
+    }
+    assert (none["user"], none["stage"], none["verb"], none["sourceIPs"]) == (
+        {},
+        "ResponseStarted",
+        "list",
+        ["127.0.0.1"],
+    )
+    assert guessed["responseStatus"]["message"] == "Authentication failed, attempted: bearer"
+    assert "guessed-secret" not in json.dumps(events)
+    assert (long["verb"], long["objectRef"]["resource"]) == ("create", "secrets")
+
+
 async def test_a_certificate_names_a_user_and_its_groups_and_a_stranger_is_nobody(tmp_path):
     async with MemoryStorage() as storage:
         rbac = Rbac(storage)
@@ -110,6 +139,39 @@ async def test_a_certificate_names_a_user_and_its_groups_and_a_stranger_is_nobod
                 with pytest.raises(ClientError):
                     async with session.get(f"{served.url}/api/v1/namespaces"):
                         pass
+
+
+def give_away(path, monkeypatch):
+    """Make a file another user's: root can, and any other user gets another uid for this process."""
+    own = os.geteuid()
+    if own == 0:
+        os.chown(path, 65534, 65534)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+
+
+def test_an_authority_that_another_user_owns_is_not_used(tmp_path, monkeypatch):
+    """The user who planted it has its key, and would be an administrator."""
+    Authority(tmp_path)
+    give_away(tmp_path / "authority.pem", monkeypatch)
+    with pytest.raises(PermissionError, match="owns it, and this process is user"):
+        Authority(tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o640, 0o622])
+def test_an_authority_that_others_can_read_or_write_is_not_used(tmp_path, mode):
+    Authority(tmp_path)
+    (tmp_path / "authority.pem").chmod(mode)
+    with pytest.raises(PermissionError, match="other users can read it; chmod 600 it if you trust it"):
+        Authority(tmp_path)
+
+
+def test_an_authority_behind_a_link_is_not_used(tmp_path):
+    Authority(tmp_path / "real")
+    (tmp_path / "planted").mkdir()
+    (tmp_path / "planted" / "authority.pem").symlink_to(tmp_path / "real" / "authority.pem")
+    with pytest.raises(PermissionError, match="it is a symbolic link"):
+        Authority(tmp_path / "planted")
 
 
 async def test_a_kubeconfig_is_good_after_a_restart(tmp_path):

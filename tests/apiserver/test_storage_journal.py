@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import struct
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from samples import portions
 from steersman.apiserver import ApiServer
 from steersman.apiserver.storage import (
     Change,
@@ -22,9 +24,10 @@ from steersman.apiserver.storage import (
     Mismatch,
     WriteFailed,
 )
+from steersman.apiserver.storage.frames import LOG_MAGIC, SNAPSHOT_MAGIC, frame
 
-#: How often the crash test kills; JOURNAL_CRASHES=200 is the long form.
-CRASHES = int(os.environ.get("JOURNAL_CRASHES", "10"))
+#: How often the crash test kills.
+CRASHES = portions.count(sample=10, of=200)
 
 
 def logs(folder: Path) -> list[Path]:
@@ -129,6 +132,81 @@ async def test_damage_is_told_and_nothing_is_thrown_away(tmp_path):
         assert log.read_bytes() == damaged
 
 
+def entry(key=b"x/a", value=b"{}", *, there=True, revision=2, created=2, expires=0.0, lengths=None) -> bytes:
+    """An entry as a frame holds it, right or not."""
+    sizes = lengths or (len(key), len(value))
+    return struct.pack("<?QQdII", there, revision, created, expires, *sizes) + key + value
+
+
+CRAFTED = {
+    "cut off": entry()[:10],
+    "longer than its frame": entry(lengths=(99_999, 2)),
+    "not UTF-8": entry(b"\xff\xfe"),
+    "expires at nan": entry(expires=float("nan")),
+    "expires at -1": entry(expires=-1.0),
+    "expires at inf": entry(expires=float("inf")),
+    "the revisions 0 and 2": entry(created=0),
+    "the revisions 3 and 2": entry(created=3),
+    "deletes a missing key": entry(there=False),
+    "revision 2 follows revision 2": entry() + entry(b"x/b"),
+    "revision 2 is missing": entry(revision=9),
+}
+
+
+@pytest.mark.parametrize("words", CRAFTED)
+async def test_a_crafted_log_is_told_as_damage(tmp_path, words):
+    """A right checksum proves nothing: a server must not fail in the middle of its start, or serve half of it."""
+    (tmp_path / "log-00000000000000000001").write_bytes(LOG_MAGIC + frame(CRAFTED[words]))
+    with pytest.raises(DamagedJournal, match=words):
+        await everything(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("opening", "content", "words"),
+    [
+        ((5, 1), entry(there=False), "cannot be part of revision 5"),
+        ((5, 1), entry(revision=6), "cannot be part of revision 5"),
+        ((5, 2), entry() + entry(revision=3), "holds a record twice"),
+        ((2**64 - 1, 0), b"", "it has the revision 18446744073709551615"),
+    ],
+)
+async def test_a_crafted_snapshot_is_told_as_damage(tmp_path, opening, content, words):
+    crafted = SNAPSHOT_MAGIC + frame(struct.pack("<QQ", *opening)) + (frame(content) if content else b"")
+    (tmp_path / "snapshot-00000000000000000005").write_bytes(crafted)
+    with pytest.raises(DamagedJournal, match=words):
+        await everything(tmp_path)
+
+
+async def test_a_log_of_another_name_is_not_read(tmp_path):
+    (tmp_path / "log-xyz").write_bytes(LOG_MAGIC)
+    with pytest.raises(DamagedJournal, match=r"log-xyz .*its name is not the name of a log or a snapshot"):
+        await everything(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["lock", "log-00000000000000000001", "snapshot-00000000000000000005.unfinished"])
+async def test_a_planted_link_is_not_followed(tmp_path, name):
+    """A link would let another user choose which file of ours is cut and written."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(LOG_MAGIC)
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    (folder / name).symlink_to(victim)
+    if name.endswith(".unfinished"):
+        await everything(folder)
+    else:
+        with pytest.raises(PermissionError, match="it is a symbolic link"):
+            await everything(folder)
+    assert victim.read_bytes() == LOG_MAGIC
+
+
+async def test_a_log_that_others_can_write_is_not_read(tmp_path):
+    assert await everything(tmp_path) == {}
+    (log,) = logs(tmp_path)
+    log.chmod(0o620)
+    with pytest.raises(PermissionError, match="other users can write it; chmod 600 it if you trust it"):
+        await everything(tmp_path)
+
+
 async def test_snapshots_replace_logs_and_damage_in_them_is_told(tmp_path):
     async with JournaledStorage(tmp_path, snapshot_after=20_000) as storage:
         record = None
@@ -191,7 +269,7 @@ async def test_what_does_not_fit_on_the_disk_fails_and_the_store_goes_on(tmp_pat
                 *(storage.put(f"x/{number}", b"v" * 600, expect=0) for number in range(4)), return_exceptions=True
             )
             assert all(isinstance(result, WriteFailed) for result in results)
-            assert "make room there and try again" in str(results[0])
+            assert "free some space and try again" in str(results[0])
             with pytest.raises(WriteFailed):
                 await storage.put("x/big", b"c" * 5000, expect=big.modified)
             assert await storage.get("x/big") == (big, big.modified)
@@ -240,7 +318,7 @@ async def test_a_server_finds_its_objects_again(tmp_path):
 
 
 def test_a_process_that_is_killed_loses_nothing_that_it_has_answered(tmp_path):
-    seed = os.getpid()
+    seed = portions.seed_of("journal")
     done = subprocess.run(
         [sys.executable, "-m", "samples.journal_crashes", str(tmp_path), str(CRASHES), str(seed)],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},

@@ -1,4 +1,4 @@
-"""What a verb works with: one served resource and the server around it."""
+"""The context of a verb: one served resource and the server around it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.registry.registry import Registry
 from steersman.apiserver.storage import Record, Storage
 from steersman.apiserver.watching.feed import Feed
+from steersman.apiserver.workers import Workers
 
 if TYPE_CHECKING:
     from steersman.apiserver.admission import Admission
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server allows, and how long it waits: ``ApiServer(limits=Limits(body=1024 * 1024))``.
+    """Limits and timeouts of the server: ``ApiServer(limits=Limits(body=1024 * 1024))``.
 
-    ``body`` and ``object`` are bytes, ``freshness``, ``watch`` and ``bookmarks`` seconds. `RequestLimits` are others:
-    how many requests at once, and for how long.
+    ``body`` and ``object`` are in bytes, ``freshness``, ``watch`` and ``bookmarks`` in seconds. `RequestLimits` limits
+    the number and duration of requests.
     """
 
-    #: The longest body of a request.
+    #: The largest body of a request.
     body: int = 3 * 1024 * 1024
-    #: The largest object that is stored, as etcd's limit on a request leaves it.
+    #: The largest stored object, given etcd's limit on a request.
     object: int = 1_572_864
     #: Seconds to wait for a revision that has not been seen yet.
     freshness: float = 3.0
-    #: The least seconds that a watch runs which names no time-out; at most twice as long.
+    #: The minimum duration, in seconds, of a watch without a timeout; at most twice as long.
     watch: float = 1800.0
     #: Seconds between bookmarks.
     bookmarks: float = 60.0
@@ -37,7 +38,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class VerbContext:
     """One served resource, as verbs see it; also the `Surroundings` of its strategy."""
 
-    __slots__ = ("admission", "definition", "feed", "limits", "registry", "storage")
+    __slots__ = ("admission", "definition", "feed", "limits", "registry", "storage", "workers")
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class VerbContext:
         feed: Feed,
         admission: Admission,
         limits: Limits,
+        workers: Workers,
     ) -> None:
         self.definition = definition
         self.registry = registry
@@ -56,9 +58,11 @@ class VerbContext:
         self.feed = feed
         self.admission = admission
         self.limits = limits
+        #: Threads for the computations of large requests.
+        self.workers = workers
 
     async def read(self, group: str, resource: str, namespace: str, name: str) -> Record | None:
-        """An object of any kind, as it is stored; None also if the kind is not served."""
+        """A stored object of any kind; None if it is missing or the kind is not served."""
         definition = self.registry.any_version(group, resource)
         if definition is None:
             return None

@@ -1,8 +1,8 @@
-"""What the server refuses, in kube-apiserver's words.
+"""The server's errors, with kube-apiserver's messages.
 
 Guarantees
-- Whatever is raised as `Refused` becomes exactly one Status answer: code, reason, details and message as the engine's.
-- Nothing in a message comes from another request.
+- Every raised `Refused` becomes exactly one Status answer: code, reason, details and message as the engine's.
+- No message contains data of another request.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from collections.abc import Sequence
 from steersman.objects import GroupKind, GroupVersionKind
 from steersman.objects.status import Status, StatusCause, StatusDetails, StatusMetadata
 from steersman.schemas import FieldProblem
+from steersman.schemas.field_problems import PROBLEMS_MAX
 from steersman.wire import Pairs
+
+#: The maximum total length of all reported problems of one object, except the first problem.
+_PROBLEMS_LENGTH = 1024 * 1024
 
 
 class Refused(Exception):
-    """A request is answered with a failure."""
+    """The request fails with this Status."""
 
     def __init__(self, status: Status, headers: Pairs = ()) -> None:
         super().__init__(status.message)
@@ -62,35 +66,35 @@ def _about(named: Named, name: str, causes: tuple[StatusCause, ...] = ()) -> Sta
 
 
 def not_found(named: Named, name: str) -> Refused:
-    """No such object."""
+    """The object does not exist."""
     return _failure(404, "NotFound", f'{named} "{name}" not found', _about(named, name))
 
 
 def no_such_resource() -> Refused:
-    """No such group, version, resource or subresource."""
+    """The group, version, resource or subresource does not exist."""
     return _failure(404, "NotFound", "the server could not find the requested resource", StatusDetails())
 
 
 def already_exists(named: Named, name: str) -> Refused:
-    """An object of this name is there."""
+    """An object of this name already exists."""
     return _failure(409, "AlreadyExists", f'{named} "{name}" already exists', _about(named, name))
 
 
 def conflict(named: Named, name: str, why: str) -> Refused:
-    """The request rests on a state that is not the present one."""
+    """The request is based on an outdated state."""
     message = f'Operation cannot be fulfilled on {named} "{name}": {why}'
     return _failure(409, "Conflict", message, _about(named, name))
 
 
 def modified(named: Named, name: str) -> Refused:
-    """Somebody else was faster."""
+    """Another writer changed the object first."""
     return conflict(
         named, name, "the object has been modified; please apply your changes to the latest version and try again"
     )
 
 
 def forbidden(named: Named | None, name: str, why: str, causes: tuple[StatusCause, ...] = ()) -> Refused:
-    """Not allowed. Without a resource it is about a path."""
+    """The request is not allowed. Without a resource it concerns a path."""
     if named is None or not named.resource:
         return _failure(403, "Forbidden", f"forbidden: {why}", StatusDetails())
     subject = f'{named} "{name}"' if name else str(named)
@@ -98,18 +102,19 @@ def forbidden(named: Named | None, name: str, why: str, causes: tuple[StatusCaus
 
 
 def unauthorized() -> Refused:
-    """Nobody we know."""
+    """The sender is unknown."""
     return _failure(401, "Unauthorized", "Unauthorized")
 
 
 def bad_request(message: str) -> Refused:
-    """The request cannot be understood."""
+    """The request is malformed."""
     return _failure(400, "BadRequest", message)
 
 
 def invalid(kind: GroupVersionKind | GroupKind, name: str, problems: Sequence[FieldProblem]) -> Refused:
-    """The object breaks rules of its kind."""
-    # A sentence that was said is not repeated; the causes are all there.
+    """The object violates rules of its kind. Only the first problems are listed if there are too many."""
+    problems = _told(problems)
+    # Repeated sentences are omitted; the causes are complete.
     told = list(dict.fromkeys(str(problem) for problem in problems))
     words = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
     subject = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
@@ -120,14 +125,26 @@ def invalid(kind: GroupVersionKind | GroupKind, name: str, problems: Sequence[Fi
     return _failure(422, "Invalid", f'{subject} "{name}" is invalid: {words}', details)
 
 
+def _told(problems: Sequence[FieldProblem]) -> Sequence[FieldProblem]:
+    """The first problems, limited so that an answer is no longer than a body may be."""
+    if len(problems) <= 1:
+        return problems
+    left = _PROBLEMS_LENGTH
+    for number, problem in enumerate(problems):
+        left -= len(problem.path) + len(problem.message)
+        if left < 0 or number >= PROBLEMS_MAX:
+            return problems[: max(1, number)]
+    return problems
+
+
 def method_not_allowed() -> Refused:
-    """This resource does not know the verb."""
+    """The resource does not support the verb."""
     message = "the server does not allow this method on the requested resource"
     return _failure(405, "MethodNotAllowed", message, StatusDetails())
 
 
 def not_acceptable(offers: Sequence[str]) -> Refused:
-    """None of the representations that the client takes is one that we have."""
+    """The server has none of the representations that the client accepts."""
     return not_this_form(f"only the following media types are accepted: {', '.join(offers)}")
 
 
@@ -137,19 +154,19 @@ def not_this_form(message: str) -> Refused:
 
 
 def no_media_type(offers: Sequence[str]) -> Refused:
-    """None of the media types that the client takes is one that we print."""
+    """The server prints none of the media types that the client accepts."""
     message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offers)}"
     return _failure(406, "NotAcceptable", message, StatusDetails())
 
 
 def unsupported_media_type(offers: Sequence[str]) -> Refused:
-    """The body has a form that we do not read."""
+    """The server does not read this format of a body."""
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(offers)}"
     return _failure(415, "UnsupportedMediaType", message)
 
 
 def expired(message: str, *, continue_: str = "") -> Refused:
-    """The history that was asked for is gone; ``continue_`` goes on from here, inconsistently."""
+    """The requested history is gone; ``continue_`` continues from here, inconsistently."""
     return _failure(410, "Expired", message, metadata=StatusMetadata(continue_=continue_))
 
 
@@ -159,7 +176,7 @@ def too_large(message: str = "request entity too large") -> Refused:
 
 
 def too_many_requests(seconds: int = 1) -> Refused:
-    """More requests are under way than allowed."""
+    """Too many requests are in flight."""
     message = "Too many requests, please try again later."
     return _failure(
         429,
@@ -171,7 +188,7 @@ def too_many_requests(seconds: int = 1) -> Refused:
 
 
 def too_many_disruptions(why: str, *, seconds: int = 0) -> Refused:
-    """An eviction would take more Pods than their budget allows."""
+    """An eviction would disrupt more Pods than their budget allows."""
     message = "Cannot evict pod as it would violate the pod's disruption budget."
     cause = StatusCause(reason="DisruptionBudget", message=why)
     details = StatusDetails(causes=(cause,), retry_after_seconds=seconds)
@@ -181,7 +198,7 @@ def too_many_disruptions(why: str, *, seconds: int = 0) -> Refused:
 
 
 def too_large_resource_version(wanted: int, current: int) -> Refused:
-    """A revision was asked for that has not happened yet."""
+    """The requested revision has not happened yet."""
     message = f"Too large resource version: {wanted}, current: {current}"
     cause = StatusCause(reason="ResourceVersionTooLarge", message="Too large resource version")
     details = StatusDetails(causes=(cause,), retry_after_seconds=1)
@@ -189,23 +206,23 @@ def too_large_resource_version(wanted: int, current: int) -> Refused:
 
 
 def internal(message: str) -> Refused:
-    """Our own fault."""
+    """The server itself failed."""
     cause = StatusCause(message=message)
     return _failure(500, "InternalError", f"Internal error occurred: {message}", StatusDetails(causes=(cause,)))
 
 
 def unnamed(message: str, *, code: int = 500) -> Refused:
-    """What kube-apiserver answers where it has no reason to name: some unreadable values are its own fault."""
+    """A failure without a reason: kube-apiserver treats some unreadable values as its own error."""
     return _failure(code, "", message)
 
 
 def name_taken(named: Named, name: str) -> Refused:
-    """The name that was generated is there already."""
+    """The generated name is taken."""
     message = f'{named} "{name}" already exists, the server was not able to generate a unique name for the object'
     details = StatusDetails(name=name, group=named.group, kind=named.resource, retry_after_seconds=1)
     return _failure(409, "AlreadyExists", message, details, headers=(("Retry-After", "1"),))
 
 
 def timeout(message: str, *, seconds: int = 0) -> Refused:
-    """The request took longer than it may."""
+    """The request exceeded its deadline."""
     return _failure(504, "Timeout", f"Timeout: {message}", StatusDetails(retry_after_seconds=seconds))

@@ -1,9 +1,9 @@
-"""A request as the server sees it: what was sent, what it is about, and who sent it.
+"""A request as the server sees it: what was sent, what it concerns, and who sent it.
 
 Guarantees
-- What a request is about is read once, from its path, method and query alone, as kube-apiserver reads it; whoever
-  authorizes a request and whoever answers it look at the same `RequestInfo`.
-- A path that could mean two things means nothing: it is no request for a resource.
+- A `RequestInfo` is read once, from path, method and query alone, as in kube-apiserver. Authorization and the verbs use
+  the same one.
+- An ambiguous path is not a request for a resource.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from steersman.objects import FieldSelector, SelectorError
+from steersman.objects import FieldSelector, Selector, SelectorError
+from steersman.schemas.names import path_segment
 from steersman.transport import ServerResponse
-from steersman.wire import Request, is_watch, parse_path
+from steersman.wire import InvalidOption, ListOptions, Request, is_watch, parse_path
 
 if TYPE_CHECKING:
+    from steersman.apiserver.chain.authorization import Authorizer
     from steersman.apiserver.chain.tokens import AccountTokens
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
-    """Who sends a request: ``User(name="kim", groups=("staff",))``."""
+    """The sender of a request: ``User(name="kim", groups=("staff",))``."""
 
     name: str
     uid: str = ""
@@ -32,14 +34,14 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     extra: Mapping[str, tuple[str, ...]] = {}
 
 
-#: Who sends requests within this process, unless a handler of the chain says otherwise.
+#: The sender of requests within this process, unless a handler of the chain sets another.
 IN_PROCESS = User(name="system:admin", groups=("system:masters", "system:authenticated"))
-#: Who sends requests over a port, until a handler of the chain says more: somebody who is answered nothing.
+#: The sender of requests over a port, until a handler of the chain authenticates them; they are answered 401.
 UNKNOWN = User(name="system:anonymous", groups=("system:unauthenticated",))
 
 
 class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request is about. Without a resource it is about a path, and its verb is the method in lower case."""
+    """What a request concerns. Without a resource it concerns a path, and its verb is the method in lower case."""
 
     verb: str
     path: str
@@ -51,33 +53,50 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = ""
     name: str = ""
     subpath: str = ""
-    #: The path is one of the old ones that always watch.
+    #: Whether the path is one of the old ones that always watch.
     is_watch_path: bool = False
 
 
 class ServerRequest:
-    """A request on its way through the server; handlers of the chain fill in what they find out."""
+    """A request on its way through the server; handlers of the chain fill in their results."""
 
-    __slots__ = ("_warned", "accounts", "annotations", "authorize", "info", "user", "wants_yaml", "warnings", "wire")
+    __slots__ = (
+        "_warned",
+        "accounts",
+        "annotations",
+        "authorize",
+        "authorizer",
+        "info",
+        "size",
+        "user",
+        "wants_yaml",
+        "warnings",
+        "wire",
+    )
 
     def __init__(self, wire: Request, *, user: User = IN_PROCESS, accounts: AccountTokens | None = None) -> None:
         self.wire = wire
-        #: The tokens of the server that it was sent to; without them no service account has one.
+        #: The service account tokens of the server; without them no service account has one.
         self.accounts = accounts
         self.info = read_info(wire)
         self.user = user
-        #: What the writer should know; becomes Warning headers, each once.
+        #: Warnings for the writer; sent as Warning headers, each once.
         self.warnings: list[str] = []
         self._warned: set[str] = set()
-        #: Whether the answer is to be YAML, once that is known.
+        #: The size of its body in bytes, or what it counts as if that is more.
+        self.size = len(wire.body) if wire.body else 0
+        #: Whether the answer is YAML, once negotiated.
         self.wants_yaml = False
-        #: Asks whether the user may do another verb on the same object too; raises `Refused` if not. None: everything.
+        #: Checks whether the user may also perform another verb on the same object; raises `Refused` if not. None
+        #: allows everything.
         self.authorize: Callable[[str], Awaitable[None]] | None = None
-        #: What an audit should know.
+        #: The authorizer that allowed the request; None if the chain has none.
+        self.authorizer: Authorizer | None = None
+        #: Annotations for the audit event.
         self.annotations: dict[str, str] = {}
 
     def warn(self, text: str) -> None:
-        """Tell the writer something; saying it twice changes nothing."""
+        """Add a warning for the writer. Duplicates are ignored."""
         if text not in self._warned:
             self._warned.add(text)
             self.warnings.append(text)
@@ -85,12 +104,12 @@ class ServerRequest:
 
 #: The rest of the chain.
 Next: TypeAlias = Callable[[ServerRequest], Awaitable[ServerResponse]]
-#: One handler of the chain: it answers, raises `Refused`, or returns what `next_` answers.
+#: One handler of the chain: it answers, raises `Refused`, or returns the answer of `next_`.
 ChainHandler: TypeAlias = Callable[[ServerRequest, Next], Awaitable[ServerResponse]]
 
 
 def read_info(request: Request) -> RequestInfo:
-    """Read what a request is about."""
+    """What a request concerns."""
     plain, watches = _without_watch(request.path)
     path = parse_path(plain)
     if path is None:
@@ -99,7 +118,8 @@ def read_info(request: Request) -> RequestInfo:
     name = path.name or ""
     if verb == "get" and (watches or (not name and path.subresource is None)):
         verb = "watch" if watches or is_watch(request.query) else "list"
-        name = name or _selected_name(request)
+        # As in kube-apiserver, the old paths take no name from selectors.
+        name = name if watches else _selected_name(request)
     elif verb == "delete" and not name:
         verb = "deletecollection"
     return RequestInfo(
@@ -119,7 +139,7 @@ def read_info(request: Request) -> RequestInfo:
 
 
 def _without_watch(path: str) -> tuple[str, bool]:
-    """Take the old ``/watch/`` out of ``/api/v1/watch/namespaces/a/pods``."""
+    """A path without the old ``/watch/``, as in ``/api/v1/watch/namespaces/a/pods``, and whether it had one."""
     at = 3 if path.startswith("/api/") else 4
     parts = path.split("/", at + 1)
     if len(parts) > at + 1 and parts[at] == "watch":
@@ -128,11 +148,16 @@ def _without_watch(path: str) -> tuple[str, bool]:
 
 
 def _selected_name(request: Request) -> str:
-    """The one name that a list or watch asks for, if it does."""
-    for name, value in request.query:
-        if name == "fieldSelector" and "metadata.name" in value:
-            try:
-                return FieldSelector.parse(value).required_value("metadata.name") or ""
-            except SelectorError:
-                return ""
-    return ""
+    """The single name that a list or watch selects; empty if it selects others, or its options are invalid."""
+    if not any(name == "fieldSelector" for name, _ in request.query):
+        return ""
+    try:
+        # Parse the options as the verbs do: the authorized name must be the selected one.
+        options = ListOptions.from_query(request.query)
+        if "metadata.name" not in options.field_selector:
+            return ""
+        Selector.parse(options.label_selector)
+        name = FieldSelector.parse(options.field_selector).required_value("metadata.name") or ""
+    except (InvalidOption, SelectorError):
+        return ""
+    return "" if path_segment(name) else name

@@ -1,20 +1,20 @@
 """The API server: definitions, a store, and the chain that every request passes.
 
 Guarantees
-- `handler` is the whole server as one function: what `InProcessTransport` takes, and what a `Listener` serves.
-- Every request is answered: what is refused is a Status, what fails is a 500 and in the log, and neither takes anybody
-  else's answer along.
-- Whoever sends a request over a port is nobody, and answered 401, unless a handler of the chain says who it is.
-- ``async with`` owns all tasks; when it ends, watches have ended and nothing is left behind.
+- `handler` is the whole server as one function: an `InProcessTransport` takes it, and a `Listener` serves it.
+- Every request is answered: a rejection is a Status, a failure is a 500 and a log entry, and neither affects another
+  request.
+- Requests over a port are answered 401 unless a handler of the chain authenticates the sender.
+- ``async with`` owns all tasks; at its end, all watches have ended and nothing is left behind.
 
-Where neighbours plug in
-- a kind's rules: a `Definition` with its own `Strategy`, found by `registry.builtin_definitions`, or given in
-  ``definitions=``;
-- who may do what: ``authorizer=``, ``tokens=``, ``audit=``; or a chain of one's own: a `ChainHandler` each in ``chain=``,
-  outermost first; the last step of every chain is the server itself;
-- further paths: a `Route` in ``routes=``, asked in order about every request that is not about a resource, until one
-  answers; those of discovery, OpenAPI, version and health come last;
-- admission: a `Plugin` in ``admission=``, after the server's own.
+Extension points
+- A kind's rules: a `Definition` with its own `Strategy`, found by `registry.builtin_definitions`, or given in
+  ``definitions=``.
+- Access: ``authorizer=``, ``tokens=``, ``audit=``; or your own ``chain=`` of `ChainHandler`s, outermost first. The last
+  step of every chain is the server itself.
+- Further paths: `Route`s in ``routes=``, called in order for every request that does not concern a resource, until one
+  answers. Those of discovery, OpenAPI, version and health come last.
+- Admission: `Plugin`s in ``admission=``, after the server's own.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from steersman.aio import Supervisor
 from steersman.apiserver.admission import Admission, AdmissionFunction, NamespaceLifecycle, NotYet, Plugin
 from steersman.apiserver.answers import answer_refusal, page_not_found
 from steersman.apiserver.chain import AuditHook, Authentication, Authorizer, Reviews, always_allow, unlimited
+from steersman.apiserver.chain.escalation import Escalation
 from steersman.apiserver.chain.impersonation import completed
 from steersman.apiserver.chain.rbac_policy import create_policy
 from steersman.apiserver.chain.tokens import AccountTokens
@@ -56,6 +57,7 @@ from steersman.apiserver.system_namespaces import create_system_namespaces
 from steersman.apiserver.verbs import perform
 from steersman.apiserver.watching import Feed
 from steersman.apiserver.watching.feed import HISTORY
+from steersman.apiserver.workers import Workers
 from steersman.objects import GroupVersion, Object
 from steersman.transport import Handler, InProcessTransport, ServerResponse
 from steersman.wire import Request
@@ -64,7 +66,7 @@ _log = logging.getLogger("steersman.apiserver")
 
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
-#: Answers a request that is about a path; None if it is not about this one.
+#: Answers a request for a path; returns None for other paths.
 Route: TypeAlias = Callable[[ServerRequest], Awaitable[ServerResponse | None]]
 
 
@@ -76,20 +78,24 @@ class ApiServer:
         await client.create(Site(...))
     ```
 
-    What it serves: ``kinds`` are the built-in group-versions, such as ``["v1", "apps/v1"]``, all of them unless told
-    otherwise; ``resources`` are `Resource` classes, whose CustomResourceDefinitions are there from the beginning, several
-    of one kind as its versions; ``definitions`` are served as they are, in place of others. ``conversions`` are functions
-    in place of conversion webhooks, by the names of CRDs: ``{"sites.web.example.com": fn}`` with
-    ``fn(obj, to_api_version)``, which returns the object in that version.
+    Kinds:
 
-    Where objects are: in memory, and gone with the server; in a folder, if ``storage`` is its path; or in any `Storage`.
+    - ``kinds`` are the built-in group-versions, such as ``["v1", "apps/v1"]``; all by default.
+    - ``resources`` are `Resource` classes, whose CustomResourceDefinitions exist from the start. Several classes of one
+      kind are its versions.
+    - ``definitions`` are served unchanged, in place of others.
+    - ``conversions`` are functions in place of conversion webhooks, by CRD name: ``{"sites.web.example.com": fn}``.
+      ``fn(obj, to_api_version)`` returns the object in that version.
 
-    Who may do what: everybody everything; what Roles and bindings allow, with ``authorizer="rbac"``; or what an
-    `Authorizer` of yours does. ``tokens`` says whose each bearer token is, and ``audit`` is told of every request.
-    ``chain`` replaces all of that by handlers of your own.
+    Storage: ``storage`` is a folder's path or any `Storage`. By default objects are in memory, and gone with the
+    server.
 
-    ``admission`` are plugins, or functions, that change or refuse writes, ``routes`` answer further paths, ``limits``
-    are sizes and times, and ``history`` is how many changes of a resource a watch can go back.
+    Access: everything is allowed by default. ``authorizer="rbac"`` enforces Roles and bindings; an `Authorizer` of
+    yours enforces your rules. ``tokens`` maps bearer tokens to users, and ``audit`` is called for every request.
+    ``chain`` replaces all of that by your own handlers.
+
+    ``admission`` are plugins, or functions, that change or reject writes. ``routes`` answer further paths. ``limits``
+    are sizes and times. ``history`` is how many changes of a resource a watch can go back.
     """
 
     def __init__(
@@ -111,13 +117,13 @@ class ApiServer:
     ) -> None:
         self.registry = Registry(builtin_definitions(group_versions(kinds, rbac=authorizer == "rbac")))
         self._declared = declared(resources)
-        #: The definitions of custom resources, served as they are made, changed and deleted.
+        #: Serves custom resources as their definitions are created, changed and deleted.
         self.custom_resources = CustomResources(self, conversions or {})
         if self.custom_resources.definition is None:
             for definition in declared_definitions(self._declared, conversions or {}):
                 self.registry.add(definition)
         self.storage, self._own_storage = opened(storage)
-        #: Makes and reviews the tokens of service accounts.
+        #: Signs and reviews the tokens of service accounts.
         self.account_tokens = AccountTokens(self.storage)
         #: Handlers that every request passes, outermost first.
         self.chain: list[ChainHandler] = []
@@ -125,18 +131,20 @@ class ApiServer:
         if chain is None:
             self._guard(chosen_authorizer(authorizer, self.storage), Authentication(tokens=tokens), audit)
         elif tokens is not None or audit is not None or authorizer is not always_allow:
-            raise ValueError("a chain of your own has its own authorizer, tokens and audit: give them to chain(...)")
+            raise ValueError("your own chain= needs its own authorizer, tokens and audit: pass them to chain(...)")
         else:
             self.chain += chain
         for definition in definitions:
             self.registry.add(definition)
         self.limits = limits or Limits()
+        #: Threads for the computations of large requests.
+        self.workers = Workers()
         self.feed = Feed(self.storage, history=history)
         has_namespaces = self.registry.any_version("", "namespaces") is not None
         own: list[Plugin] = [NamespaceLifecycle()] if has_namespaces else []
         own += [NotYet(), PodClasses(), ClaimGrowth(), Terminating(self.custom_resources.is_terminating)]
-        self.admission = Admission([*own, *admission])
-        #: Who answers requests that are not about resources, in order.
+        self.admission = Admission([*own, *admission], guards=[Escalation(self.storage)])
+        #: Handlers of requests that do not concern resources, in order.
         self.routes: list[Route] = [
             *routes,
             *discovery_routes(
@@ -149,17 +157,18 @@ class ApiServer:
         self._stack: AsyncExitStack | None = None
         self._told_of_unknown = False
 
-    # life
+    # start and stop
 
     async def __aenter__(self) -> Self:
         if self._stack is not None:
-            raise RuntimeError("this ApiServer runs already; for a second server make a second ApiServer")
+            raise RuntimeError("this ApiServer is already running; make another ApiServer for a second server")
         stack = AsyncExitStack()
         try:
             if self._own_storage is not None:
                 await stack.enter_async_context(self._own_storage)
             await self.feed.begin()
             await self.account_tokens.load()
+            stack.callback(self.workers.close)
             tasks = await stack.enter_async_context(Supervisor())
             stack.callback(tasks.cancel)
             stack.callback(self.feed.end)
@@ -194,10 +203,10 @@ class ApiServer:
         return self.handle
 
     def transport(self, user: User | str | None = None) -> InProcessTransport:
-        """The way to this server without a socket: ``Client(server.transport())``.
+        """A transport to this server without a socket: ``Client(server.transport())``.
 
-        Requests are the administrator's, or those of ``user``: a `User`, or the name of one as RBAC has it, such as
-        ``system:serviceaccount:shop:site-operator``, which is then in the groups of all of its sort.
+        Requests are sent as the administrator, or as ``user``: a `User`, or a user name as in RBAC, such as
+        ``system:serviceaccount:shop:site-operator``, which gets the groups of its sort.
         """
         if user is None:
             return InProcessTransport(self.handle)
@@ -209,13 +218,13 @@ class ApiServer:
         return InProcessTransport(handle)
 
     async def handle(self, wire: Request, *, user: User | None = None) -> ServerResponse:
-        """Answer a request; ``user`` sent it, unless it says otherwise itself."""
+        """Answer a request. ``user`` is its sender, unless its own credentials say otherwise."""
         sender = user or (IN_PROCESS if request_peer() is None else UNKNOWN)
         request = ServerRequest(wire, user=sender, accounts=self.account_tokens)
         passes = self._passes
         if passes is None:
             return answer_refusal(
-                request, internal("the API server in this process does not run; use it within its 'async with'")
+                request, internal("the API server in this process is not running; use it within its 'async with'")
             )
         try:
             reply = await passes(request)
@@ -225,19 +234,19 @@ class ApiServer:
             reply = answer_refusal(request, internal(str(error)))
         except Exception:  # noqa: BLE001 - our own mistake is one request's answer, not the end of the server
             _log.exception("the server failed to answer %s %s", wire.method, wire.path)
-            reply = answer_refusal(request, internal("the request could not be served; the server's log says more"))
+            reply = answer_refusal(request, internal("the request could not be served; see the server's log"))
         if wire.method == "HEAD" and isinstance(reply.body, bytes):
             reply.body = b""
         return reply
 
     async def forget(self) -> None:
-        """Let history begin now, as after a restart: older revisions can be neither listed nor watched from."""
+        """Start the history now, as after a restart: older revisions can be neither listed nor watched from."""
         revision = await self.storage.revision()
         await self.storage.compact(revision)
         self.feed.forget(revision)
 
     def context(self, definition: Definition) -> VerbContext:
-        """What verbs need to work on a resource."""
+        """The context of verbs on a resource."""
         if self._contexts_of != self.registry.revision:
             self._contexts.clear()
             self._contexts_of = self.registry.revision
@@ -251,18 +260,19 @@ class ApiServer:
                 feed=self.feed,
                 admission=self.admission,
                 limits=self.limits,
+                workers=self.workers,
             )
         return found
 
     def _guard(self, authorizer: Authorizer, authentication: Authentication, audit: AuditHook | None) -> None:
-        """Ask an authorizer about every request, and let reviews ask it too."""
+        """Check every request, and every access review, with an authorizer."""
         self.chain += unlimited(authorizer, authentication, audit)
         for definition in Reviews(authorizer, authentication).definitions():
             if self.registry.find(definition.gvk.group, definition.gvk.version, definition.resource) is not None:
                 self.registry.add(definition)
 
     def _assembled(self) -> Next:
-        """The chain as one function, its last step first."""
+        """The chain as one function."""
         step: Next = self._route
         for handler in reversed(self.chain):
             step = _linked(handler, step)
@@ -293,13 +303,13 @@ class ApiServer:
         if not self._told_of_unknown:
             self._told_of_unknown = True
             _log.error(
-                "requests come over a port, and nothing in the chain says who sends them: they are answered 401; "
-                "run the server with steersman.apiserver.serve, or put an Authentication into chain="
+                "requests come over a port, but no handler of the chain authenticates them: they are answered 401; "
+                "run the server with steersman.apiserver.serve, or add an Authentication to chain="
             )
         return unauthorized()
 
     def _is_below_group_version(self, path: str) -> bool:
-        """Whether a path that is no resource's stands where those of a built-in group-version do."""
+        """Whether a path without a resource is below a built-in group-version."""
         match path.split("/"):
             case ["", "api", version, _, *_]:
                 return self._is_builtin("", version)
@@ -309,7 +319,7 @@ class ApiServer:
                 return False
 
     def _is_builtin(self, group: str, version: str) -> bool:
-        """Whether a group-version has kinds of Kubernetes' own: in others nothing but their resources is known."""
+        """Whether a group-version has Kubernetes' own kinds: in others only their resources exist."""
         mine = (each for each in self.registry if (each.gvk.group, each.gvk.version) == (group, version))
         return any(not each.custom for each in mine)
 

@@ -1,8 +1,8 @@
-"""What admission sees of a write, and what it is made of.
+"""Admission plugins, and what they see of a write.
 
 Guarantees
-- Plugins run in the order in which they are given: first all that change objects, then all that only judge them.
-- A plugin refuses by raising `Refused`; nothing is stored then.
+- Plugins run in the given order: first all `admit` methods, which may change objects, then all `validate` methods.
+- A plugin rejects a write by raising `Refused`; then nothing is stored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
 class Attributes:
-    """One write: `obj` may be changed in place by `Plugin.admit`; `old` never."""
+    """One write. `Plugin.admit` may change `obj` in place, but never `old`."""
 
     __slots__ = ("context", "dry_run", "name", "namespace", "obj", "old", "operation", "request")
 
@@ -39,7 +39,7 @@ class Attributes:
         self.request = request
         self.operation: Operation = operation
         self.namespace = namespace
-        #: Empty for a generated name, while it is not generated, and for the deletion of a collection.
+        #: Empty while a name is not generated yet, and for the deletion of a collection.
         self.name = name
         #: None for a deletion.
         self.obj = obj
@@ -49,25 +49,25 @@ class Attributes:
 
     @property
     def definition(self) -> Definition:
-        """The resource that is written."""
+        """The resource being written."""
         return self.context.definition
 
     @property
     def subresource(self) -> str:
-        """The subresource that is written; empty for the object itself."""
+        """The subresource being written; empty for the object itself."""
         return self.request.info.subresource
 
     def refused(self, why: str) -> Refused:
-        """The refusal of this write: ``raise attributes.refused("it has no owner")``, a 403 that names the object."""
+        """The rejection of this write: ``raise attributes.refused("it has no owner")``, a 403 that names the object."""
         return forbidden(self.definition.named, self.name, why)
 
     def warn(self, text: str) -> None:
-        """Tell the writer something though the write is allowed: kubectl and `Client` show it."""
+        """Add a warning to an allowed write: kubectl and `Client` show it."""
         self.request.warn(text)
 
 
 class Plugin:
-    """One admission plugin; it does what it overrides.
+    """One admission plugin. Override the methods that you need.
 
     ```python
     class TeamLabel(Plugin):
@@ -79,14 +79,14 @@ class Plugin:
     ```
     """
 
-    #: What it wants to see.
+    #: The operations that it is called for.
     operations: frozenset[Operation] = frozenset({"CREATE", "UPDATE", "DELETE"})
 
     async def admit(self, attributes: Attributes) -> None:
-        """Change the object, or refuse it; called before it is validated."""
+        """Change the object, or reject it. Called before validation."""
 
     async def validate(self, attributes: Attributes) -> None:
-        """Refuse the object as it would be stored; called after it was validated."""
+        """Reject the object as it would be stored. Called after validation."""
 
 
 #: A plugin that only admits: ``async def stamp(attributes: Attributes) -> None``, called for creations and updates.
@@ -100,24 +100,28 @@ class _Function(Plugin):
         self._function = function
 
     async def admit(self, attributes: Attributes) -> None:
-        """Leave it to the function."""
+        """Call the function."""
         await self._function(attributes)
 
 
 class Admission:
-    """The plugins of a server, in order. `plugins` may be changed while it runs."""
+    """The plugins of a server, in order. `plugins` may be changed while it runs.
 
-    def __init__(self, plugins: Sequence[Plugin | AdmissionFunction] = ()) -> None:
+    ``guards`` see an object after all plugins have changed it.
+    """
+
+    def __init__(self, plugins: Sequence[Plugin | AdmissionFunction] = (), *, guards: Sequence[Plugin] = ()) -> None:
         self.plugins: list[Plugin] = [each if isinstance(each, Plugin) else _Function(each) for each in plugins]
+        self._guards = tuple(guards)
 
     async def admit(self, attributes: Attributes) -> None:
-        """Let every plugin change the object."""
-        for plugin in self.plugins:
+        """Call `admit` of every plugin."""
+        for plugin in (*self.plugins, *self._guards):
             if attributes.operation in plugin.operations:
                 await plugin.admit(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Let every plugin judge the object."""
+        """Call `validate` of every plugin."""
         for plugin in self.plugins:
             if attributes.operation in plugin.operations:
                 await plugin.validate(attributes)

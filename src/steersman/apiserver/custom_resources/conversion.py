@@ -1,10 +1,10 @@
-"""Custom resources between the version in which they are stored and those in which they are served.
+"""Conversion of custom resources between their stored and served versions.
 
 Guarantees
-- A stored object is read as kube-apiserver reads it: what the schema of its own version does not know goes, what that
-  schema fills in comes, and only then is it converted.
-- What was stored since its definition last changed, in the version that is asked for, is answered as it is.
-- A conversion changes no identity: only labels and annotations among the metadata.
+- A stored object is read as in kube-apiserver: first its own version's schema prunes it and fills in defaults, and only
+  then is it converted.
+- An object that was stored since its definition last changed, in the requested version, is answered unchanged.
+- A conversion does not change the identity: of the metadata, only labels and annotations.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from steersman.apiserver.errors import Refused, unnamed
 from steersman.apiserver.registry.definition import Conversion, Tree
 from steersman.apiserver.storage import Record
 from steersman.schemas import admitted
-from steersman.schemas.admission import pruned
+from steersman.schemas.admission import DefaultsTooLarge, pruned
 
-#: Makes an object of another version: ``fn(obj, "web.example.com/v2")``. What it is given is its own.
+#: Converts an object to another version: ``fn(obj, "web.example.com/v2")``. The function owns its argument.
 Converter: TypeAlias = Callable[[Tree, str], Tree]
 
+#: The maximum size of filled-in defaults in bytes: twice what the store accepts.
+DEFAULTS_MAX: Final = 3 * 1024 * 1024
 _NEVER: Final = 2**63
 _CONVERTED: Final = frozenset({"labels", "annotations"})
 
 
 class Versions:
-    """All versions of one kind, and how objects change between them."""
+    """All versions of one kind, and the conversion between them."""
 
     def __init__(
         self,
@@ -48,15 +50,15 @@ class Versions:
         self._convert = convert
 
     def conversion(self, version: str) -> Conversion:
-        """Between the version that is stored and one that is served."""
+        """The conversion between the stored version and a served one."""
         begins = f'{{"kind":"{self._kind}","apiVersion":"{self._group}/{version}",'.encode()
         since = self._since
         stored = self._schemas[self._storage]
         if len(self._schemas) > 1 and b'"default":' in msgspec.json.encode(stored):
-            # What was written in another version lacks the defaults of this one.
+            # An object written in another version lacks the defaults of this one.
             since = _NEVER
         elif _has_default(stored, "status"):
-            # A new object is stored without its status, whatever was filled in there.
+            # A new object is stored without its status and the defaults there.
             since = _NEVER
 
         def is_same(record: Record) -> bool:
@@ -66,7 +68,7 @@ class Versions:
             stored = _version_of(tree)
             schema = self._schemas.get(stored)
             if schema is not None:
-                _replace(tree, admitted(schema, tree, root=True))
+                _replace(tree, _with_defaults(schema, tree))
             self._change(tree, version)
 
         def to_stored(tree: Tree) -> None:
@@ -99,7 +101,7 @@ class Versions:
         metadata: Tree = tree["metadata"]
         source = tree["apiVersion"]
         try:
-            # What is no JSON fails here, not where it is answered or stored.
+            # A result that is not JSON fails here, not where it is answered or stored.
             made: Any = msgspec.json.decode(msgspec.json.encode(convert(tree | {"metadata": dict(metadata)}, wanted)))
         except Refused:
             raise
@@ -114,7 +116,7 @@ class Versions:
         changed = {name: told[name] for name in _CONVERTED if told.get(name)}
         for name, texts in changed.items():
             if not isinstance(texts, dict) or not all(isinstance(each, str) for each in cast("Tree", texts).values()):
-                raise self._failed(source, f"metadata.{name} of the converted object is no map of texts")
+                raise self._failed(source, f"metadata.{name} of the converted object is not a map of strings")
         return converted | {"kind": self._kind, "apiVersion": wanted, "metadata": kept | changed}
 
     def _failed(self, source: str, why: str) -> Refused:
@@ -122,15 +124,23 @@ class Versions:
 
 
 def uncalled(name: str, kind: str) -> Converter:
-    """Stands for the webhook of a definition: nobody calls those, and whoever needs one is told what does the same."""
+    """Stands for the webhook of a definition, which this server does not call. The error names the alternative."""
 
     def convert(tree: Tree, to: str) -> Tree:
         raise unnamed(
-            f"conversion webhook for {tree['apiVersion']}, Kind={kind} failed: webhooks are not called by this server, so "
-            f"nothing becomes {to}; give it a function: ApiServer(conversions={{{name!r}: function}})"
+            f"conversion webhook for {tree['apiVersion']}, Kind={kind} failed: this server does not call webhooks, so "
+            f"it cannot convert to {to}; pass a function: ApiServer(conversions={{{name!r}: function}})"
         )
 
     return convert
+
+
+def _with_defaults(schema: Tree, tree: Tree) -> Tree:
+    """A stored object with the defaults of its schema; without them, if they were added later and are too large."""
+    try:
+        return admitted(schema, tree, root=True, defaults_max=DEFAULTS_MAX)
+    except DefaultsTooLarge:
+        return pruned(schema, tree, root=True)
 
 
 def _has_default(schema: Tree, name: str) -> bool:

@@ -1,11 +1,11 @@
-"""CustomResourceDefinitions as definitions: what a server serves of one, a `Definition` for each served version.
+"""The served versions of CustomResourceDefinitions, each as a `Definition`.
 
-Guarantee: names are the accepted ones, which are those that were asked for as long as nobody else has them.
+Guarantee: names are the accepted ones, which are the requested ones unless another definition has them.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from steersman.apiserver.custom_resources.conversion import Converter, Versions, uncalled
@@ -13,6 +13,7 @@ from steersman.apiserver.custom_resources.strategy import CustomStrategy
 from steersman.apiserver.discovery.catalogue import version_order
 from steersman.apiserver.registry.columns import json_path_cell, json_path_text
 from steersman.apiserver.registry.definition import ALL_VERBS, Column, Definition, ScalePaths, Tree
+from steersman.kinds import all_group_versions
 from steersman.objects import GroupVersionKind, Object
 from steersman.objects.options import ResourceOptions
 from steersman.schemas import crd_for
@@ -21,8 +22,7 @@ from steersman.schemas import crd_for
 def definitions_of(crd: Tree, *, conversion: Converter | None = None, since: int = 0) -> list[Definition]:
     """The definitions of a CRD's served versions.
 
-    ``conversion`` is what its webhook would do; objects that were stored after the revision ``since`` are known to
-    follow its schemas.
+    ``conversion`` replaces its webhook. Objects stored after the revision ``since`` are known to follow its schemas.
     """
     spec: Tree = crd["spec"]
     status: Tree = crd.get("status") or {}
@@ -43,7 +43,7 @@ def definitions_of(crd: Tree, *, conversion: Converter | None = None, since: int
 
 
 def stored_definition(crd: Tree, *, conversion: Converter | None = None) -> Definition:
-    """The definition of the version that is stored, whether it is served or not."""
+    """The definition of the stored version, whether or not it is served."""
     spec: Tree = crd["spec"]
     served = [each | {"served": True} for each in spec["versions"] if each.get("storage")]
     rest = [each | {"served": False} for each in spec["versions"] if not each.get("storage")]
@@ -56,15 +56,15 @@ def custom_definition(cls: type[Object]) -> Definition:
     if options is None:
         name = cls.__qualname__ if isinstance(cls, type) else repr(cls)  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(
-            f"{name} declares no kind, so it cannot be served; name a class derived from Resource[...] with group= and "
+            f"{name} declares no kind, so it cannot be served; pass a class derived from Resource[...] with group= and "
             "version= as class options"
         )
-    # What a server would refuse of the class is refused here, in its words.
+    # Invalid classes are rejected here, with the server's message.
     return definitions_of(crd_for(cls))[0]
 
 
 def schema_of(version: Tree) -> Tree:
-    """The schema of a version of a CRD; everything is allowed if it has none."""
+    """The schema of a version of a CRD; without one, everything is allowed."""
     schema: Tree = version.get("schema") or {}
     found: Tree | None = schema.get("openAPIV3Schema")
     return found if found is not None else {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -99,12 +99,23 @@ def _definition(spec: Tree, names: Tree, version: Tree, versions: Versions) -> D
         columns=_columns(version),
         selectable={each["jsonPath"].lstrip("."): partial(json_path_text, each["jsonPath"]) for each in selectable},
         custom=True,
+        stored_as=stored_apart(gvk.group, names["plural"]),
         conversion=versions.conversion(version["name"]),
         storage_version=_storage_version(spec),
         listed_as=names.get("listKind") or "",
         returns_deleted=False,
         deprecation=_deprecation(spec, version),
     )
+
+
+def stored_apart(group: str, plural: str) -> tuple[str, str] | None:
+    """Where a custom resource of a built-in group is stored: apart, so that it never shares keys with a built-in kind."""
+    return (group, f"{plural}.custom") if group in _builtin_groups() else None
+
+
+@cache
+def _builtin_groups() -> frozenset[str]:
+    return frozenset(each.group for each in all_group_versions())
 
 
 def _deprecation(spec: Tree, version: Tree) -> str:

@@ -1,8 +1,8 @@
-"""The end of a definition: its instances go first.
+"""Deletion of a definition: its instances are deleted first.
 
 Guarantees
-- Finalizers of instances are respected: the definition waits for whoever takes them away.
-- What fails is tried again, and its condition says so meanwhile.
+- Finalizers of instances are respected: the definition waits until they are removed.
+- Failures are retried, and the condition reports them meanwhile.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("steersman.apiserver")
 
-#: Seconds that instances are given before the condition tells that some are left.
+#: Seconds after which the condition reports remaining instances.
 _PATIENCE: Final = 60.0
 _RETRY: Final = 1.0
 
@@ -50,7 +50,7 @@ class Finalizing:
         self._conversion = conversion
 
     async def run(self) -> None:
-        """Delete all instances, then let the definition go."""
+        """Delete all instances, then the definition."""
         while True:
             try:
                 await self._tell("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
@@ -68,29 +68,30 @@ class Finalizing:
                 why = "could not confirm zero CustomResources remaining: context deadline exceeded"
                 await self._tell("True", "InstanceDeletionCheck", why)
             except (Refused, StorageError) as error:
-                _log.warning("deletion of the instances of %s: %s; tried again soon", self._name, error)
+                _log.warning("deletion of the instances of %s: %s; retrying soon", self._name, error)
             except Exception:  # noqa: BLE001 - our own mistake about one definition is not the end of the server
-                _log.exception("the instances of %s could not be deleted; tried again soon", self._name)
+                _log.exception("the instances of %s could not be deleted; retrying soon", self._name)
             await asyncio.sleep(_RETRY)
 
     def _is_builtin(self) -> bool:
-        """Whether the objects are others': those of a kind that the server has of its own."""
+        """Whether the objects belong to one of the server's own kinds."""
         group, plural = self._crd["spec"]["group"], self._crd["spec"]["names"]["plural"]
         return any(
             not each.custom and (each.gvk.group, each.resource) == (group, plural) for each in self._server.registry
         )
 
     async def _delete_instances(self) -> bool:
-        """Delete all; whether none is left."""
+        """Delete all instances. Returns whether none is left."""
         definition = stored_definition(self._crd, conversion=self._conversion)
         context = VerbContext(
             definition,
             registry=self._server.registry,
             storage=self._server.storage,
             feed=self._server.feed,
-            # Kube-apiserver asks nobody here.
+            # kube-apiserver runs no admission here.
             admission=Admission(),
             limits=self._server.limits,
+            workers=self._server.workers,
         )
         gvk = definition.gvk
         request = ServerRequest(Request("DELETE", f"/apis/{gvk.group}/{gvk.version}/{definition.resource}"))
@@ -116,10 +117,10 @@ class Finalizing:
                 return True
             if loop.time() >= deadline:
                 return False
-            # Not for long: after a gap in history nobody tells what went.
+            # Not for long: after a gap in history no event reports the deletions.
             await window.wait(position, min(deadline, loop.time() + _RETRY), _always)
             if window.closed:
-                # The resource is served anew, and its changes are told elsewhere.
+                # The resource is served anew, and its changes are reported elsewhere.
                 await asyncio.sleep(0)
 
     async def _tell(self, status: str, reason: str, message: str) -> None:

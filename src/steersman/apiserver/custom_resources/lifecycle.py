@@ -1,9 +1,10 @@
-"""CustomResourceDefinitions as they are made, changed and deleted while the server runs.
+"""CustomResourceDefinitions as they are created, changed and deleted while the server runs.
 
 Guarantees
-- When a write of a definition is answered, what follows from it has happened: its names are judged, it is established,
-  and its resources are served, or no longer.
-- A definition that is deleted goes when its last instance has gone; until then nobody makes new ones.
+- When a write of a definition is answered, its effects are complete: its names are checked, it is established, and its
+  resources are served, or no longer.
+- A deleted definition stays until its last instance is gone; until then no new instances can be created.
+- The cost of a change does not depend on the number of other definitions in its group.
 - When its schemas or names change, watches of its resources end, as in kube-apiserver: a watch shows one form.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -24,17 +26,21 @@ from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import Refused
 from steersman.apiserver.registry.crd.conditions import (
     FINALIZER,
+    condition,
     establish,
     has_bad_bundle,
     is_true,
     judge_approval,
     judge_names,
+    names_of,
 )
+from steersman.apiserver.registry.crd.names_in_use import NamesInUse
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.request import ServerRequest, User
 from steersman.apiserver.storage import Record, StorageError
 from steersman.apiserver.verbs.options import WriteOptions
 from steersman.apiserver.verbs.update import Change
+from steersman.apiserver.watching import TooOld
 from steersman.wire import Request
 
 if TYPE_CHECKING:
@@ -44,21 +50,21 @@ _log = logging.getLogger("steersman.apiserver")
 
 GROUP: Final = "apiextensions.k8s.io"
 RESOURCE: Final = "customresourcedefinitions"
-#: Who the server is when it writes by itself.
+#: The identity of the server's own writes.
 ITSELF: Final = User(name="system:apiserver", groups=("system:authenticated", "system:masters"))
 _PATH: Final = f"/apis/{GROUP}/v1/{RESOURCE}"
-#: By its name the fields are managed that the server itself writes.
+#: The field manager of the server's own writes.
 HEADERS: Final = (("User-Agent", "kube-apiserver"),)
-#: Seconds after which what failed is tried again.
+#: Seconds until a failure is retried.
 _RETRY: Final = 1.0
-#: Seconds that watches are given to hear of what is stored.
+#: Seconds for watches to see the latest stored changes.
 _FEED: Final = 5.0
-#: Seconds after which it is looked anyway.
+#: Seconds between unconditional checks.
 _LOOK: Final = 3600.0
 
 
 class _Known(msgspec.Struct):
-    """A definition as it was when last looked at."""
+    """A definition as last seen."""
 
     modified: int
     crd: Tree
@@ -66,31 +72,38 @@ class _Known(msgspec.Struct):
 
 
 class CustomResources:
-    """The definitions of a server, served. `begin` it, then `run` it in a task; `catch_up` after writes."""
+    """Serves the definitions of a server. Call `begin`, then `run` in a task; call `catch_up` after writes."""
 
     def __init__(self, server: ApiServer, conversions: Mapping[str, Converter]) -> None:
         self._server = server
         self._conversions = conversions
         self._known: dict[str, _Known] = {}
+        #: The names in use, by group.
+        self._names: dict[str, NamesInUse] = {}
+        #: Definitions that may need a status update.
+        self._due: dict[str, None] = {}
+        #: The position up to which changes of definitions were processed; None before the first.
+        self._position: int | None = None
         self._turn = asyncio.Lock()
         self._tasks: Supervisor | None = None
         self._ending: dict[str, str] = {}
 
     @property
     def definition(self) -> Definition | None:
-        """The kind of definitions; None if the server does not serve it."""
+        """The definition of CustomResourceDefinitions themselves; None if the server does not serve them."""
         return self._server.registry.find(GROUP, "v1", RESOURCE)
 
     async def begin(self, tasks: Supervisor) -> None:
-        """Serve all that are stored."""
+        """Serve all stored definitions."""
         self._tasks = tasks
         self._ending.clear()
         for name in list(self._known):
             self._withdraw(name)
+        self._position = None
         await self._catch_up()
 
     async def run(self) -> None:
-        """Follow definitions for ever, whoever writes them."""
+        """Follow changes of definitions forever."""
         definition = self.definition
         if definition is None:
             return
@@ -104,14 +117,14 @@ class CustomResources:
                 await asyncio.sleep(_RETRY)
 
     async def catch_up(self) -> bool:
-        """Do what follows from all that was written; whether that could be done."""
+        """Process all writes so far. Returns whether that succeeded."""
         try:
             await self._catch_up()
         except (Refused, StorageError) as error:
-            _log.warning("definitions of custom resources: %s; tried again soon", error)
+            _log.warning("definitions of custom resources: %s; retrying soon", error)
             return False
         except Exception:  # noqa: BLE001 - our own mistake about one definition is not the end of the server
-            _log.exception("definitions of custom resources could not be followed; tried again soon")
+            _log.exception("definitions of custom resources could not be processed; retrying soon")
             return False
         return True
 
@@ -125,26 +138,54 @@ class CustomResources:
         if definition is None:
             return
         async with self._turn:
-            unjudged: set[str] = set()
             while True:
-                page = await self._server.storage.list(definition.prefix)
-                there = {record.key.removeprefix(definition.prefix): record for record in page.records}
-                gone = [name for name in self._known if name not in there]
-                new = [
-                    (name, record)
-                    for name, record in there.items()
-                    if name not in self._known or self._known[name].modified != record.modified
-                ]
-                if gone or new:
-                    # Watches show everything up to now before they end.
-                    await self._server.feed.wait_for(page.revision, _FEED)
-                for name in gone:
-                    self._withdraw(name)
-                for name, record in new:
-                    self._look_at(name, record)
-                unjudged |= {name.partition(".")[2] for name in (*gone, *(name for name, _ in new))}
-                if not await self._judge(unjudged):
+                for name, record in (await self._changed(definition)).items():
+                    self._take(name, record)
+                if not await self._judge():
                     return
+
+    async def _changed(self, definition: Definition) -> dict[str, Record | None]:
+        """The definitions that have changed since the last call; None for deleted ones."""
+        storage, feed, prefix = self._server.storage, self._server.feed, definition.prefix
+        window = feed.window(prefix)
+        # Watches show everything up to now before they end.
+        is_reached = await feed.wait_for(await storage.revision(), _FEED)
+        if self._position is not None and is_reached:
+            try:
+                events = window.after(self._position)
+            except TooOld:
+                pass
+            else:
+                self._position += len(events)
+                return {event.key.removeprefix(prefix): event.record for event in events}
+        page = await storage.list(prefix)
+        there: dict[str, Record | None] = {record.key.removeprefix(prefix): record for record in page.records}
+        self._position = None
+        if await feed.wait_for(page.revision, _FEED):
+            with suppress(TooOld):
+                self._position = window.position_after(page.revision)
+        return dict.fromkeys((name for name in self._known if name not in there), None) | there
+
+    def _take(self, name: str, record: Record | None) -> None:
+        """Serve a definition as it is now, or stop serving it, and mark the definitions whose names need a check."""
+        group = name.partition(".")[2]
+        in_use = self._names.setdefault(group, NamesInUse())
+        known = self._known.get(name)
+        if record is None:
+            if known is not None:
+                self._withdraw(name)
+            gives_up = in_use.remove(name)
+        elif known is not None and known.modified == record.modified:
+            return
+        else:
+            self._look_at(name, record)
+            crd = self._known[name].crd
+            accepted = names_of(crd.get("status", {}).get("acceptedNames"))
+            names = condition(crd, "NamesAccepted")
+            gives_up = in_use.put(name, accepted, is_refused=names is not None and names["status"] != "True")
+            self._due[name] = None
+        if gives_up:
+            self._due |= in_use.refused
 
     def _look_at(self, name: str, record: Record) -> None:
         """Serve a definition as it is now."""
@@ -170,11 +211,11 @@ class CustomResources:
             registry.add(each)
 
     def _definitions(self, name: str, crd: Tree, *, since: int) -> list[Definition]:
-        """What is served of a definition: nothing that is a kind of the server's own, and nothing of one that is damaged."""
+        """The served definitions, without the server's own kinds and damaged definitions."""
         try:
             made = definitions_of(crd, conversion=self._conversions.get(name), since=since)
         except (LookupError, TypeError, ValueError, AttributeError):
-            _log.exception("the definition %s is stored in a form that cannot be served", name)
+            _log.exception("the stored definition %s cannot be served", name)
             return []
         found = ((each, self._server.registry.find(each.gvk.group, each.gvk.version, each.resource)) for each in made)
         return [each for each, there in found if there is None or there.custom]
@@ -185,22 +226,23 @@ class CustomResources:
             self._server.registry.remove(each.gvk.group, each.gvk.version, each.resource)
             self._server.feed.renew(each.prefix)
 
-    async def _judge(self, groups: set[str]) -> bool:
-        """Write one condition that is due in some groups; whether there was one. If not, end what is deleted."""
-        chosen = {name: known.crd for name, known in self._known.items() if name.partition(".")[2] in groups}
-        for name, crd in chosen.items():
-            group = name.partition(".")[2]
-            others = [each for other, each in chosen.items() if other != name and other.partition(".")[2] == group]
-            # Who takes a name first has it, so others are judged when that is known.
-            if await self._write(name, lambda crd, others=others: judge_names(crd, others) or judge_approval(crd)):
-                return True
-            if await self._write(name, establish):
-                return True
-            self._finalize(name, crd)
+    async def _judge(self) -> bool:
+        """Write one pending condition. Returns whether there was one. Also starts the deletion of deleted definitions."""
+        for name in list(self._due):
+            known = self._known.get(name)
+            if known is not None:
+                in_use = self._names[name.partition(".")[2]]
+                # The first definition to take a name has it, so others are checked after that.
+                if await self._write(name, lambda crd, in_use=in_use: judge_names(crd, in_use) or judge_approval(crd)):
+                    return True
+                if await self._write(name, establish):
+                    return True
+                self._finalize(name, known.crd)
+            self._due.pop(name, None)
         return False
 
     async def _write(self, name: str, change: Callable[[Tree], bool]) -> bool:
-        """Write a condition if there is one to be written; whether there was."""
+        """Write a condition if it changed. Returns whether it did."""
         trial: Tree = msgspec.json.decode(msgspec.json.encode(self._known[name].crd))
         if not change(trial):
             return False
@@ -224,7 +266,7 @@ class CustomResources:
                 raise
 
     def _finalize(self, name: str, crd: Tree) -> None:
-        """Begin to delete the instances of a definition that is to go, once."""
+        """Start to delete the instances of a deleted definition, once."""
         metadata: Tree = crd["metadata"]
         if "deletionTimestamp" not in metadata or FINALIZER not in metadata.get("finalizers", ()):
             return
@@ -244,16 +286,16 @@ class CustomResources:
 
 
 def _readable(name: str, record: Record) -> Tree:
-    """A stored definition; one of nothing if it has not the form of one."""
+    """A stored definition; an empty one if it is malformed."""
     crd = decode_stored(record)
     if isinstance(crd.get("spec"), dict) and "names" in crd["spec"] and "versions" in crd["spec"]:
         return crd
-    _log.error("what is stored as the definition %s is none; nothing is served of it", name)
+    _log.error("the stored definition %s is malformed; it is not served", name)
     return {"metadata": {}, "spec": {"names": {}, "group": "", "versions": []}}
 
 
 def _served_form(crd: Tree) -> tuple[object, ...]:
-    """What of a definition says how it is served."""
+    """The parts of a definition that determine how it is served."""
     return crd["spec"], crd.get("status", {}).get("acceptedNames"), _is_served(crd)
 
 

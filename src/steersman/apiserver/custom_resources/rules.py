@@ -1,6 +1,7 @@
-"""What a custom resource may not be: what its schema refuses, and numbers of replicas that are none.
+"""Validation of custom resources: by their schema, and of their number of replicas.
 
-Guarantee: in kube-apiserver's words and order; what an update leaves as it was is borne with where kube-apiserver does.
+Guarantee: messages and order are kube-apiserver's; unchanged problems of an update are tolerated where kube-apiserver
+does so.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from steersman.schemas.validation import schema_problems
 if TYPE_CHECKING:
     from steersman.schemas.cel import Rules
 
-#: What must be right before rules are looked at.
+#: Problems that prevent the evaluation of rules.
 _BLOCKING: Final = frozenset(
     {
         "FieldValueNotSupported",
@@ -39,22 +40,24 @@ _NOT_CHECKED: Final = (
     "validation"
 )
 _INT32_MAX: Final = 2**31 - 1
-#: How problems begin that kube-apiserver places nowhere: those of several schemas at once, and of formats of numbers.
+#: Prefixes of problems without a path in kube-apiserver: those of several schemas at once, and of number formats.
 _PLACELESS: Final = ('Invalid value: "": "', 'Invalid value: "": Checked value')
 
 
 class Judge:
-    """The rules of one version of a kind."""
+    """The validation rules of one version of a kind."""
 
     def __init__(self, schema: Tree, scale: ScalePaths | None) -> None:
         self._schema = schema
         self._scale = scale
         properties: Mapping[str, Tree] = schema.get("properties") or {}
         self._status = properties.get("status")
-        self._judged: tuple[Tree, Tree, list[str]] | None = None
+        #: Warnings of validated updates that were not retrieved yet, by the identity of the new object: threads
+        #: validate concurrently.
+        self._judged: dict[int, tuple[Tree, Tree, list[str]]] = {}
 
     def object(self, obj: Tree, old: Tree | None) -> list[FieldProblem]:
-        """What is wrong with an object; with ``old``, what it replaces, unless it was so before."""
+        """The problems of an object; with ``old``, the object it replaces, only new ones."""
         schema = self._schema
         found = [_placed(each) for each in schema_problems(schema, obj, old=UNCORRELATED if old is None else old)]
         if self._scale is not None:
@@ -62,13 +65,13 @@ class Judge:
         return self.beyond_schema(obj, old, found)
 
     def beyond_schema(self, obj: Tree, old: Tree | None, found: list[FieldProblem]) -> list[FieldProblem]:
-        """What was found, and what is wrong with embedded objects, with lists, and by the CEL rules."""
+        """The given problems, plus those of embedded objects, lists and CEL rules."""
         found += embedded_problems(self._schema, obj, "")
         found += self._duplicates(obj, old)
         return found + self._cel_problems(obj, old, found)
 
     def status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """What is wrong with the status of an object; the words call its fields as if it were all there is."""
+        """The problems of an object's status; paths are relative to it."""
         found: list[FieldProblem] = []
         if self._status is not None and "status" in obj:
             for each in schema_problems(self._status, obj["status"], old=old.get("status")):
@@ -84,20 +87,21 @@ class Judge:
         return _replicas(obj, self._scale.status_replicas) + _selector(obj, self._scale.selector)
 
     def _duplicates(self, obj: Tree, old: Tree | None) -> list[FieldProblem]:
-        """Duplicates in lists; none if there were some already."""
+        """Duplicates in lists; none if there were some before."""
         found = list(list_type_problems(self._schema, obj, ""))
         if found and old is not None and any(True for _ in list_type_problems(self._schema, old, "")):
             return []
         return found
 
     def warnings(self, obj: Tree, old: Tree) -> list[str]:
-        """What the CEL rules of the update that was judged last bear with, because it was so before."""
-        judged, self._judged = self._judged, None
+        """The tolerated CEL problems of the last validated update."""
+        judged = self._judged.pop(id(obj), None)
         return judged[2] if judged is not None and judged[0] is obj and judged[1] is old else []
 
     def _cel_problems(self, obj: Tree, old: Tree | None, found: list[FieldProblem]) -> list[FieldProblem]:
-        """What the CEL rules refuse; what makes them meaningless is told in place of that."""
-        rules, self._judged = self._rules, None
+        """The problems that CEL rules find, or the problems that prevent their evaluation."""
+        rules = self._rules
+        self._judged.pop(id(obj), None)
         if not rules:
             return []
         if any(each.reason in _BLOCKING for each in found):
@@ -105,16 +109,17 @@ class Judge:
         if old is None:
             return rules.problems(obj)
         verdict = rules.verdict(obj, old)
-        # Asked for next, of the same objects.
-        self._judged = (obj, old, verdict.warnings)
+        # The caller asks for them next, for the same objects.
+        if verdict.warnings:
+            self._judged[id(obj)] = (obj, old, verdict.warnings)
         return verdict.problems
 
     @cached_property
     def _rules(self) -> Rules | None:
-        """The rules, made when they are first asked for; None if there are none."""
+        """The rules, compiled on first use; None if there are none."""
         if b'"x-kubernetes-validations"' not in msgspec.json.encode(self._schema):
             return None
-        from steersman.schemas.cel import rules_of  # noqa: PLC0415 - only who has rules pays for their language
+        from steersman.schemas.cel import rules_of  # noqa: PLC0415 - only needed for schemas with rules
 
         return rules_of(self._schema)
 
@@ -143,7 +148,7 @@ def _selector(obj: Tree, path: tuple[str, ...] | None) -> list[FieldProblem]:
 
 
 def _at(obj: Tree, path: tuple[str, ...], expected: type, called: str) -> tuple[Any, str]:
-    """The value at a path, None if there is none; and what is wrong with it, in words."""
+    """The value at a path, None if absent; and the problem with it, as text."""
     value: Any = obj
     for depth, name in enumerate(path):
         if value is None:

@@ -1,13 +1,36 @@
-"""How custom resources behave: by the schema of their version."""
+"""The strategy of custom resources, determined by the schema of their version."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+import msgspec
+
+from steersman.apiserver.custom_resources.conversion import DEFAULTS_MAX
 from steersman.apiserver.custom_resources.rules import Judge
+from steersman.apiserver.errors import too_large
 from steersman.apiserver.registry.definition import ScalePaths, Strategy, Tree
 from steersman.apiserver.registry.metadata import finalizer_warnings
+from steersman.apiserver.workers import LARGE
 from steersman.objects import GroupVersionKind
 from steersman.schemas import FieldProblem, admitted
+from steersman.schemas.admission import DefaultsTooLarge
 from steersman.schemas.field_problems import problem
+
+#: Bytes of defaults that each list item or map entry may add before an object of any size counts as large.
+_ITEM_DEFAULTS: Final = 64
+#: The minimum size of a value in bytes, and the number of validation steps to run at once: they take a tenth of a
+#: second.
+_VALUE_MIN: Final = 3
+_STEPS_MAX: Final = 20_000
+#: CEL functions that iterate over a list, a map or a text: nesting multiplies their time.
+_LOOPS: Final = re.compile(
+    r"\b(?:all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|sort|distinct|in|contains|matches|find|findAll"
+    r"|indexOf|lastIndexOf|replace|split|join)\b"
+)
+_JUNCTORS: Final = ("allOf", "anyOf", "oneOf")
 
 
 class CustomStrategy(Strategy):
@@ -22,27 +45,48 @@ class CustomStrategy(Strategy):
         self._api_version = kind.api_version
         self._schema = schema
         self._judge = Judge(schema, scale)
+        self._amplifies = _repeated_defaults(schema) > _ITEM_DEFAULTS
+        self._steps = _steps(schema)
+        #: The length and the number of loops of each CEL rule.
+        self._loops = [(len(text), len(_LOOPS.findall(text))) for text in _rule_texts(schema)]
+
+    def counts_as(self, size: int) -> int:
+        """The size that a body counts as: large if its defaults, or its validation by the schema, may take long."""
+        if size >= LARGE:
+            return size
+        steps = size // _VALUE_MIN * self._steps
+        # A loop iterates over a part of the object, or over a literal in its rule.
+        steps += sum((size + length) ** min(loops, 4) for length, loops in self._loops if loops)
+        return LARGE if self._amplifies or steps > _STEPS_MAX else size
 
     def default(self, obj: Tree) -> None:
-        """Drop what the schema does not know, and fill in its defaults; another kind is refused as it is."""
+        """Prune unknown fields and fill in defaults; another kind is rejected unchanged."""
         if obj["kind"] != self._kind:
             return
-        made: Tree = admitted(self._schema, obj, root=True)
-        obj.clear()
-        obj.update(made)
+        try:
+            made: Tree = admitted(self._schema, obj, root=True, defaults_max=DEFAULTS_MAX, in_place=True)
+        except DefaultsTooLarge:
+            # No store accepts an object of that size, and building it would take as much memory.
+            raise too_large("etcdserver: request is too large") from None
+        if made is not obj:
+            obj.clear()
+            obj.update(made)
 
     def prepare_status(self, obj: Tree, old: Tree) -> None:
-        """Bring a status that came as part of another kind into form: that kind is not looked at."""
+        """Normalize a status that was sent as part of another kind, which is ignored."""
         del old
         if obj["kind"] == self._kind or "status" not in obj:
             return
-        made: Tree = admitted(self._schema, {"status": obj["status"]})
+        try:
+            made: Tree = admitted(self._schema, {"status": obj["status"]}, defaults_max=DEFAULTS_MAX)
+        except DefaultsTooLarge:
+            raise too_large("etcdserver: request is too large") from None
         obj.pop("status")
         if "status" in made:
             obj["status"] = made["status"]
 
     def validate_type(self, obj: Tree, old: Tree | None = None) -> list[FieldProblem]:
-        """Another kind, or another version; the schema does not count then, but its lists and rules do."""
+        """The problems of another kind or version. Then the schema is not checked, but lists and rules are."""
         expected = (("kind", self._kind), ("apiVersion", self._api_version))
         found = [
             problem(name, "FieldValueInvalid", obj[name], f"must be {value}")
@@ -52,21 +96,91 @@ class CustomStrategy(Strategy):
         return self._judge.beyond_schema(obj, old, found) if found else []
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """What the schema refuses."""
+        """The problems that the schema finds."""
         return self._judge.object(obj, None)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """What the schema refuses, unless it is what it was."""
+        """The new problems that the schema finds."""
         return self._judge.object(obj, old)
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """What the schema refuses, unless it is what it was."""
+        """The new problems that the schema finds."""
         return self._judge.status(obj, old)
 
     def tolerated(self, obj: Tree, old: Tree) -> list[str]:
-        """Rules that were broken before."""
+        """Rules that were violated before."""
         return self._judge.warnings(obj, old)
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """Finalizers that others may have too."""
+        """Warnings about finalizers that may collide."""
         return finalizer_warnings(obj["metadata"], {} if old is None else old["metadata"])
+
+
+def _repeated_defaults(schema: Tree) -> int:
+    """The size in bytes of defaults below list items and map entries."""
+    size = 0
+    level: list[tuple[Any, bool]] = [(schema, False)]
+    while level:
+        below: list[tuple[Any, bool]] = []
+        for each, is_repeated in level:
+            if not isinstance(each, Mapping):
+                continue
+            node = cast("Tree", each)
+            if is_repeated and "default" in node:
+                size += len(msgspec.json.encode(node["default"]))
+            properties: Tree = node.get("properties") or {}
+            below += [(inner, is_repeated) for inner in properties.values()]
+            below += [(node.get(name), True) for name in ("items", "additionalProperties")]
+        level = below
+    return size
+
+
+def _steps(schema: Tree) -> int:
+    """The maximum number of steps to validate one value: combined schemas, fields and rules count."""
+    most = 1
+    level: list[Any] = [schema]
+    while level:
+        below: list[Any] = []
+        for node in _schemas(level):
+            joined = _joined(node)
+            fields = len(node.get("properties") or ()) + len(node.get("required") or ())
+            most = max(most, joined + fields // 10 + 2 * len(node.get("x-kubernetes-validations") or ()))
+            properties: Tree = node.get("properties") or {}
+            below += [*properties.values(), node.get("items"), node.get("additionalProperties")]
+        level = below
+    return most
+
+
+def _rule_texts(schema: Tree) -> Iterator[str]:
+    """The CEL expressions of a schema."""
+    level: list[Any] = [schema]
+    while level:
+        below: list[Any] = []
+        for node in _schemas(level):
+            for rule in _schemas(node.get("x-kubernetes-validations") or []):
+                yield from (rule[name] for name in ("rule", "messageExpression") if isinstance(rule.get(name), str))
+            properties: Tree = node.get("properties") or {}
+            below += [*properties.values(), node.get("items"), node.get("additionalProperties")]
+            for name in _JUNCTORS:
+                below += node.get(name) or ()
+            below.append(node.get("not"))
+        level = below
+
+
+def _joined(schema: Tree) -> int:
+    """The number of schemas that validate the whole of a value."""
+    count = 0
+    level: list[Any] = [schema]
+    while level:
+        below: list[Any] = []
+        for node in _schemas(level):
+            for name in _JUNCTORS:
+                below += node.get(name) or ()
+            below.append(node.get("not"))
+        count += sum(1 for _ in _schemas(below))
+        level = below
+    return count
+
+
+def _schemas(nodes: list[Any]) -> Iterator[Tree]:
+    return (cast("Tree", node) for node in nodes if isinstance(node, Mapping))

@@ -1,12 +1,14 @@
 """OpenAPI v3: an index of documents, one for each group-version.
 
 Guarantees
-- A document is made when it is first asked for and kept until a resource of its group-version changes.
-- The hash of a document changes with what it is made of, so whoever asks with the hash may keep the answer for ever.
+- A document is made on first use and cached until a resource of its group-version changes.
+- Documents and their hashes are made in a thread, so that other clients do not wait for large groups.
+- The hash of a document changes with its inputs, so an answer requested with the hash can be cached forever.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from datetime import timedelta
 from typing import Final
@@ -24,7 +26,7 @@ from steersman.apiserver.request import ServerRequest
 from steersman.kinds import index
 from steersman.objects import GroupVersion
 from steersman.transport import ServerResponse
-from steersman.wire import JSON
+from steersman.wire import JSON, first_values
 from steersman.wire.paths import group_version_path
 
 _ROOT: Final = "/openapi/v3"
@@ -34,25 +36,26 @@ _encode = msgspec.json.Encoder().encode
 
 
 class OpenApi:
-    """A route that answers ``/openapi/v3`` and the documents below it."""
+    """The route of ``/openapi/v3`` and the documents below it."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._documents: dict[GroupVersion, tuple[str, bytes]] = {}
+        self._making = asyncio.Lock()
 
     async def __call__(self, request: ServerRequest) -> ServerResponse | None:
         """Answer a request for the index or a document."""
         path = request.wire.path
         if path == _ROOT:
             headers = (("Cache-Control", _PRIVATE), ("Content-Type", "text/plain; charset=utf-8"))
-            return ServerResponse(status=200, headers=headers, body=self._index())
+            return ServerResponse(status=200, headers=headers, body=await asyncio.to_thread(self._index))
         if not path.startswith(f"{_ROOT}/"):
             return None
         snapshot = self._catalogue.now()
         wanted = path.removeprefix(_ROOT)
         for group_version in snapshot.group_versions():
             if wanted == group_version_path(group_version.group, group_version.version):
-                return self._answer(request, snapshot, group_version)
+                return await self._answer(request, snapshot, group_version)
         return ServerResponse(status=404, headers=(("Cache-Control", _PRIVATE),))
 
     def _index(self) -> bytes:
@@ -67,12 +70,12 @@ class OpenApi:
 
         return snapshot.document(_ROOT, make)
 
-    def _answer(self, request: ServerRequest, snapshot: Snapshot, group_version: GroupVersion) -> ServerResponse:
+    async def _answer(self, request: ServerRequest, snapshot: Snapshot, group_version: GroupVersion) -> ServerResponse:
         if not takes_json(request):
             return ServerResponse(status=406, headers=(("Cache-Control", _PRIVATE), ("Vary", "Accept")))
-        digest = _digest(snapshot, group_version)
+        digest = await asyncio.to_thread(_digest, snapshot, group_version)
         etag = f'"{digest}"'
-        asked = next((value for name, value in request.wire.query if name == "hash"), "")
+        asked = first_values(request.wire.query).get("hash", "")
         common = (("Content-Type", JSON), ("ETag", etag), ("Vary", "Accept"))
         if asked and asked != digest:
             moved = (("Cache-Control", _PRIVATE), ("Location", _address(snapshot, group_version)), *common)
@@ -83,15 +86,17 @@ class OpenApi:
         expires = ()
         if asked:
             expires = (("Expires", f"{now() + timedelta(days=365):%a, %d %b %Y %H:%M:%S} UTC"),)
-        body = self._document(snapshot, group_version, digest)
+        body = await self._document(snapshot, group_version, digest)
         return ServerResponse(status=200, headers=(("Cache-Control", cache_control), *common, *expires), body=body)
 
-    def _document(self, snapshot: Snapshot, group_version: GroupVersion, digest: str) -> bytes:
-        made, body = self._documents.get(group_version, ("", b""))
-        if made != digest:
-            body = _encode(document(snapshot.of(group_version) or []))
-            self._documents[group_version] = (digest, body)
-        return body
+    async def _document(self, snapshot: Snapshot, group_version: GroupVersion, digest: str) -> bytes:
+        # One at a time: concurrent requests for the same document share the result and its memory.
+        async with self._making:
+            made, body = self._documents.get(group_version, ("", b""))
+            if made != digest:
+                body = await asyncio.to_thread(lambda: _encode(document(snapshot.of(group_version) or [])))
+                self._documents[group_version] = (digest, body)
+            return body
 
 
 def document(definitions: list[Definition]) -> Tree:
@@ -114,7 +119,7 @@ def _address(snapshot: Snapshot, group_version: GroupVersion) -> str:
 
 
 def _digest(snapshot: Snapshot, group_version: GroupVersion) -> str:
-    """A hash of what a document is made of, which is much less than the document."""
+    """A hash of a document's inputs, which are much smaller than the document."""
 
     def make() -> bytes:
         sources = [_source(definition) for definition in snapshot.of(group_version) or ()]

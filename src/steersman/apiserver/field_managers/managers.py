@@ -1,14 +1,14 @@
-"""Writes with their managed fields: who set which field is kept true by every create, update, patch and apply.
+"""Managed fields of writes: every create, update, patch and apply records who set which field.
 
 Guarantees
-- No write fails for its managed fields: where they cannot be kept, the object has none.
-- An apply that would take fields from others is refused with all of them, unless it is forced.
-- A write that changes nothing but times of managed fields changes nothing.
+- No write fails because of its managed fields: if they cannot be computed, the object has none.
+- An apply that would take fields from others is rejected with all conflicts, unless it is forced.
+- A write that changes only times of managed fields changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import msgspec
@@ -35,7 +35,7 @@ _AFTER_ADMISSION = (
 
 
 def manager_of(request: ServerRequest, field_manager: str) -> str:
-    """Who writes: as whom the request names itself, else what its user agent begins with."""
+    """The field manager of a request: its ``fieldManager``, or the beginning of its user agent."""
     if field_manager:
         return field_manager
     agent = (request.wire.header("User-Agent") or "").partition("/")[0]
@@ -55,30 +55,54 @@ def manager_of(request: ServerRequest, field_manager: str) -> str:
 def managed_update(
     context: VerbContext, request: ServerRequest, old: Tree | None, new: Tree, field_manager: str
 ) -> Tree:
-    """The object to write in place of ``new``, with its managed fields; ``old`` is None if it is created."""
+    """The object to write in place of ``new``, with its managed fields; ``old`` is None for a creation.
+
+    An object that is too large for the store even without them gets none: it is rejected anyway.
+    """
+    if request.size > context.limits.object and _is_too_large(context, request, new):
+        return without_managed(new)
     managed = managed_of(context.registry, context.definition, request.info.subresource)
-    return updated(managed, old, new, manager_of(request, field_manager))
+    limit = context.limits.object
+
+    def fits(length: int) -> bool:
+        # What is much longer than its managed fields is not encoded to find that out: the store does.
+        return length < limit // 8 or length + len(msgspec.json.encode(new)) <= limit
+
+    return updated(managed, old, new, manager_of(request, field_manager), fits=fits)
 
 
-def updated(managed: Managed, old: Tree | None, new: Tree, manager: str) -> Tree:
-    """The object to write in place of ``new``, with its managed fields."""
+def _is_too_large(context: VerbContext, request: ServerRequest, new: Tree) -> bool:
+    """Whether the parts of an object that this request may change are too large for the store."""
+    of_status = request.info.subresource == "status"
+    parts = {
+        name: value
+        for name, value in new.items()
+        if name != "metadata" and ((name == "status") == of_status or not context.definition.has_status)
+    }
+    return len(msgspec.json.encode(parts)) > context.limits.object
+
+
+def updated(
+    managed: Managed, old: Tree | None, new: Tree, manager: str, *, fits: Callable[[int], bool] | None = None
+) -> Tree:
+    """The object to write in place of ``new``, with its managed fields, if it has room for so many characters."""
     hidden = [] if managed.definition.custom else [name for name, value in new.items() if value == {}]
     hidden = [name for name in hidden if name not in managed.empty]
-    # A map that is empty is not there, unless its type always writes it; the rules of a kind may see it all the same.
+    # An empty map is absent, unless its type always writes it; the rules of a kind may still see it.
     seen = {name: value for name, value in new.items() if name not in hidden} if hidden else new
     try:
         if managed.definition.custom and not _fits(managed, old or {}, new):
             return without_managed(new)
-        made = managed.fields.update(old, seen, manager=manager, now=format_time(now()), empty=managed.empty)
+        made = managed.fields.update(old, seen, manager=manager, now=format_time(now()), empty=managed.empty, fits=fits)
     except (PatchError, RecursionError):
         return without_managed(new)
     return made | {name: new[name] for name in hidden}
 
 
 def _fits(managed: Managed, old: Tree, new: Tree) -> bool:
-    """Whether a custom resource has the types of its schema where no rule looks: in what its endpoint resets.
+    """Whether a custom resource has its schema's types in the fields that its endpoint resets, which no rule validates.
 
-    Where rules look, it is refused if it has not, unless it was so before.
+    Other fields are validated, unless they are unchanged.
     """
     definition = managed.definition
     if new.get("apiVersion") != definition.gvk.api_version or new.get("kind") != definition.gvk.kind:
@@ -95,7 +119,7 @@ def _fits(managed: Managed, old: Tree, new: Tree) -> bool:
 
 
 def applied(managed: Managed, live: Tree | None, intent: Tree, *, manager: str, force: bool) -> Tree:
-    """The object to write after an apply, with its managed fields, before its defaults; ``live`` is None for a new one."""
+    """The object to write after an apply, with its managed fields, before defaults; ``live`` is None for a new one."""
     gvk = managed.definition.gvk
     _check_type(gvk, intent)
     metadata: Any = intent.get("metadata")
@@ -115,14 +139,14 @@ def applied(managed: Managed, live: Tree | None, intent: Tree, *, manager: str, 
     except NotConvertible as error:
         raise unnamed(str(error)) from None
     except (PatchError, RecursionError) as error:
-        # looked for in the engine's words only once it is known that there are some
+        # The engine's messages are computed only once it is known that there are problems.
         if problems := typed_problems(intent, managed.schema):
             raise unnamed(f"failed to create typed patch object ({described(gvk, intent)}): {problems}") from None
         raise unnamed(f"failed to apply ({described(gvk, intent)}): {error}") from None
 
 
 def described(gvk: GroupVersionKind, tree: Tree) -> str:
-    """An object as kube-apiserver's own errors name it."""
+    """An object as kube-apiserver's internal errors print it."""
     given: Any = tree.get("metadata")
     metadata: Tree = cast("Tree", given) if isinstance(given, dict) else {}
     namespace, name = (value if isinstance(value := metadata.get(key), str) else "" for key in ("namespace", "name"))
@@ -143,7 +167,7 @@ def _check_type(expected: GroupVersionKind, intent: Tree) -> None:
 
 
 def _conflict(conflicts: list[ApplyConflict]) -> Refused:
-    """The answer to an apply that would take fields from others."""
+    """The answer to an apply with conflicts."""
     causes = tuple(
         StatusCause(
             reason="FieldManagerConflict",
@@ -172,7 +196,7 @@ def _listed(conflicts: Iterable[ApplyConflict]) -> Iterable[str]:
 
 
 def _identity(owner: Owner) -> bytes:
-    """What kube-apiserver tells owners apart by: a text, so they come in its order."""
+    """The identity by which kube-apiserver distinguishes owners: a text, which also defines their order."""
     names = ("manager", "operation", "apiVersion", "subresource")
     return msgspec.json.encode({name: value for name, value in zip(names, owner, strict=True) if value})
 
@@ -185,7 +209,7 @@ def _owner_words(owner: Owner) -> str:
 
 
 def keep_readable(request: ServerRequest, metadata: Tree, before: list[Any] | None) -> None:
-    """Put managed fields back that admission has made unreadable, and say so."""
+    """Restore managed fields that admission made unreadable, with a warning."""
     after = metadata.get("managedFields")
     if after is before:
         return
@@ -200,7 +224,7 @@ def keep_readable(request: ServerRequest, metadata: Tree, before: list[Any] | No
 
 
 def forget_new_times(obj: Tree, old: Tree) -> bool:
-    """Whether two states of an object are the same but for times of managed fields; they are made the same then."""
+    """Whether two states of an object differ only in times of managed fields; then the old times are kept."""
     metadata: Tree = obj["metadata"]
     entries, before = metadata.get("managedFields"), old["metadata"].get("managedFields")
     if not entries or not before or len(entries) != len(before):
@@ -221,6 +245,6 @@ def _same_but_time(one: Tree, other: Tree) -> bool:
 
 
 def without_managed(obj: Tree) -> Tree:
-    """An object without its managed fields; they may make it too large to be stored."""
+    """An object without its managed fields, which may make it too large for the store."""
     metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
     return {**obj, "metadata": metadata}

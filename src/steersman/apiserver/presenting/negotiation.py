@@ -1,4 +1,4 @@
-"""Which form a client asks for, and whether we have it."""
+"""Negotiation of the form of an answer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from steersman.apiserver.presenting.table import TableForm
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.request import ServerRequest
 from steersman.schemas.field_problems import problem
-from steersman.wire import JSON, PROTOBUF, YAML, parse_accept
+from steersman.wire import JSON, PROTOBUF, YAML, first_values, parse_accept
 
-#: As kube-apiserver names them. Of these we print the first two.
+#: As kube-apiserver lists them. This server prints the first two.
 OFFERS = (JSON, YAML, PROTOBUF)
 _STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _VERSIONS = frozenset({("meta.k8s.io", "v1"), ("meta.k8s.io", "v1beta1")})
@@ -22,12 +22,12 @@ _TAKEN_AS_YAML = _TAKEN | {YAML}
 
 
 def form_for(definition: Definition, request: ServerRequest, *, tables: bool = True) -> Form:
-    """The form in which a request wants its answer; 406 if there is none. ``tables``: whether there are any."""
+    """The form that a request accepts; 406 if there is none. ``tables`` says whether tables are available."""
     accept = request.wire.header("Accept")
     if accept in _PLAIN:
         return WholeForm(definition)
     known = False
-    # Events of a watch are never YAML: nothing would tell where one ends.
+    # Watch events are never YAML: nothing would mark the end of one.
     taken = _TAKEN if request.info.verb == "watch" else _TAKEN_AS_YAML
     for clause in parse_accept(accept):
         if clause.name not in taken:
@@ -50,7 +50,7 @@ def form_for(definition: Definition, request: ServerRequest, *, tables: bool = T
 def _form(definition: Definition, kind: str, request: ServerRequest) -> Form:
     if kind != "Table":
         return PartialForm(definition, lists=kind == "PartialObjectMetadataList")
-    include = next((value for name, value in request.wire.query if name == "includeObject"), "") or "Metadata"
+    include = first_values(request.wire.query).get("includeObject") or "Metadata"
     if include not in {"Metadata", "Object", "None"}:
         wrong = problem("includeObject", "FieldValueInvalid", include, "must be 'Metadata', 'Object', 'None', or empty")
         raise bad_request(f"Unable to convert to Table as requested: {wrong}")

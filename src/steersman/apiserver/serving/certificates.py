@@ -1,14 +1,16 @@
-"""A certificate authority in a folder: it signs what its server shows, and who its users are.
+"""A certificate authority in a folder: it signs the certificates of its server and its users.
 
 Guarantees
-- The authority is made once and kept with mode 0600; what was signed by it is good after a restart.
-- Certificates and keys of servers and users are made anew each time and touch no disk here.
-- A server's certificate is good for loopback, and for one more address if that is asked for.
+- The authority is created once and kept with mode 0600; its certificates stay valid after a restart.
+- An authority that another user owns, can read or could have planted is not used: its key would create administrators.
+- Certificates and keys of servers and users are created anew each time and are never written to disk here.
+- A server's certificate is valid for loopback, and for one more host if requested.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import os
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -21,8 +23,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from steersman import aio
 from steersman.apiserver.serving.private_files import write_private
+from steersman.apiserver.storage.ownership import read_owned
 
-#: Clocks differ a little; a certificate that is valid somewhat early does no harm.
+#: Clocks differ a little; a certificate that is valid slightly early does no harm.
 _BACKDATED = timedelta(hours=1)
 _AUTHORITY_LIFE = timedelta(days=3650)
 _LIFE = timedelta(days=365)
@@ -38,13 +41,14 @@ class Credentials:
 
 
 class Authority:
-    """Signs certificates; made in a folder, or found there: ``Authority(folder)``."""
+    """Signs certificates; loaded from a folder, or created there: ``Authority(folder)``."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = folder / "authority.pem"
-        if file.exists():
-            text = file.read_bytes()
+        # The mode of a symbolic link's target does not say who can change the link.
+        if os.path.lexists(file):
+            text = read_owned(file, secret=True)
             try:
                 key, self._certificate = (
                     serialization.load_pem_private_key(text, None),
@@ -53,12 +57,14 @@ class Authority:
             except (ValueError, TypeError, UnsupportedAlgorithm):
                 key = None
             if not isinstance(key, ec.EllipticCurvePrivateKey):
-                raise ValueError(f"{file} is no authority of ours; remove the file, and a new one is made")
+                raise ValueError(
+                    f"{file} does not hold an authority of this server; remove the file, and a new one is created"
+                )
             self._key = key
         else:
             self._key = ec.generate_private_key(ec.SECP256R1())
             self._certificate = _self_signed(self._key)
-            # One file, so that a certificate is never without its key.
+            # One file, so that a certificate never exists without its key.
             write_private(file, _key_pem(self._key) + self.certificate)
 
     @property
@@ -67,7 +73,7 @@ class Authority:
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     def server(self, host: str = "127.0.0.1") -> Credentials:
-        """Credentials of a server on loopback, and on a host."""
+        """Credentials of a server on loopback and on a host."""
         names: list[x509.GeneralName] = [x509.DNSName(name) for name in _NAMES]
         addresses = dict.fromkeys(["127.0.0.1", "::1"])
         try:
@@ -80,7 +86,7 @@ class Authority:
         return self._issue(subject, ExtendedKeyUsageOID.SERVER_AUTH, x509.SubjectAlternativeName(names))
 
     def client(self, user: str, *, groups: tuple[str, ...] = ()) -> Credentials:
-        """Credentials with which a client is ``user``, a member of ``groups``."""
+        """Client credentials of ``user``, a member of ``groups``."""
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, user)])
         return self._issue(subject, ExtendedKeyUsageOID.CLIENT_AUTH, None)

@@ -1,10 +1,10 @@
 """The API server on a port.
 
 Guarantees
-- Only loopback is listened on unless another host is named; every connection is TLS, by an authority of its own.
-- Nobody is served on the port without a certificate of that authority or a token, health and version aside; nor is a
-  long body of such a request read.
-- When the kubeconfig is there, the server answers; it ends with the ``async with``, port and all.
+- It listens only on loopback unless another host is named; every connection uses TLS, with its own authority.
+- Requests without a certificate of that authority or a token are rejected, except for health and version; their long
+  bodies are not read.
+- When the kubeconfig exists, the server answers; server and port end with the ``async with``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from steersman.apiserver.answers import answer_refusal
-from steersman.apiserver.chain import Authentication, RequestLimits
+from steersman.apiserver.chain import Authentication, AuthenticationAudit, RequestLimits
 from steersman.apiserver.chain.authentication import ANONYMOUS
 from steersman.apiserver.errors import Refused, unauthorized
 from steersman.apiserver.request import ServerRequest
@@ -27,17 +27,17 @@ from steersman.transport import ServerResponse, ServerTls
 from steersman.transport.listener import Listener
 from steersman.wire import Request
 
-#: Who the kubeconfig is for.
+#: The user of the kubeconfig.
 ADMIN, MASTERS = "admin", "system:masters"
 
 
 class Served(NamedTuple):
-    """Where a server is found: its address, and the file that kubectl and other clients need."""
+    """Access to a server: its address, and the kubeconfig for kubectl and other clients."""
 
     url: str
     kubeconfig: Path
     port: int
-    #: The certificate, as PEM, by which the server's own can be checked.
+    #: The authority's certificate as PEM, which verifies the server's own.
     authority: bytes = b""
 
 
@@ -51,16 +51,16 @@ async def serve(
     kubeconfig: Path | str | None = None,
     grace: float = 1.0,
 ) -> AsyncGenerator[Served]:
-    """Run a server on a port, over TLS, for as long as the block lasts.
+    """Run a server on a port, over TLS, while the block lasts.
 
     ```python
     async with serve(ApiServer(resources=[Site])) as served:
         print(f"export KUBECONFIG={served.kubeconfig}")
     ```
 
-    The server must not run yet. Port 0 takes a free one. The certificate authority and the kubeconfig are kept in
-    ``folder``, so that they are good after a restart, or in a temporary one; ``kubeconfig`` gives that file a place of
-    its own. A chain without an `Authentication`, or without `RequestLimits`, gets them at its front.
+    The server must not be running yet. Port 0 chooses a free one. The certificate authority and the kubeconfig are kept
+    in ``folder``, so that they stay valid after a restart, or in a temporary one; ``kubeconfig`` sets another path for
+    that file. A chain without an `Authentication`, or without `RequestLimits`, gets them at its front.
     """
     with ExitStack() as stack:
         if folder is None:
@@ -68,6 +68,7 @@ async def serve(
         for missing in (Authentication, RequestLimits):
             if not any(isinstance(handler, missing) for handler in server.chain):
                 server.chain.insert(0, missing())
+        _tell_users_apart(server)
         place = Path(folder)
         authority = Authority(place)
         own = authority.server(host)
@@ -87,18 +88,36 @@ async def serve(
             yield Served(listener.address, path, listener.port, authority.certificate)
 
 
-def _before_body(server: ApiServer) -> Callable[[Request], ServerResponse | None]:
-    """Refuses nobody's request before its body is read, so that strangers cannot fill the memory."""
-    authentications = [handler for handler in server.chain if isinstance(handler, Authentication)]
+def _tell_users_apart(server: ApiServer) -> None:
+    """Let the limits identify the user of a request."""
+    authentication = next(handler for handler in server.chain if isinstance(handler, Authentication))
+    for handler in server.chain:
+        if isinstance(handler, RequestLimits):
+            handler.sender = handler.sender or authentication.sender
 
-    def refusal(wire: Request) -> ServerResponse | None:
+
+def _before_body(server: ApiServer) -> Callable[[Request], ServerResponse | str]:
+    """A check that runs before the body is read: it returns the user, or rejects an unknown sender.
+
+    So strangers cannot fill the memory.
+    """
+    authentications = [handler for handler in server.chain if isinstance(handler, Authentication)]
+    audits = [handler for handler in server.chain if isinstance(handler, AuthenticationAudit)]
+
+    def refusal(wire: Request) -> ServerResponse | str:
         request = ServerRequest(wire, accounts=server.account_tokens)
+        name = ""
         try:
-            if any(authentication.sender(request) is ANONYMOUS for authentication in authentications):
-                # Who may look at the health of the server has nothing long to say.
-                raise unauthorized()
+            for authentication in authentications:
+                sender = authentication.sender(request)
+                if sender is ANONYMOUS:
+                    # Requests for the server's health have no long bodies.
+                    raise unauthorized()
+                name = name or sender.name
         except Refused as refused:
+            for audit in audits:
+                refused = audit.reported(request, refused)
             return answer_refusal(request, refused)
-        return None
+        return name
 
     return refusal

@@ -1,9 +1,9 @@
-"""apply: a PATCH that tells what its sender wants, and leaves the rest to others (server-side apply).
+"""apply: a PATCH with the intent of its sender, which leaves the rest to others (server-side apply).
 
 Guarantees
-- What was applied before and is not now goes, unless somebody else manages it; what others manage is not taken from them,
-  unless the apply is forced.
-- An object that is not there is created; one that is applied as it is keeps its resourceVersion.
+- Fields that were applied before and are not now are removed, unless another manager owns them. Fields of other
+  managers are taken only if the apply is forced.
+- A missing object is created; an apply that changes nothing keeps the resourceVersion.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, NoReturn, cast
 from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_patched
 from steersman.apiserver.context import VerbContext
+from steersman.apiserver.decoding.bounds import check_names, check_values
 from steersman.apiserver.decoding.careful import Unreadable
 from steersman.apiserver.decoding.go_words import kind_of
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
@@ -45,7 +46,7 @@ async def apply(context: VerbContext, request: ServerRequest) -> ServerResponse:
 
 
 def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> Tree:
-    """What is applied: YAML, of which JSON is a part; 400 if it is no object."""
+    """The intent: YAML, of which JSON is a subset; 400 if it is not an object."""
     try:
         tree, twice = read_plain_json(body) or read_yaml(body)
     except UnreadableYaml as error:
@@ -55,18 +56,29 @@ def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> T
         raise bad_request(f"error strict decoding YAML: {told}")
     for text in twice if options.field_validation == "Warn" else ():
         request.warn(text)
+    if b"&" in body and b"*" in body:
+        # What an alias stands for is in the tree several times as one and the same, and is changed in place later.
+        tree = _unshared(tree)
     if tree is None:
         return {}
+    check_names(tree, len(body))
     if not isinstance(tree, dict):
         why = f"json: cannot unmarshal {kind_of(tree)} into Go value of type map[string]interface {{}}"
         raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
     return cast("Tree", tree)
 
 
+def _unshared(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _unshared(inner) for name, inner in cast("Tree", value).items()}
+    return [_unshared(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
 def read_plain_json(body: bytes) -> tuple[Any, list[str]] | None:
-    """The tree of a text that is JSON and means the same in YAML, which takes far longer to read; None of any other."""
+    """The tree of a JSON text that means the same in YAML, which parses far slower; None for any other text."""
     if not body.startswith(b"{") or not body.isascii() or _NOT_PLAIN.search(body):
         return None
+    check_values(body)
     try:
         return _decode(body.decode("ascii")), []
     except (ValueError, RecursionError):
@@ -93,13 +105,13 @@ def _none(text: str) -> NoReturn:
 _decode = json.JSONDecoder(
     object_pairs_hook=_without_twice, parse_int=_small, parse_float=_none, parse_constant=_none
 ).decode
-#: What YAML reads in its own way, or not at all.
+#: Characters that YAML reads differently, or not at all.
 _NOT_PLAIN = re.compile(rb"[\\\t\x7f]")
 _DIGITS = 15
 
 
 class _Applying:
-    """Makes objects of what is applied."""
+    """Turns intents into objects."""
 
     def __init__(self, context: VerbContext, request: ServerRequest, body: bytes, options: WriteOptions) -> None:
         self._definition = context.definition
@@ -126,12 +138,12 @@ class _Applying:
         intent = read_intent(request, self._body, self._options)
         manager = manager_of(request, self._options.field_manager)
         tree = applied(self._managed, live, intent, manager=manager, force=bool(self._options.force))
-        # Read back from another version, it may lack what its schema would fill in: only a change brings that.
+        # Converted from another version, it may lack its schema's defaults: only a change adds them.
         is_filled = definition.custom and live is not None and without_managed(tree) == without_managed(live)
         managed = tree["metadata"].pop("managedFields", None)
         merged = deepcopy(tree) if definition.custom and _has_null(tree) else None
         try:
-            # What its schema does not know was refused already.
+            # Fields outside the schema were already rejected.
             obj = read_patched(definition, request, tree, "Ignore")
         except Refused as refused:
             raise self._unconverted(intent, refused) from None
@@ -146,7 +158,7 @@ class _Applying:
         return obj
 
     def _unconverted(self, intent: Tree, refused: Refused) -> Refused:
-        """The answer to what merges, but is no object of its kind."""
+        """The answer to an intent that merges, but gives no object of its kind."""
         words = refused.status.message.partition(": ")[2] or refused.status.message
         if isinstance(refused.__cause__, Unreadable):
             words = refused.__cause__.of_tree
@@ -163,7 +175,7 @@ def _has_null(value: Any) -> bool:
 
 
 def _put_nulls_back(obj: Any, merged: Any) -> None:
-    """Put back the nulls that filling in defaults has dropped: an apply of a custom resource is judged with them."""
+    """Restore the nulls that defaulting dropped: an applied custom resource is validated with them."""
     if isinstance(obj, dict) and isinstance(merged, dict):
         members = cast("Tree", obj)
         for name, value in cast("Tree", merged).items():

@@ -1,8 +1,8 @@
-"""binding: the subresource of a Pod by which a scheduler gives it a node; ``bindings`` is an older path to the same.
+"""binding: the subresource with which a scheduler assigns a Pod to a node; ``bindings`` is an older path to it.
 
 Guarantees
-- A Pod is bound once: whoever comes second is told to which node it belongs.
-- Nothing else of the Pod changes but the annotations that the binding carries, and the condition that tells of it.
+- A Pod is bound once: a second binding fails with the node that it has.
+- Only the annotations of the binding, and the condition that reports it, change in the Pod.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ async def bind(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a POST of a binding."""
     body = read_body(request, context.limits.body)
     options = write_options(request, "CreateOptions")
-    binding = read_object(_DEFINITION, request, body, options.field_validation)
+    binding = await context.workers.run(
+        lambda: read_object(_DEFINITION, request, body, options.field_validation), size=request.size
+    )
     info, metadata = request.info, binding["metadata"]
     take_namespace(_DEFINITION, info.namespace, metadata)
     name: str = metadata.get("name", "")

@@ -1,9 +1,9 @@
 """create: POST to a collection.
 
 Guarantees
-- An object gets its identity here and nowhere else; what only the server may set is not taken from the request.
+- An object gets its identity only here; fields that only the server may set are not taken from the request.
 - A generated name that is taken is generated again, a few times.
-- A dry run goes the whole way but the last step.
+- A dry run skips only the last step.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from steersman.apiserver.verbs.naming import take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
 from steersman.transport import ServerResponse
 
-#: How often a generated name is tried.
+#: Attempts to generate a free name.
 _ATTEMPTS = 8
 _GENERATED_MAX = 58
 
@@ -52,10 +52,15 @@ async def create(context: VerbContext, request: ServerRequest) -> ServerResponse
     media_type_of(request.wire.header("Content-Type"))
     body = read_body(request, context.limits.body)
     options = write_options(request, "CreateOptions")
-    obj = read_object(definition, request, body, options.field_validation)
-    take_namespace(definition, request.info.namespace, obj["metadata"])
-    wipe_system_fields(obj["metadata"])
-    definition.strategy.default(obj)
+
+    def new_object() -> Tree:
+        obj = read_object(definition, request, body, options.field_validation)
+        take_namespace(definition, request.info.namespace, obj["metadata"])
+        wipe_system_fields(obj["metadata"])
+        definition.strategy.default(obj)
+        return obj
+
+    obj = await context.workers.run(new_object, size=request.size)
     record = await create_object(context, request, obj, options)
     return answer(request, form.one(record), status=201)
 
@@ -70,14 +75,13 @@ async def create_object(
     allocates: bool = True,
     manages: bool = True,
 ) -> Record:
-    """Store a new object whose body was read and whose defaults are in; the tree is used up.
+    """Store a new object whose body was read and whose defaults are filled in. The tree is consumed.
 
-    ``admitted`` is called with its metadata when nothing but its own rules can still refuse it. Unless ``allocates``,
-    it is not given what is scarce. Unless ``manages``, it has its managed fields already, and cannot do without them.
+    ``admitted`` is called with its metadata when only its own validation can still fail. Without ``allocates``, it gets
+    no scarce values. Without ``manages``, it already has managed fields, and needs them.
     """
     if manages:
-        warn_of_duplicate_owners(request, obj["metadata"])
-        obj = managed_update(context, request, None, obj, options.field_manager)
+        obj = await context.workers.run(lambda: _managed(context, request, obj, options), size=request.size)
     metadata: Tree = obj["metadata"]
     managed = metadata.get("managedFields")
     attributes = Attributes(
@@ -112,8 +116,13 @@ async def create_object(
     raise taken
 
 
+def _managed(context: VerbContext, request: ServerRequest, obj: Tree, options: WriteOptions) -> Tree:
+    warn_of_duplicate_owners(request, obj["metadata"])
+    return managed_update(context, request, None, obj, options.field_manager)
+
+
 def warn_of_duplicate_owners(request: ServerRequest, metadata: Tree, *, admitted: bool = False) -> None:
-    """Drop what is there twice, and say so, and whether that was found after admission."""
+    """Drop duplicate owner references, with a warning that says whether they were found after admission."""
     duplicates = dedupe_owners(metadata)
     if duplicates:
         when = " after mutating admission happens" if admitted else ""
@@ -121,9 +130,26 @@ def warn_of_duplicate_owners(request: ServerRequest, metadata: Tree, *, admitted
 
 
 async def _store(attributes: Attributes, obj: Tree, options: WriteOptions, *, allocates: bool, spares: bool) -> Record:
-    context, request = attributes.context, attributes.request
-    definition, strategy = context.definition, context.definition.strategy
+    context = attributes.context
+    strategy, size = context.definition.strategy, attributes.request.size
     metadata: Tree = obj["metadata"]
+    await context.workers.run(lambda: _complete(attributes, obj, allocates=allocates), size=size)
+    if allocates:
+        await strategy.allocate(obj, None, context, dry_run=options.dry_run)
+    try:
+        attributes.obj, attributes.name = obj, metadata["name"]
+        await _judge(attributes)
+        return await _put(attributes, obj, options, spares=spares)
+    except BaseException:
+        if allocates:
+            await strategy.released(obj, context)
+        raise
+
+
+def _complete(attributes: Attributes, obj: Tree, *, allocates: bool) -> None:
+    """Fill in the fields that the server sets, and validate the object."""
+    request, definition = attributes.request, attributes.context.definition
+    strategy, metadata = definition.strategy, obj["metadata"]
     fill_system_fields(metadata)
     if definition.has_status and not strategy.keeps_new_status:
         obj.pop("status", None)
@@ -141,22 +167,12 @@ async def _store(attributes: Attributes, obj: Tree, options: WriteOptions, *, al
     for text in strategy.warnings(obj, None):
         request.warn(text)
     strategy.complete(obj)
-    if allocates:
-        await strategy.allocate(obj, None, context, dry_run=options.dry_run)
-    try:
-        attributes.obj, attributes.name = obj, metadata["name"]
-        await _judge(attributes)
-        return await _put(attributes, obj, options, spares=spares)
-    except BaseException:
-        if allocates:
-            await strategy.released(obj, context)
-        raise
 
 
 async def _judge(attributes: Attributes) -> None:
     request = attributes.request
     if request.info.verb != "create" and request.authorize is not None:
-        # Who may change objects may not make them by that.
+        # Permission to change objects does not include creating them.
         await request.authorize("create")
     await attributes.context.admission.validate(attributes)
 
@@ -168,12 +184,14 @@ async def _put(attributes: Attributes, obj: Tree, options: WriteOptions, *, spar
     version: str = metadata.pop("resourceVersion", "")
     key = definition.storage_key(metadata.get("namespace", ""), name)
     generated = "generateName" in metadata
-    value = small_enough(context, obj, encode_served(definition, obj), spares=spares)
+    value = await context.workers.run(
+        lambda: small_enough(context, obj, encode_served(definition, obj), spares=spares), size=attributes.request.size
+    )
     if options.dry_run:
         there, _ = await context.storage.get(key)
         if there is not None:
             raise _taken(context, name, there, generated=generated)
-        # Nobody stores it, so nobody minds what it says of its version.
+        # It is not stored, so its version does not matter.
         return Record(key, value, 0, int(version) if _is_version(version) else 0)
     if _is_version(version):
         raise unnamed("resourceVersion should not be set on objects to be created")
@@ -184,7 +202,7 @@ async def _put(attributes: Attributes, obj: Tree, options: WriteOptions, *, spar
 
 
 def _is_version(text: str) -> bool:
-    """Whether a text is the version of an object; what cannot be one is passed over, as in kube-apiserver."""
+    """Whether a text is an object's version; other texts are ignored, as in kube-apiserver."""
     try:
         return read_version(text) > 0
     except ValueError:
@@ -192,9 +210,9 @@ def _is_version(text: str) -> bool:
 
 
 def small_enough(context: VerbContext, obj: Tree, value: bytes, *, spares: bool) -> bytes:
-    """The bytes of an object that the store takes: ``value``, or, if that is too long, without its managed fields.
+    """The bytes of an object within the store's limit: ``value`` or, if that is too long, without its managed fields.
 
-    413 if that does not help, or they may not be spared.
+    413 if that does not help, or they must be kept.
     """
     limit = context.limits.object
     if len(value) > limit and spares:

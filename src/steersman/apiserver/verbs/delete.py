@@ -1,8 +1,8 @@
-"""delete: one object, at once or when whoever must finish first has finished.
+"""delete: one object, at once or when its finalizers and its grace period have ended.
 
 Guarantees
-- An object goes only if it is what the preconditions say, at the moment when it goes.
-- With finalizers, or with time given to whoever ends it, the object is marked and answered; it is not gone.
+- An object is deleted only if it satisfies the preconditions at the moment of deletion.
+- An object with finalizers, or with a grace period, is marked and answered; it is not gone yet.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from steersman.transport import ServerResponse
 
 
 class Outcome(NamedTuple):
-    """What became of an object: `record` is its last state, at the revision that is told."""
+    """The result of a deletion: `record` is the last state, at the answered revision."""
 
     record: Record
     uid: str
     is_gone: bool
-    #: Whether it was marked, and is answered itself.
+    #: Whether it was marked, so that the object itself is answered.
     is_marked: bool
 
 
 async def delete(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a DELETE of an object."""
     form = form_for(context.definition, request)
-    options = read_options(context, request)
+    options = await read_options(context, request)
     info = request.info
     namespace = info.namespace if context.definition.namespaced else ""
     outcome = await delete_object(context, request, namespace, info.name, options)
@@ -52,12 +52,14 @@ async def delete(context: VerbContext, request: ServerRequest) -> ServerResponse
     return answer_status(request, success(context, info.name, outcome.uid), code=code)
 
 
-def read_options(context: VerbContext, request: ServerRequest) -> DeleteOptions:
+async def read_options(context: VerbContext, request: ServerRequest) -> DeleteOptions:
     """The options of a deletion, from body or query."""
     body = read_body(request, context.limits.body)
-    if body:
-        body = read_delete_options(request, body)
-    options = delete_options(request, body)
+
+    def options_read() -> DeleteOptions:
+        return delete_options(request, read_delete_options(request, body) if body else body)
+
+    options = await context.workers.run(options_read, size=request.size)
     warning = context.definition.strategy.deletion_warning
     if warning and options.propagation_policy is None and options.orphan_dependents is None:
         request.warn(warning)
@@ -65,7 +67,7 @@ def read_options(context: VerbContext, request: ServerRequest) -> DeleteOptions:
 
 
 def success(context: VerbContext, name: str, uid: str) -> Status:
-    """What is answered of an object that is gone."""
+    """The answer for an object that is gone."""
     named = context.definition.named
     details = StatusDetails(name=name, group=named.group, kind=named.resource, uid=uid)
     return Status(status="Success", details=details)
@@ -74,7 +76,7 @@ def success(context: VerbContext, name: str, uid: str) -> Status:
 async def delete_object(
     context: VerbContext, request: ServerRequest, namespace: str, name: str, options: DeleteOptions
 ) -> Outcome:
-    """Delete an object, or mark it; 404 if it is not there."""
+    """Delete an object, or mark it; 404 if it is missing."""
     key = context.definition.storage_key(namespace, name)
     record, _ = await context.storage.get(key)
     while True:
@@ -87,7 +89,7 @@ async def delete_object(
 
 
 def _blank(context: VerbContext) -> Record:
-    """What kube-apiserver answers to a trial that would take away the last finalizer: an object with nothing in it."""
+    """kube-apiserver's answer to a dry run that would remove the last finalizer: an empty object."""
     definition = context.definition
     tree: Tree = {"kind": definition.gvk.kind, "apiVersion": definition.gvk.api_version}
     if not definition.custom:

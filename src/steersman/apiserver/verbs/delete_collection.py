@@ -1,7 +1,7 @@
 """deletecollection: DELETE of all selected objects of a namespace, one after another.
 
-Not atomic, as in kube-apiserver: what fails in the middle leaves what was deleted before it deleted. An object that
-somebody else deleted first is no failure.
+Not atomic, as in kube-apiserver: a failure in the middle does not restore earlier objects. An object that another
+request deleted first is not a failure.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from steersman.transport import ServerResponse
 
 
 async def delete_collection(context: VerbContext, request: ServerRequest) -> ServerResponse:
-    """Answer a DELETE of a collection: with the list of what was deleted."""
+    """Answer a DELETE of a collection, with the list of deleted objects."""
     definition = context.definition
     form = form_for(definition, request)
     listing = Listing(context, request, list_options(request))
-    options = read_options(context, request)
+    options = await read_options(context, request)
     records, meta = await listing.read()
     for record in records:
         parts = record.key.removeprefix(definition.prefix).split("/")

@@ -1,4 +1,4 @@
-"""Which verb answers a request."""
+"""Select the verb that answers a request."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from steersman.apiserver.verbs.patch import patch
 from steersman.apiserver.verbs.scale import scale
 from steersman.apiserver.verbs.update import update
 from steersman.apiserver.verbs.watch import watch
+from steersman.apiserver.workers import LARGE
 from steersman.transport import ServerResponse
 
 Verb = Callable[[VerbContext, ServerRequest], Awaitable[ServerResponse]]
@@ -41,7 +42,13 @@ async def perform(context: VerbContext, request: ServerRequest) -> ServerRespons
     definition = context.definition
     if definition.deprecation:
         request.warn(definition.deprecation)
-    return await (_perform_custom if definition.custom else _perform_builtin)(context, request)
+    if request.size:
+        request.size = max(request.size, definition.strategy.counts_as(request.size))
+    verb = _perform_custom if definition.custom else _perform_builtin
+    if request.size < LARGE:
+        return await verb(context, request)
+    async with context.workers.turn(request.size, user=request.user.name):
+        return await verb(context, request)
 
 
 async def _perform_builtin(context: VerbContext, request: ServerRequest) -> ServerResponse:
@@ -59,7 +66,7 @@ async def _perform_builtin(context: VerbContext, request: ServerRequest) -> Serv
     elif not info.name and info.verb not in _OF_COLLECTIONS:
         raise method_not_allowed()
     if definition.namespaced and not info.namespace and info.verb not in _ANYWHERE:
-        # Only reading goes across namespaces; an object without one is nowhere.
+        # Only reads work across namespaces; an object is always in one.
         raise no_such_resource() if info.name else method_not_allowed()
     if not definition.namespaced and info.namespace and definition.resource != "namespaces":
         raise no_such_resource()
@@ -67,7 +74,7 @@ async def _perform_builtin(context: VerbContext, request: ServerRequest) -> Serv
 
 
 async def _perform_custom(context: VerbContext, request: ServerRequest) -> ServerResponse:
-    """Custom resources have one place for all requests, which looks at paths and names otherwise than theirs do."""
+    """Custom resources have a single handler for all requests, with its own checks of paths and names."""
     definition, info = context.definition, request.info
     anywhere = definition.namespaced and info.verb in _ANYWHERE
     if definition.namespaced != bool(info.namespace) and not anywhere:

@@ -1,10 +1,10 @@
-"""eviction: the subresource of a Pod by which it is deleted, if its PodDisruptionBudget allows it.
+"""eviction: the subresource that deletes a Pod if its PodDisruptionBudget allows it.
 
 Guarantees
-- A budget that has no disruption left keeps the Pod: 429, and when to ask again.
-- A disruption is taken from the budget before the Pod is deleted, by a write that fails if somebody else was faster.
-- Pods that have ended, or never began, need no budget.
-- The Pod's status says that it is evicted, before it is deleted.
+- A budget without a disruption left keeps the Pod: 429, with Retry-After.
+- The disruption is subtracted from the budget before the Pod is deleted, by a write that fails on a concurrent change.
+- Pods that have ended, or never started, need no budget.
+- The Pod's status reports the eviction before the Pod is deleted.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ async def evict(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a POST of an eviction."""
     body = read_body(request, context.limits.body)
     options = write_options(request, "CreateOptions")
-    eviction = read_object(_DEFINITION, request, body, options.field_validation)
+    eviction = await context.workers.run(
+        lambda: read_object(_DEFINITION, request, body, options.field_validation), size=request.size
+    )
     info = request.info
     take_namespace(_DEFINITION, info.namespace, eviction["metadata"])
     if eviction["metadata"].get("name", "") != info.name:
@@ -73,7 +75,7 @@ async def evict(context: VerbContext, request: ServerRequest) -> ServerResponse:
 
 
 def _deletion(request: ServerRequest, given: Any, *, dry_run: bool) -> DeleteOptions:
-    """The options of the deletion; a dry run of the eviction is one of the deletion."""
+    """The options of the deletion; a dry run of the eviction is a dry run of the deletion."""
     options = delete_options(request, msgspec.json.encode(given)) if given else DeleteOptions()
     return msgspec.structs.replace(options, dry_run=["All"]) if dry_run else options
 
@@ -101,7 +103,7 @@ async def _take_disruption(context: VerbContext, pod: Tree, *, dry_run: bool) ->
 
 
 async def _tell_pod(context: VerbContext, record: Record | None) -> None:
-    """Note in the status of a Pod that it is evicted, so that whoever made it knows."""
+    """Record the eviction in the Pod's status, for the Pod's controller."""
     while record is not None:
         pod = decode_stored(record)
         status: Tree = pod.setdefault("status", {})
@@ -129,7 +131,7 @@ async def _budget(context: VerbContext, pod: Tree) -> _Budget | None:
         _Budget(record, tree) for record in page.records if _selects(tree := decode_stored(record), pod["metadata"])
     ]
     if len(found) > 1:
-        # Kube-apiserver calls it its own error; but asking for it is the client's.
+        # kube-apiserver calls it an internal error, but the request is at fault.
         raise bad_request(_SEVERAL)
     return found[0] if found else None
 
@@ -145,7 +147,7 @@ def _selects(budget: Tree, metadata: Tree) -> bool:
 
 
 def _is_exempt(pod: Tree, budget: Tree) -> bool:
-    """A Pod that is not ready disrupts nothing more, where the budget says so or has enough others."""
+    """Whether an unready Pod needs no disruption, by the budget's policy or because enough others are healthy."""
     conditions = items(subtree(pod, "status"), "conditions")
     if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
         return False
@@ -156,7 +158,7 @@ def _is_exempt(pod: Tree, budget: Tree) -> bool:
 
 
 def _checked(budget: Tree) -> Tree:
-    """The status of a budget that has a disruption left."""
+    """The status of a budget with a disruption left."""
     metadata: Tree = budget["metadata"]
     status: Tree = budget.setdefault("status", {})
     if status.get("observedGeneration", 0) < metadata.get("generation", 0):

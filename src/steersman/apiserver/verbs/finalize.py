@@ -1,4 +1,4 @@
-"""finalize: the subresource of a Namespace by which its own finalizers are taken away; the last one ends it."""
+"""finalize: the subresource that removes a Namespace's own finalizers; without any, the Namespace is deleted."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ async def finalize(context: VerbContext, request: ServerRequest) -> ServerRespon
     form = form_for(context.definition, request)
     body = read_body(request, context.limits.body)
     options = write_options(request, "UpdateOptions")
+    read = await context.workers.run(lambda: read_replacement(context, request, body, options), size=request.size)
+    first = [read]
+    uid: str = read["metadata"].get("uid", "")
 
     def replacement(_: Tree) -> Tree:
-        return read_replacement(context, request, body, options)
+        # Each attempt modifies its tree.
+        return first.pop() if first else read_replacement(context, request, body, options)
 
-    uid: str = replacement({})["metadata"].get("uid", "")
     change = Change(context, request, options, replacement, uid=uid, part="finalize")
+    change.replaces = True
     return answer(request, form.one(await change.make()))

@@ -10,20 +10,20 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.options import read_version, version_of_get, wrong_version
 from steersman.transport import ServerResponse
+from steersman.wire import first_values
 
 
 async def get(context: VerbContext, request: ServerRequest) -> ServerResponse:
-    """Answer a GET of an object, or of its status, which is the object too."""
+    """Answer a GET of an object or its status; both return the object."""
     form = form_for(context.definition, request)
     return answer(request, form.one(await read(context, request)))
 
 
 async def read(context: VerbContext, request: ServerRequest) -> Record:
-    """The object that a GET is about; 404 if it is not there."""
-    for name, value in request.wire.query:
-        if name == "resourceVersion":
-            await await_revision(context, _version(context, value))
-            break
+    """The object of a GET; 404 if it is missing."""
+    version = first_values(request.wire.query).get("resourceVersion") if request.wire.query else None
+    if version is not None:
+        await await_revision(context, _version(context, version))
     info = request.info
     record, _ = await context.storage.get(context.definition.storage_key(info.namespace, info.name))
     if record is None:
@@ -37,12 +37,12 @@ def _version(context: VerbContext, text: str) -> int:
     try:
         return read_version(text)
     except ValueError as error:
-        # Events are read from the store itself, which calls it the client's mistake.
+        # Events are read from the store itself, which reports this as the client's mistake.
         raise bad_request(f"invalid resource version: {wrong_version(text, error)}") from None
 
 
 async def await_revision(context: VerbContext, wanted: int) -> None:
-    """Wait until a revision has happened; 504 if it does not in time. What has happened is in the store."""
+    """Wait until the store has reached a revision; 504 after a timeout."""
     current = await context.storage.revision()
     if wanted > current and not await context.feed.wait_for(wanted, context.limits.freshness):
         raise too_large_resource_version(wanted, await context.storage.revision())

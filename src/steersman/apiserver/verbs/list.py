@@ -1,13 +1,14 @@
 """list: a collection, whole or in pages, as of one revision.
 
 Guarantees
-- All pages of one listing show one revision. When that revision is gone, 410 says so and offers to go on without.
-- A list is never older than what its client asks for, nor than what it was told of its own writes.
-- Nothing of an object is decoded unless a selector asks for it.
+- All pages of one list show one revision. If that revision is gone, 410 says so and offers to continue without it.
+- A list is never older than what its client asks for, nor than the answers to its own writes.
+- An object is decoded only if a selector needs it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import binascii
 import re
 from base64 import b64decode, urlsafe_b64encode
@@ -20,6 +21,7 @@ from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.go_words import json_words
 from steersman.apiserver.errors import bad_request, expired, too_large_resource_version
 from steersman.apiserver.presenting import ListMeta, form_for
+from steersman.apiserver.presenting.form import WholeForm
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Compacted, FutureRevision, Page, Record
 from steersman.apiserver.verbs.get import await_revision
@@ -28,7 +30,7 @@ from steersman.apiserver.watching.selection import Selection, check_syntax
 from steersman.schemas import FieldProblem
 from steersman.schemas.field_problems import problem
 from steersman.transport import ServerResponse
-from steersman.wire import InvalidOption, ListOptions
+from steersman.wire import InvalidOption, ListOptions, first_values
 
 _LIST_EXPIRED = "The resourceVersion for the provided list is too old."
 _CONTINUE_EXPIRED = (
@@ -39,23 +41,33 @@ _CONTINUE_EXPIRED = (
 )
 _NOT_BASE64 = re.compile("[^A-Za-z0-9_-]")
 _URL_SAFE = str.maketrans("-_+/", "+/!!")
-#: How many objects are looked at together when a selector may leave out any of them.
+#: Number of objects that a selector checks before other tasks run.
+_TURN = 250
+#: Number of objects read at a time when a selector may exclude any of them.
 _LOOKED_AT = 1000
-#: A list of more objects is sent while it is printed, and nobody else waits until it is.
+#: A list of more objects is streamed while it is printed, so that other requests do not wait.
 _AT_ONCE = 500
+#: The size in bytes that a table cell counts as, in addition to its object.
+_CELL = 64
+#: So is a list of more bytes: a slow client must not hold a copy of everything.
+_BYTES_AT_ONCE = 512 * 1024
 
 
 async def list_(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a GET of a collection."""
     form = form_for(context.definition, request)
     records, meta = await Listing(context, request, list_options(request)).read()
-    if len(records) > _AT_ONCE:
+    if not isinstance(form, WholeForm):
+        # Tables and the like are computed from every object.
+        size = sum(len(record.value) for record in records) + len(records) * len(context.definition.columns) * _CELL
+        return answer(request, await context.workers.run(lambda: form.page(records, meta), size=size))
+    if len(records) > _AT_ONCE or sum(len(record.value) for record in records) > _BYTES_AT_ONCE:
         return answer_pieces(request, form.pieces(records, meta))
     return answer(request, form.page(records, meta))
 
 
 def list_options(request: ServerRequest) -> ListOptions:
-    """The options of a list; 400 or 422 if they cannot be."""
+    """The options of a list; 400 or 422 if they are invalid."""
     try:
         options = ListOptions.from_query(request.wire.query)
     except InvalidOption as option:
@@ -65,7 +77,7 @@ def list_options(request: ServerRequest) -> ListOptions:
     match = options.resource_version_match
     if match:
         problems += _match_problems(options, match)
-    if any(name == "sendInitialEvents" for name, _ in request.wire.query):
+    if "sendInitialEvents" in first_values(request.wire.query):
         words = "sendInitialEvents is forbidden for list"
         problems.append(problem("sendInitialEvents", "FieldValueForbidden", "", words))
     if problems:
@@ -100,7 +112,7 @@ _decode_token = msgspec.json.Decoder(_Token).decode
 
 
 class Listing:
-    """One listing, or one page of it."""
+    """One list, or one page of it."""
 
     def __init__(self, context: VerbContext, request: ServerRequest, options: ListOptions) -> None:
         info = request.info
@@ -115,13 +127,13 @@ class Listing:
         self._limit = max(0, options.limit or 0)
         #: The key after which the page begins.
         self._after = ""
-        #: The revision that is shown; 0: the present one.
+        #: The revision shown; 0 means the current one.
         self._revision = 0
-        #: Whether an index is asked: it knows the present alone.
+        #: Whether an index is used, which covers only the current revision.
         self._is_indexed = False
 
     async def read(self) -> tuple[list[Record], ListMeta]:
-        """The objects of the page, and what the list says of itself."""
+        """The objects of the page, and the list's metadata."""
         await self._begin()
         self._is_indexed = self._selection.has_index and not self._options.continue_ and not self._revision
         try:
@@ -141,7 +153,7 @@ class Listing:
         return page.records, meta
 
     async def _begin(self) -> None:
-        """Find out where the page begins, and which revision it shows."""
+        """Determine where the page begins, and which revision it shows."""
         options = self._options
         try:
             version = read_version(options.resource_version)
@@ -156,7 +168,7 @@ class Listing:
                 self._limit = 0
             return
         if options.resource_version == "0":
-            # Kube-apiserver answers these from memory, and whole.
+            # kube-apiserver answers these from memory, without paging.
             self._limit = 0
         elif options.resource_version_match == "Exact" or (
             version and self._limit and not options.resource_version_match
@@ -172,7 +184,7 @@ class Listing:
         )
 
     async def _by_name(self) -> tuple[list[Record], ListMeta]:
-        """At most one object of each namespace; within one it is found at once."""
+        """At most one object of each namespace; within one namespace it is looked up directly."""
         selection, storage = self._selection, self._context.storage
         if selection.prefix == self._context.definition.prefix and self._context.definition.namespaced:
             return await self._selected()
@@ -187,6 +199,8 @@ class Listing:
             page = await self._page(after, _LOOKED_AT if limit else 0)
             self._revision = page.revision
             for index, record in enumerate(page.records):
+                if index % _TURN == _TURN - 1:
+                    await asyncio.sleep(0)
                 if not self._matches(record):
                     continue
                 found.append(record)
@@ -199,7 +213,7 @@ class Listing:
             after = page.records[-1].key
 
     async def _has_more(self, page: Page, index: int) -> bool:
-        """Whether there may be more behind an object: where an index knows, whether there is."""
+        """Whether more objects may follow; with an index, whether they do."""
         rest, remaining = page.records[index + 1 :], page.remaining
         while self._is_indexed:
             if any(map(self._selection.is_indexed, rest)):
@@ -211,7 +225,7 @@ class Listing:
         return bool(rest) or remaining > 0
 
     def _matches(self, record: Record) -> bool:
-        # What a past revision shows may be gone, and its labels are not worth keeping.
+        # A past object may be gone, so its labels are not worth caching.
         window = None if self._revision else self._context.feed.window(self._context.definition.prefix)
         return self._selection.matches(record, window)
 
@@ -219,7 +233,7 @@ class Listing:
 
     def _token(self, start: str, revision: int, *, slash: str = "/") -> str:
         if self._context.definition.ttl is not None:
-            # Events are not kept in memory by kube-apiserver, and what reads them writes it another way.
+            # kube-apiserver does not keep Events in memory, and encodes their token differently.
             slash = ""
         relative = slash + start.removeprefix(self._selection.prefix)
         token: dict[str, Any] = {"v": "meta.k8s.io/v1", "rv": revision, "start": relative}
@@ -244,19 +258,19 @@ class Listing:
         start = token.start.removeprefix("/")
         if "//" in token.start or any(part in {".", ".."} for part in start.split("/")):
             raise _bad_token(f": {token.start}")
-        # A page begins at its start, and the store is asked for what comes after a key.
+        # A page begins at its start key; the store is read from the key before it.
         after = self._selection.prefix + start.removesuffix("\0")
         return after, max(0, token.revision)
 
     def _expired(self) -> Exception:
         if self._options.continue_:
-            # Kube-apiserver leaves out the slash here, and reads it either way.
+            # kube-apiserver omits the slash here, and accepts both forms.
             return expired(_CONTINUE_EXPIRED, continue_=self._token(f"{self._after}\0", -1, slash=""))
         return expired(_LIST_EXPIRED)
 
 
 def _first_bad(text: str) -> int:
-    """Where Go stops reading base64: at the first character that is none, or at a last one that stands alone."""
+    """Where Go stops decoding base64: at the first invalid character, or at a dangling last one."""
     found = _NOT_BASE64.search(text)
     return len(text[: found.start()].encode()) if found else len(text) - 1
 

@@ -1,4 +1,4 @@
-"""Options of requests, judged in kube-apiserver's words."""
+"""Options of requests, validated with kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steersman.apiserver.request import ServerRequest
 from steersman.objects import GroupKind
 from steersman.schemas import FieldProblem
 from steersman.schemas.field_problems import problem
-from steersman.wire import InvalidOption
+from steersman.wire import InvalidOption, first_values
 
 _META = "meta.k8s.io"
 _POLICIES = ("Foreground", "Background", "Orphan")
@@ -25,19 +25,19 @@ Kind = Literal["CreateOptions", "UpdateOptions", "PatchOptions", "DeleteOptions"
 
 
 def refuse_options(kind: Kind, problems: list[FieldProblem]) -> Refused:
-    """The answer to options that cannot be."""
+    """The answer to invalid options."""
     return invalid(GroupKind(_META, kind), "", problems)
 
 
 def not_a_number(option: InvalidOption) -> Refused:
-    """The answer to a number that is none."""
+    """The answer to an invalid number."""
     digits = option.value.lstrip("+-")
     why = "value out of range" if digits.isdigit() else "invalid syntax"
     return bad_request(f'strconv.ParseInt: parsing "{option.value}": {why}')
 
 
 def read_version(text: str) -> int:
-    """A resourceVersion as a number; ValueError, in Go's words, if it is none. Empty is 0."""
+    """A resourceVersion as a number; empty is 0. Raises ValueError with Go's message if it is invalid."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit()):
@@ -49,7 +49,7 @@ def read_version(text: str) -> int:
 
 
 def wrong_version(text: str, error: ValueError) -> str:
-    """What is said of a resourceVersion in a query that is none."""
+    """The message for an invalid resourceVersion in a query."""
     return str(problem("resourceVersion", "FieldValueInvalid", text, str(error)))
 
 
@@ -62,7 +62,7 @@ def version_of_get(text: str) -> int:
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How an object is written."""
+    """The options of a write."""
 
     dry_run: bool = False
     field_manager: str = ""
@@ -79,9 +79,7 @@ def write_options(request: ServerRequest, kind: Kind, *, applies: bool = False) 
     query = request.wire.query
     if not query and not applies:
         return _DEFAULTS
-    first: dict[str, str] = {}
-    for name, value in query:
-        first.setdefault(name, value)
+    first = first_values(query)
     force = first.get("force")
     manager, validation = first.get("fieldManager", ""), first.get("fieldValidation", "")
     problems: list[FieldProblem] = []
@@ -107,21 +105,21 @@ def write_options(request: ServerRequest, kind: Kind, *, applies: bool = False) 
 
 
 def dry_run_problems(values: list[str]) -> list[FieldProblem]:
-    """What is wrong with the values of dryRun."""
+    """The problems with the values of dryRun."""
     if all(value == "All" for value in values):
         return []
     return [problem("dryRun", "FieldValueNotSupported", values, 'supported values: "All"')]
 
 
 class Preconditions(msgspec.Struct, frozen=True, rename="camel"):
-    """What must be true of an object for its deletion to happen."""
+    """Preconditions of a deletion."""
 
     uid: str | None = None
     resource_version: str | None = None
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How objects are deleted."""
+    """The options of a deletion."""
 
     kind: str = ""
     api_version: str = ""
@@ -133,7 +131,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def is_dry_run(self) -> bool:
-        """Whether nothing is to be stored."""
+        """Whether nothing is stored."""
         return bool(self.dry_run)
 
 
@@ -142,7 +140,7 @@ _decode_delete = msgspec.json.Decoder(DeleteOptions).decode
 
 
 def delete_options(request: ServerRequest, body: bytes) -> DeleteOptions:
-    """The options of a deletion: of its body if it has one, else of its query."""
+    """The options of a deletion: from its body if it has one, else from its query."""
     if body:
         options = _delete_body(body)
     elif request.wire.query:
@@ -166,7 +164,7 @@ def delete_options(request: ServerRequest, body: bytes) -> DeleteOptions:
 def _delete_body(body: bytes) -> DeleteOptions:
     if body.strip() == b"null":
         return _NO_DELETE_OPTIONS
-    # As in Go, what is no UTF-8 is read as replacement characters.
+    # As in Go, invalid UTF-8 is read as replacement characters.
     body = body.decode("utf-8", "replace").encode()
     try:
         options = _decode_delete(body)
@@ -194,7 +192,7 @@ _GO_TYPES = {
 
 
 def _wrong_type(body: bytes) -> str | None:
-    """What Go says of the first member of DeleteOptions that has another type than its own."""
+    """Go's message about the first field of DeleteOptions with a wrong type; None if there is none."""
     try:
         tree: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
@@ -211,14 +209,13 @@ def _wrong_type(body: bytes) -> str | None:
 
 
 def _delete_query(request: ServerRequest) -> DeleteOptions:
-    first: dict[str, Any] = {}
-    for name, value in request.wire.query:
-        first.setdefault(name, value)
-    grace: str = first.get("gracePeriodSeconds", "")
-    orphan: str | None = first.get("orphanDependents")
-    if grace:
+    first = first_values(request.wire.query)
+    grace = first.get("gracePeriodSeconds")
+    orphan = first.get("orphanDependents")
+    if grace is not None:
         try:
-            seconds = int(grace) if grace.isascii() and len(grace) < 20 else None
+            # Python also accepts 1_0 and spaces.
+            seconds = int(grace) if grace.isascii() and len(grace) < 20 and grace.lstrip("+-").isdigit() else None
         except ValueError:
             seconds = None
         if seconds is None:

@@ -1,4 +1,4 @@
-"""scale: the number of replicas of an object, as an object of its own."""
+"""scale: the number of replicas of an object, as its own object."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _available(obj: Tree) -> Any:
     return obj["status"]["replicas"]
 
 
-#: What a scale looks like by itself; nothing is stored of it.
+#: The definition of a scale; it is never stored.
 _SERVED_SCALE = Definition(
     gvk=SCALE,
     resource="scales",
@@ -76,7 +76,7 @@ _SERVED_SCALE = Definition(
 )
 
 
-#: The same of a custom resource, in other words.
+#: The same for a custom resource, with other descriptions.
 _SERVED_CUSTOM_SCALE = replace(
     _SERVED_SCALE,
     columns=(
@@ -109,7 +109,7 @@ async def scale(context: VerbContext, request: ServerRequest) -> ServerResponse:
 
 
 def _check_replicas(definition: Definition, obj: Tree) -> None:
-    """500 for a custom resource that does not say how many replicas it wants: so kube-apiserver has it."""
+    """500 for a custom resource without the number of replicas, as in kube-apiserver."""
     path = (definition.scale or ScalePaths()).spec_replicas
     if _at(obj, path) is None:
         raise internal(f'the spec replicas field ".{".".join(path)}" does not exist')
@@ -165,7 +165,8 @@ async def _update(context: VerbContext, request: ServerRequest) -> Any:
     def wanted(_: Tree) -> Tree:
         return read_object(_SERVED_SCALE, request, body, options.field_validation)
 
-    uid: str = _checked(context.definition, request, wanted({}))["metadata"].get("uid", "")
+    first = await context.workers.run(lambda: wanted({}), size=request.size)
+    uid: str = _checked(context.definition, request, first)["metadata"].get("uid", "")
     scaling = _Scaling(context, request, options, wanted)
     return await Change(context, request, options, scaling, uid=uid, manages=False).make()
 
@@ -180,7 +181,7 @@ async def _patch(context: VerbContext, request: ServerRequest) -> Any:
         make = read_patch(definition, form, body, schema=schema_of(SCALE))
         tree = apply_patch(make, scale)
         if not isinstance(tree, dict) or check_shape(cast("Tree", tree).get("metadata", {})) is not None:
-            raise bad_request("the patch makes something else than a Scale")
+            raise bad_request("the patch does not produce a Scale")
         made = cast("Tree", tree)
         made["metadata"] = tidy(made.get("metadata") or {})
         return made
@@ -190,7 +191,7 @@ async def _patch(context: VerbContext, request: ServerRequest) -> Any:
         manager = manager_of(request, options.field_manager)
         made = applied(managed_scale(), scale, intent, manager=manager, force=bool(options.force))
         if definition.custom and without_managed(made) != without_managed(scale):
-            # Kube-apiserver cannot: it takes the scale for a version of the custom resource.
+            # kube-apiserver fails here: it treats the scale as a version of the custom resource.
             why = f"request to convert CR to an invalid group/version: {SCALE.api_version}"
             raise unnamed(f"failed to convert new object ({described(SCALE, intent)}) to proper version: {why}")
         return made
@@ -206,7 +207,7 @@ def _checked(definition: Definition, request: ServerRequest, wanted: Tree) -> Tr
 
 
 class _Scaling:
-    """The change of an object that a change of its scale asks for; ``make`` makes the new scale of the present one."""
+    """The change of an object through its scale; ``make`` makes the new scale from the current one."""
 
     def __init__(
         self,
@@ -272,7 +273,7 @@ class _Scaling:
 
 
 def _written(wanted: Tree) -> Tree:
-    """A scale as its type writes it: no replicas are not told."""
+    """A scale as its type encodes it: zero replicas are omitted."""
     spec: Tree = wanted.get("spec") or {}
     return {**wanted, "spec": {name: value for name, value in spec.items() if value}}
 
@@ -284,7 +285,7 @@ def _replicas(definition: Definition, wanted: Tree, name: str) -> int:
         replicas = 0
     if not isinstance(replicas, int) or isinstance(replicas, bool) or abs(replicas) > _INT32_MAX:
         raise _unreadable(replicas)
-    # A custom resource is judged by its own rules alone.
+    # Only its own rules apply to a custom resource.
     if replicas < 0 and not definition.custom:
         words = "must be greater than or equal to 0"
         raise invalid(SCALE, name, [problem("spec.replicas", "FieldValueInvalid", replicas, words)])

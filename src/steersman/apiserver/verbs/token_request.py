@@ -1,8 +1,8 @@
-"""token: the subresource of a ServiceAccount that makes a token for it.
+"""token: the subresource of a ServiceAccount that creates a token for it.
 
 Guarantees
-- A token is made only for a service account that is there, and bound only to an object that is there and may have it.
-- The token is in the answer and nowhere else; nothing of the request is stored.
+- A token is created only for an existing service account, and bound only to an existing object that may have it.
+- The token is only in the answer; nothing of the request is stored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _DEFINITION: Final = Definition(
 _NAMED: Final = Named(TOKEN_REQUEST.group, TOKEN_REQUEST.kind)
 _BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _LIFE, _SHORTEST, _LONGEST = 3600, 600, 1 << 32
-#: Pods ask for tokens of this life to learn to renew them; whoever does not is warned, and has a year to learn it.
+#: Pods request tokens with this lifetime to adopt renewal; a token that is not renewed causes a warning, and is valid
+#: for a year.
 _LEARNING, _YEAR = 3607, 365 * 24 * 3600
 _ISSUED: Final = "authentication.kubernetes.io/issued-credential-id"
 
@@ -52,7 +53,9 @@ async def request_token(context: VerbContext, request: ServerRequest) -> ServerR
     media_type_of(request.wire.header("Content-Type"))
     body = read_body(request, context.limits.body)
     options = write_options(request, "CreateOptions")
-    tree = read_object(_DEFINITION, request, body, options.field_validation)
+    tree = await context.workers.run(
+        lambda: read_object(_DEFINITION, request, body, options.field_validation), size=request.size
+    )
     info = request.info
     take_namespace(_DEFINITION, info.namespace, tree["metadata"])
     tree = _managed(context, request, tree, options.field_manager)
@@ -96,7 +99,7 @@ async def request_token(context: VerbContext, request: ServerRequest) -> ServerR
         sub=f"system:serviceaccount:{info.namespace}:{info.name}",
     )
     if request.accounts is None:
-        raise internal("this request came past the server, which alone makes tokens")
+        raise internal("this request did not pass the server, which alone creates tokens")
     until = format_time(moment.fromtimestamp(seen + seconds, moment.tzinfo))
     tree["status"] = {"token": await request.accounts.sign(claims), "expirationTimestamp": until}
     request.annotations[_ISSUED] = claims.credential
@@ -104,7 +107,7 @@ async def request_token(context: VerbContext, request: ServerRequest) -> ServerR
 
 
 def _managed(context: VerbContext, request: ServerRequest, tree: Tree, field_manager: str) -> Tree:
-    """The request with its managed fields: of what was asked for, and of the life that is filled in."""
+    """The request with its managed fields: for the requested fields, and for the filled-in lifetime."""
     spec: Tree = tree.get("spec") or {}
     tree["spec"] = {"expirationSeconds": _LIFE} | {name: value for name, value in spec.items() if value is not None}
     managed = managed_of(context.registry, _DEFINITION, request.info.subresource)
@@ -112,7 +115,7 @@ def _managed(context: VerbContext, request: ServerRequest, tree: Tree, field_man
 
 
 async def _account(context: VerbContext, request: ServerRequest, metadata: Tree) -> str:
-    """The uid of the service account that is meant."""
+    """The uid of the requested service account."""
     name = request.info.name
     given: str = metadata.get("name", "")
     if given and given != name:
@@ -148,7 +151,7 @@ def _problems(spec: Tree) -> list[FieldProblem]:
 
 
 async def _bound(context: VerbContext, request: ServerRequest, ref: Tree | None) -> dict[str, Claimed]:
-    """What a token is bound to, by its claims."""
+    """The objects that a token is bound to, by claim."""
     if ref is None:
         return {}
     kind, name, account = ref.get("kind", ""), ref.get("name", ""), request.info.name
@@ -179,7 +182,7 @@ async def _bound(context: VerbContext, request: ServerRequest, ref: Tree | None)
 
 
 def _group_version(api_version: str) -> tuple[str, str]:
-    """Group and version; what is neither is passed over, as in kube-apiserver."""
+    """Group and version; an invalid text is ignored, as in kube-apiserver."""
     if api_version.count("/") > 1:
         return "", ""
     group, _, version = api_version.rpartition("/")

@@ -1,10 +1,10 @@
 """update: PUT of an object or its status; and the loop in which every change of an object happens.
 
 Guarantees
-- A change is made to the object as it is: whoever was faster is looked at again, and no change of theirs is lost.
-- What nobody may change stays: identity, creation, deletion, generation; a status is changed through itself alone.
-- A change that changes nothing, or nothing but times of managed fields, stores nothing.
-- Whoever takes away the last finalizer of an object that is being deleted deletes it.
+- A change applies to the current object: after a concurrent write it is made again, so no write is lost.
+- Immutable fields stay: identity, creation, deletion, generation. A status changes only through its subresource.
+- A change that changes nothing, or only times of managed fields, stores nothing.
+- Removing the last finalizer of an object that is being deleted deletes it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.create import create_object, small_enough, warn_of_duplicate_owners
 from steersman.apiserver.verbs.naming import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
+from steersman.apiserver.workers import LARGE
 from steersman.objects import GroupKind
 from steersman.patches.trees import json_equal, quickly_equal
 from steersman.schemas.field_problems import problem
 from steersman.transport import ServerResponse
 
-#: Makes the new object of the present one, which it may use up; raises `Refused`.
+#: Makes the new object from the current one, which it may consume; raises `Refused`.
 Transform = Callable[[Tree], Tree]
-#: Which part of an object is changed: all but the status, the status, or the finalizers of a Namespace.
+#: The changed part of an object: all but the status, the status, or the finalizers of a Namespace.
 Part = Literal["", "status", "finalize"]
 
 
@@ -46,14 +47,16 @@ async def update(context: VerbContext, request: ServerRequest) -> ServerResponse
     form = form_for(definition, request)
     body = read_body(request, context.limits.body)
     options = write_options(request, "UpdateOptions")
-    first: list[Tree] = [read_replacement(context, request, body, options)]
+    read = await context.workers.run(lambda: read_replacement(context, request, body, options), size=request.size)
+    first = [read]
     uid: str = first[0]["metadata"].get("uid", "")
 
     def replacement(_: Tree) -> Tree:
-        # A tree is used up by each try.
+        # Each attempt consumes a tree.
         return first.pop() if first else read_replacement(context, request, body, options)
 
     change = Change(context, request, options, replacement, uid=uid, part="status" if info.subresource else "")
+    change.replaces = True
     if definition.strategy.create_on_update:
         change.create = lambda: replacement({})
     record = await change.make()
@@ -61,7 +64,7 @@ async def update(context: VerbContext, request: ServerRequest) -> ServerResponse
 
 
 def read_replacement(context: VerbContext, request: ServerRequest, body: bytes, options: WriteOptions) -> Tree:
-    """The object that a PUT puts in place of another, checked against its path."""
+    """The object of a PUT, checked against its path."""
     definition = context.definition
     obj = read_object(definition, request, body, options.field_validation)
     take_namespace(definition, request.info.namespace, obj["metadata"])
@@ -72,7 +75,7 @@ def read_replacement(context: VerbContext, request: ServerRequest, body: bytes, 
 
 
 class Change:
-    """One change of one object: made with `make`, again and again until nobody was faster."""
+    """One change of one object: `make` repeats it until no concurrent write interferes."""
 
     def __init__(
         self,
@@ -91,15 +94,17 @@ class Change:
         self._transform = transform
         self._uid = uid
         self._part: Part = part
-        #: Whether managed fields are kept here; else what the transform makes has its own.
+        #: Whether this change updates managed fields; otherwise the transform's result has its own.
         self._manages = manages
-        #: Makes the object if it is not there; None: 404.
+        #: Makes the object if it is missing; None: 404.
         self.create: Callable[[], Tree] | None = None
-        #: Whether it was not there.
+        #: Whether the transform ignores the current object, so that it is not copied.
+        self.replaces = False
+        #: Whether the object was missing.
         self.created = False
 
     async def make(self) -> Record:
-        """Make the change; what is stored now."""
+        """Make the change. Returns the stored record."""
         context, info = self._context, self._request.info
         key = context.definition.storage_key(info.namespace, info.name)
         record, _ = await context.storage.get(key)
@@ -107,15 +112,23 @@ class Change:
             try:
                 if record is None:
                     return await self._make_new()
-                return await self._try(record)
+                size = self._size(record)
+                if size < LARGE:
+                    return await self._try(record)
+                async with context.workers.turn(size, user=self._request.user.name):
+                    return await self._try(record)
             except Mismatch as mismatch:
                 record = mismatch.current
+
+    def _size(self, record: Record) -> int:
+        """The size that the change counts as: the body's or the current object's, whichever is larger."""
+        return max(self._request.size, self._context.definition.strategy.counts_as(len(record.value)))
 
     async def _make_new(self) -> Record:
         context, info = self._context, self._request.info
         if self.create is None:
             raise not_found(context.definition.named, info.name)
-        obj = self.create()
+        obj = await context.workers.run(self.create, size=self._request.size)
         if self._uid:
             why = f"Precondition failed: UID in precondition: {self._uid}, UID in object meta: "
             raise self._uid_conflict(why)
@@ -126,7 +139,7 @@ class Change:
                 del metadata["resourceVersion"]
 
         before = admitted if "resourceVersion" in obj["metadata"] else None
-        # Whoever makes an object by its status, as only Services can be made, is given nothing.
+        # An object created through its status, as only Services can be, gets no scarce values.
         allocates = self._part != "status"
         record = await create_object(
             context,
@@ -142,15 +155,14 @@ class Change:
 
     async def _try(self, record: Record) -> Record:
         context, request, definition = self._context, self._request, self._context.definition
-        old = decode_served(definition, record)
+        size = self._size(record)
+        old = await context.workers.run(lambda: decode_served(definition, record), size=size)
         if self._uid and self._uid != old["metadata"].get("uid"):
             found = old["metadata"].get("uid", "")
             raise self._uid_conflict(
                 f"Precondition failed: UID in precondition: {self._uid}, UID in object meta: {found}"
             )
-        obj = self._transform(decode_served(definition, record))
-        if self._manages:
-            obj = managed_update(context, request, old, obj, self._options.field_manager)
+        obj = await context.workers.run(lambda: self._changed(record, old), size=size)
         managed = obj["metadata"].get("managedFields")
         attributes = Attributes(
             context,
@@ -166,11 +178,10 @@ class Change:
         keep_readable(request, obj["metadata"], managed)
         warn_of_duplicate_owners(request, obj["metadata"], admitted=True)
         self._check_version(obj["metadata"], record)
-        self._prepare(obj, old)
-        self._validate(obj, old)
+        await context.workers.run(lambda: self._judge(obj, old), size=size)
         if self._part != "status":
             await definition.strategy.allocate(obj, old, context, dry_run=self._options.dry_run)
-        is_same = forget_new_times(obj, old)
+        is_same = await context.workers.run(lambda: forget_new_times(obj, old), size=size)
         await context.admission.validate(attributes)
         if _is_finished(definition, obj, old):
             return await self._delete(record, obj)
@@ -178,6 +189,18 @@ class Change:
         if not unfinished and is_same and _is_read_as_stored(definition, record) and quickly_equal(obj, old):
             return record
         return await self._put(record, obj, always=unfinished)
+
+    def _changed(self, record: Record, old: Tree) -> Tree:
+        """The object after the change, with its managed fields."""
+        context = self._context
+        obj = self._transform({} if self.replaces else decode_served(context.definition, record))
+        if self._manages:
+            obj = managed_update(context, self._request, old, obj, self._options.field_manager)
+        return obj
+
+    def _judge(self, obj: Tree, old: Tree) -> None:
+        self._prepare(obj, old)
+        self._validate(obj, old)
 
     def _check_version(self, metadata: Tree, record: Record) -> None:
         definition, name = self._context.definition, self._request.info.name
@@ -234,20 +257,28 @@ class Change:
         if problems:
             raise invalid(definition.refused_as(obj), obj["metadata"].get("name", ""), problems)
         if definition.custom:
-            # Its status may be sent as part of anything.
+            # Its status may be sent as part of any kind.
             obj["kind"], obj["apiVersion"] = old["kind"], old["apiVersion"]
         for text in strategy.warnings(obj, old) if self._part != "status" else ():
             self._request.warn(text)
 
     async def _put(self, record: Record, obj: Tree, *, always: bool) -> Record:
         context = self._context
-        value = encode_served(context.definition, obj)
-        if not always and _is_stored(context.definition, record, value):
+        size = self._size(record)
+        value = await context.workers.run(lambda: self._encoded(record, obj, always=always), size=size)
+        if value is None:
             return record
-        value = small_enough(context, obj, value, spares=self._manages)
         if self._options.dry_run:
             return record._replace(value=value)
         return await context.storage.put(record.key, value, expect=record.modified, ttl=context.definition.ttl)
+
+    def _encoded(self, record: Record, obj: Tree, *, always: bool) -> bytes | None:
+        """The bytes to store; None if they are already stored."""
+        context = self._context
+        value = encode_served(context.definition, obj)
+        if not always and _is_stored(context.definition, record, value):
+            return None
+        return small_enough(context, obj, value, spares=self._manages)
 
     async def _delete(self, record: Record, obj: Tree) -> Record:
         context = self._context
@@ -262,7 +293,7 @@ class Change:
         definition, info = self._context.definition, self._request.info
         key = engine_key(definition, info.namespace, info.name)
         if self._options.dry_run:
-            # What is only tried is looked up below the place where the store keeps everything.
+            # A dry run looks the object up below the store's prefix.
             key = key.removeprefix("/registry")
         return conflict(
             definition.named,
@@ -298,7 +329,7 @@ def _counted(obj: Tree, not_counted: frozenset[str]) -> Tree:
 
 
 def _only_status(definition: Definition, obj: Tree, old: Tree) -> None:
-    """Put back everything but the status, and of a custom resource its metadata too."""
+    """Restore everything but the status and, for a custom resource, its metadata."""
     kept = {"status", "kind", "apiVersion"} if definition.custom else {"status", "kind", "apiVersion", "metadata"}
     managed = obj["metadata"].get("managedFields")
     for name in [name for name in obj if name not in kept and name not in old]:
@@ -313,7 +344,7 @@ def _only_status(definition: Definition, obj: Tree, old: Tree) -> None:
 
 
 def _is_finished(definition: Definition, obj: Tree, old: Tree) -> bool:
-    """Whether an object that is being deleted has lost what kept it."""
+    """Whether an object that is being deleted has no finalizer left."""
     before: Tree = old["metadata"]
     if "deletionTimestamp" not in before or obj["metadata"].get("finalizers"):
         return False
@@ -321,7 +352,7 @@ def _is_finished(definition: Definition, obj: Tree, old: Tree) -> bool:
 
 
 def _is_read_as_stored(definition: Definition, record: Record) -> bool:
-    """Whether reading adds nothing to an object: else writing what was read stores that, as it does in kube-apiserver."""
+    """Whether decoding adds nothing to an object. Otherwise writing it back stores the additions, as in kube-apiserver."""
     return not definition.custom or definition.conversion is None or definition.conversion.is_same(record)
 
 
@@ -334,11 +365,11 @@ def _is_stored(definition: Definition, record: Record, value: bytes) -> bool:
 
 
 def unchanged(obj: Tree, old: Tree) -> bool:
-    """Whether two trees are the same JSON; quick where they are not."""
+    """Whether two trees are the same JSON; fast if they differ."""
     return obj == old and json_equal(obj, old)
 
 
-#: Resources that kube-apiserver keeps under other names than their own.
+#: Resources that kube-apiserver stores under other names.
 _ENGINE_NAMES: dict[tuple[str, str], str] = {
     ("", "services"): "services/specs",
     ("", "endpoints"): "services/endpoints",
@@ -350,7 +381,7 @@ _ENGINE_NAMES: dict[tuple[str, str], str] = {
 
 
 def engine_key(definition: Definition, namespace: str, name: str) -> str:
-    """Where kube-apiserver would keep an object, which some of its messages tell."""
+    """The storage key of an object in kube-apiserver, as in some of its messages."""
     group, resource = definition.gvk.group, definition.resource
     kept: Any = _ENGINE_NAMES.get((group, resource))
     if kept is None:
