@@ -27,8 +27,8 @@ async def own_client(own_engine):
         yield client
 
 
-def config(name, value="1"):
-    return ConfigMap(metadata=ObjectMeta(name=name, namespace="default"), data={"a": value})
+def config(name, value="1", namespace="default"):
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data={"a": value})
 
 
 async def restart(server):
@@ -85,14 +85,16 @@ async def test_a_killed_etcd_is_survived(own_engine, own_client, heard):
         await heard.until(lambda each: each.key == made.key, within=60)
 
 
-async def test_silent_streams_are_replaced_without_reading_everything_again(own_engine, own_client, heard):
-    async with Informer(own_client, ConfigMap, options=ONLY, settings=Settings(idle_timeout=1.0)) as informer:
+async def test_silent_streams_are_replaced_without_reading_everything_again(client, namespace, heard):
+    """On a server that stays up: after a restart, the server may rightly ask for a new list."""
+    here = KindOptions(namespaces=(namespace,))
+    async with Informer(client, ConfigMap, options=here, settings=Settings(idle_timeout=1.0)) as informer:
         await informer.add_handler(heard).wait_synced()
         before = informer.statistics().scopes[0].requests
         async with asyncio.timeout(30):
             # no event tells of a stream that was replaced
             while informer.statistics().scopes[0].requests < before + 4:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
-        made = await own_client.create(config("after-silence"))
+        made = await client.create(config("after-silence", namespace=namespace))
         await heard.until(lambda each: each.key == made.key)
         assert informer.statistics().scopes[0].lists == 1

@@ -51,7 +51,7 @@ def config(**metadata):
 
 def test_an_object_is_known_by_its_metadata():
     owners = [{"uid": "second", "name": "o"}, {"uid": "first", "name": "o", "controller": True}]
-    stored = Intake(KindOptions(), field_manager="ours").admit(
+    stored = Intake(KindOptions(), field_managers=("ours",)).admit(
         config(
             uid="u",
             resourceVersion="7",
@@ -74,13 +74,13 @@ def test_the_parts_of_our_own_manager_are_ours_too():
     """A program applies children under its name, and each controller of it a status under the name of a part."""
     names = ("ours", "ours/sites", "ours/pages", "ours-too", "theirs/ours", "our")
     managed = [{"manager": name, "operation": "Apply", "fieldsV1": {"f:status": {}}} for name in names]
-    stored = Intake(KindOptions(), field_manager="ours").admit(config(managedFields=managed))
+    stored = Intake(KindOptions(), field_managers=("ours",)).admit(config(managedFields=managed))
     kept = [entry["manager"] for entry in json.loads(stored.managed_fields)]
     assert kept == ["ours", "ours/sites", "ours/pages"]
 
 
 def test_an_answer_is_read_once_for_all_who_look_at_it():
-    intake = Intake(KindOptions(), field_manager="ours")
+    intake = Intake(KindOptions(), field_managers=("ours",))
     one, other = config(resourceVersion="1"), config(resourceVersion="2")
     first = intake.admit_answer(one)
     assert intake.admit_answer(one) is first
@@ -90,7 +90,7 @@ def test_an_answer_is_read_once_for_all_who_look_at_it():
 
 
 def test_objects_share_what_they_have_in_common():
-    intake = Intake(KindOptions(), field_manager="ours")
+    intake = Intake(KindOptions(), field_managers=("ours",))
     one, other = (intake.admit(config(name=name, labels={"app": "web"}, managedFields=MANAGED)) for name in "ab")
     assert one.own_labels is other.own_labels
     assert one.managed_fields is other.managed_fields

@@ -142,6 +142,15 @@ async def test_a_deletion_of_many_that_failed_halfway_is_settled_for_all(held, c
     assert held.cache.informer(ConfigMap).overlay.live_keys() == []
 
 
+async def test_a_doubt_about_one_namespace_costs_the_others_nothing(held, client, namespace):
+    made = await client.create(config("unharmed", namespace))
+    await held.hold()
+    held.cache.record_unknown(ConfigMap, None, namespace=f"not-{namespace}")
+    assert held.cache.informer(ConfigMap).overlay.live_keys() == []
+    held.cache.record_unknown(ConfigMap, None, namespace=namespace)
+    assert made.key in held.cache.informer(ConfigMap).overlay.live_keys()
+
+
 def _requests(held):
     return sum(scope.requests for each in held.cache.statistics() for scope in each.scopes)
 

@@ -303,3 +303,10 @@ def test_the_reflector_does_what_the_model_does():
         ReflectorMachine, settings=settings(max_examples=200, stateful_step_count=50, deadline=None)
     )
     assert steps["taken"] >= 6_000
+
+
+def test_a_watch_is_tried_again_within_a_minute_whatever_the_server_asks_for():
+    stepper, dice = Stepper(Settings()), Dice()
+    state, _ = stepper.step(State(), reflector.Begin(), now=0.0, rng=dice)
+    _, (sleep,) = stepper.step(state, reflector.Failed("throttled", 1e9), now=0.0, rng=dice)
+    assert sleep == reflector.Sleep(60.0)

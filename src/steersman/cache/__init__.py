@@ -1,26 +1,29 @@
-"""Objects of a server, kept near and kept fresh by list and watch.
+"""A local copy of a server's objects, kept current by list and watch.
 
 Guarantees
-- **Never older than yourself.** After a write that was recorded in the cache a get, a list or an index never answers a
-  state of that object older than the write; reads of other keys do not wait for it, and none asks the server.
-- Objects are kept as the bytes they came in and decoded on read: what one reader changes no other reader sees.
-- A lost, expired or silent watch heals by itself, with backoff and never in a hot loop, and is resumed without reading
-  everything again where the server allows it. An object that cannot be decoded is an error of its own key alone.
-- A kind that is not served is waited for, whenever it comes and however often it goes.
-- A server restored from an older backup is noticed, and everything remembered from before is dropped.
-- Handlers are told at their own pace. What a slow one missed is merged key by key: its buffer never outgrows the cache.
-- Finding by namespace, owner, label value or a declared index costs what it returns.
+- **Never older than yourself.** Once a write is recorded in the cache, get, list and index reads never return an older
+  state of that object. Reads of other keys do not wait for the write, and none of these reads needs the server.
+- The cache stores objects as the received bytes and decodes them on read, so readers never share a mutable object.
+- A lost, expired or silent watch recovers by itself, with backoff and never in a hot loop. It resumes without a relist
+  where the server allows it.
+- An object that cannot be decoded is an error for its own key only.
+- The cache waits for a kind that is not served yet, and again each time the kind is removed.
+- The cache detects a server restored from an older backup and drops all earlier state.
+- Each handler is notified at its own pace. Changes that a slow handler missed are merged per key, so its buffer never
+  outgrows the cache.
+- The cost of a lookup by namespace, owner, label value or declared index depends only on the size of its result.
 """
 
 from steersman.cache.cache import Cache, Use
 from steersman.cache.handlers import Handler, Registration
-from steersman.cache.indexes import IndexFunction
-from steersman.cache.informer import Informer, InformerStatistics, ScopeStatistics
+from steersman.cache.indexes import IndexFunction, IndexValues
+from steersman.cache.informer import Informer
 from steersman.cache.intake import KindOptions, Transform
 from steersman.cache.notifications import Appeared, Changed, Notification, Vanished
 from steersman.cache.overlay import Overlay
 from steersman.cache.reader import CacheReader, NotCached
 from steersman.cache.reflector import Settings
+from steersman.cache.statistics import InformerStatistics, ScopeStatistics
 from steersman.cache.store import Store, UnknownIndex
 from steersman.cache.stored import Stored, View
 
@@ -31,6 +34,7 @@ __all__ = [
     "Changed",
     "Handler",
     "IndexFunction",
+    "IndexValues",
     "Informer",
     "InformerStatistics",
     "KindOptions",

@@ -1,9 +1,9 @@
-"""The informers of a program, shared: one for each kind, running while somebody uses it.
+"""A program's informers: one per kind, shared, running while it has users.
 
 Guarantees
-- An informer starts on first demand and stops with the last use.
-- One ``async with`` owns every task; leaving it leaves nothing behind.
-- Our own writes are recorded for every reader of this cache.
+- An informer starts with its first use and stops with its last.
+- One ``async with`` owns every task; no task outlives the block.
+- The program's own writes, once recorded, are visible to every reader of this cache.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 
 
 class _Shared:
-    """An informer and how many use it."""
+    """An informer and its use count."""
 
     def __init__(self, informer: Informer[Any]) -> None:
         self.informer = informer
@@ -44,7 +44,7 @@ class _Shared:
 
 
 class Use(Generic[T]):
-    """A use of a shared informer, for as long as its block lasts: ``async with cache.use(Site) as informer:``."""
+    """Keeps a shared informer running for the length of a block: ``async with cache.use(Site) as informer:``."""
 
     def __init__(self, cache: Cache, kind: type[Any] | Kind) -> None:
         self._cache = cache
@@ -65,9 +65,10 @@ class Use(Generic[T]):
 
 
 class Cache:
-    """Objects of a server, kept near: ``async with Cache(client) as cache: site = await cache.reader().get(Site, key)``.
+    """A local copy of a server's objects: ``async with Cache(client) as cache: site = await cache.reader().get(Site, key)``.
 
-    ``kinds`` says what is cached of a kind if it is not everything; ``uncached`` kinds are always read from the server.
+    ``kinds`` limits what is cached of a kind; the default is everything. Kinds in ``uncached`` are always read from the
+    server.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Cache:
         self._indexes: dict[type[Any] | Kind, dict[str, IndexFunction]] = {}
         self._shared: dict[type[Any] | Kind, _Shared] = {}
         self._pinned: dict[type[Any] | Kind, _Shared] = {}
-        #: Found on first use, and forgotten when an informer comes or goes.
+        #: The informers of each kind: computed on first use, cleared when an informer starts or stops.
         self._informers: dict[GroupVersionKind, list[Informer[Any]]] = {}
         self._tasks: Supervisor | None = None
 
@@ -111,7 +112,7 @@ class Cache:
     def use(self, kind: Kind) -> Use[Unstructured]: ...
 
     def use(self, kind: type[Any] | Kind) -> Use[Any]:
-        """Use a kind's informer for the length of a block; it is shared with everyone else who does."""
+        """Use a kind's shared informer for the length of a block."""
         return Use(self, kind)
 
     @overload
@@ -120,13 +121,13 @@ class Cache:
     def informer(self, kind: Kind) -> Informer[Unstructured]: ...
 
     def informer(self, kind: type[Any] | Kind) -> Informer[Any]:
-        """A kind's informer, used from now on until the cache ends."""
+        """Return a kind's informer and keep it running until the cache stops."""
         if kind not in self._pinned:
             self._pinned[kind] = self._acquire(kind)
         return self._pinned[kind].informer
 
     def add_index(self, kind: type[Any] | Kind, name: str, function: IndexFunction) -> None:
-        """Find objects of a kind by any function of them: ``cache.add_index(Pod, "node", lambda pod: [pod.spec.node_name])``."""
+        """Index the objects of a kind by a function: ``cache.add_index(Pod, "node", lambda pod: [pod.spec.node_name])``."""
         indexes = self._indexes.setdefault(kind, {})
         if name in indexes:
             raise ValueError(f"{kind.gvk()} has an index {name!r} already; give the other one its own name")
@@ -135,7 +136,7 @@ class Cache:
             self._shared[kind].informer.add_index(name, function)
 
     def index_function(self, kind: type[Any] | Kind, name: str) -> IndexFunction:
-        """The function of a declared index."""
+        """Return the function of a declared index; raise `UnknownIndex` if it is not declared."""
         indexes = self._indexes.get(kind, {})
         if name not in indexes:
             known = ", ".join(sorted(indexes)) or "none"
@@ -150,11 +151,11 @@ class Cache:
         return kind.gvk() in self._uncached
 
     def reader(self) -> CacheReader:
-        """The reading verbs, answered from the cache."""
+        """Return a reader that answers get, list and index reads from the cache."""
         return CacheReader(self)
 
     def statistics(self) -> tuple[InformerStatistics, ...]:
-        """What every informer holds and does."""
+        """Return the statistics of every informer."""
         return tuple(shared.informer.statistics() for shared in self._shared.values())
 
     def _acquire(self, kind: type[Any] | Kind) -> _Shared:
@@ -190,7 +191,7 @@ class Cache:
                 self._informers.clear()
 
     async def key(self, kind: type[Any] | Kind, key: Key | str | tuple[str, str]) -> Key:
-        """Read a key as the client does, a bare name being in its namespace."""
+        """Resolve a key as the client does: a bare name is in the client's namespace."""
         namespace, name = Key.parse(key) if isinstance(key, str) else key
         if namespace:
             return Key(namespace, name)
@@ -204,9 +205,9 @@ class Cache:
     # our own writes
 
     def record_write(self, obj: Object | Unstructured, *, kind: type[Any] | Kind | None = None) -> None:
-        """Show the answer to a write to every reader from now on.
+        """Make the response to a write visible to every reader.
 
-        Not for answers to dry runs, nor of subresources that are another kind. What was read in part is passed over.
+        Do not pass the response to a dry run, or to a subresource of another kind. Partial objects are ignored.
         """
         partial = obj.partial if isinstance(obj, Unstructured) else is_partial(obj)
         raw = raw_bytes(obj)
@@ -221,22 +222,26 @@ class Cache:
                 shared.overlay.record_write(stored, selected=shared.intake.selects(stored, raw))
 
     def record_delete(self, kind: type[Any] | Kind, key: Key, uid: str) -> None:
-        """Hide a deleted object from every reader, by its uid; only if it is gone for good, without finalizers."""
+        """Hide a deleted object from every reader, by its uid. Call it only for an object that no finalizer keeps."""
         for informer in self._of_kind(kind):
             informer.overlay.record_delete(key, uid, base=informer.store.get(key))
 
-    def record_unknown(self, kind: type[Any] | Kind, key: Key | None) -> None:
-        """A write to this key may or may not have happened: its next read asks the server. None: to any key of the kind."""
+    def record_unknown(self, kind: type[Any] | Kind, key: Key | None, *, namespace: str = "") -> None:
+        """Record a write with an unknown outcome: the next read of its key asks the server.
+
+        ``key=None`` means every object of the kind, or every object in ``namespace``.
+        """
         for informer in self._of_kind(kind):
             keys = (key,) if key is not None else {*informer.store.keys(), *informer.overlay.touched()}
             for each in keys:
-                informer.overlay.record_unknown(each)
+                if not namespace or each.namespace == namespace:
+                    informer.overlay.record_unknown(each)
 
     def _informers_of(self, obj: Object | Unstructured, kind: type[Any] | Kind | None) -> list[Informer[Any]]:
         return self._of_kind(kind or _kind_of(obj))
 
     def _of_kind(self, kind: type[Any] | Kind) -> list[Informer[Any]]:
-        """Every informer of the kind: a class and a `Kind` may both name it."""
+        """Return every informer of the kind: a class and a `Kind` may both stand for it."""
         gvk = kind.gvk()
         found = self._informers.get(gvk)
         if found is None:
@@ -250,7 +255,7 @@ def _kind_of(obj: Object | Unstructured) -> type[Any] | Kind:
 
 
 class _Held(msgspec.Struct, rename="camel"):
-    """What keeps an object that is being deleted."""
+    """The metadata that decides whether an object stays after its deletion."""
 
     finalizers: list[str] | None = None
     deletion_timestamp: str | None = None
@@ -266,11 +271,11 @@ _answer_decoder = msgspec.json.Decoder(_Answer)
 
 
 def _went_with_its_last_finalizer(raw: bytes) -> bool:
-    """Whether the answer to a write shows an object that the write removed: it has the version from before."""
+    """Whether this write removed the last finalizer, and with it the object. The response still has the old version."""
     if b'"deletionTimestamp"' not in raw:
         return False
     answer = _answer_decoder.decode(raw)
     held = answer.metadata
-    # A Pod waits for its time of grace; a namespace for finalizers of its spec, and is left to the watch.
+    # A Pod waits for its grace period. A Namespace waits for spec.finalizers; its deletion is left to the watch.
     waits = held.finalizers or held.deletion_grace_period_seconds != 0 or answer.kind == "Namespace"
     return held.deletion_timestamp is not None and not waits

@@ -1,17 +1,22 @@
-"""The IO around a reflector: does what the step commands, and tells it what came of it."""
+"""The IO around a reflector: performs the commands of each step and feeds the results back as events."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from steersman import aio
 from steersman.cache import reflector
+from steersman.cache.contents import SLICE
+from steersman.cache.disposal import Disposal
 from steersman.cache.intake import Intake, KindOptions
 from steersman.cache.reflector import Change, Event, Failed, Mark, Put, Reason, Remove, Settings, State, Stepper
+from steersman.cache.statistics import ScopeStatistics
 from steersman.cache.stored import Stored
 from steersman.client import KindNotServed
 from steersman.client.raw_reads import RawReads, RawWatch
@@ -21,6 +26,7 @@ from steersman.objects.errors import (
     BadRequest,
     ConnectionFailed,
     DeadlineExceeded,
+    Forbidden,
     Gone,
     Invalid,
     MethodNotAllowed,
@@ -28,13 +34,14 @@ from steersman.objects.errors import (
     ProtocolError,
     StatusError,
     TooManyRequests,
+    Unauthorized,
 )
 from steersman.wire import ListOptions, WatchFrame, WatchOptions
 
 _log = logging.getLogger("steersman.cache")
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-#: A server that has too much to do is left alone for at least so long, whatever it asks for.
+#: The minimum wait, in seconds, after a 429 response, whatever its Retry-After says.
 _THROTTLED = 1.0
 
 
@@ -51,27 +58,38 @@ _bookmark_decoder = msgspec.json.Decoder(_Bookmark)
 
 
 class Sink(Protocol):
-    """Where a collection goes."""
+    """Receives the objects and changes of a collection."""
 
-    def commit(self, scope: str, objects: dict[Key, Stored], resource_version: str, *, new_epoch: bool) -> None:
-        """These are all objects of the scope."""
+    #: Held while a list replaces the contents: one scope at a time.
+    switching: asyncio.Lock
+    #: Frees containers that are no longer needed.
+    disposal: Disposal
+
+    def committing(
+        self, scope: str, objects: dict[Key, Stored], resource_version: str, *, new_epoch: bool
+    ) -> Iterator[None]:
+        """Replace the scope with a complete list, in steps: each yield is a chance to run other tasks."""
         ...
 
     def apply(self, scope: str, changes: tuple[Change, ...], resource_version: str) -> None:
-        """These changes came, in order."""
+        """Apply changes from the watch, in order."""
         ...
 
-    def empty(self, scope: str) -> None:
-        """The kind is not served any more."""
+    def withdrawing(self, scope: str) -> Iterator[None]:
+        """Empty the scope because the kind is no longer served, in steps like `committing`."""
         ...
 
     def missing(self, scope: str) -> None:
-        """The kind is not served, yet or any more."""
+        """Note that the server does not serve the kind, either not yet or no longer."""
+        ...
+
+    def deny(self, scope: str, error: StatusError) -> None:
+        """Note that the server denies this program access to the scope."""
         ...
 
 
 class Following:
-    """One collection of a server, followed into a sink: all namespaces (scope ``""``), or one."""
+    """Follows one collection of a server into a sink: all namespaces (scope ``""``) or one."""
 
     def __init__(
         self, reads: RawReads, scope: str, sink: Sink, *, options: KindOptions, intake: Intake, settings: Settings
@@ -87,24 +105,88 @@ class Following:
         self._staged: dict[Key, Stored] = {}
         self._stream: RawWatch | None = None
         self.state = State()
+        #: The state before the last step.
+        self._before = self.state
+        #: Whether a list is replacing the contents now.
+        self.commits = False
         self.requests = 0
         self.lists = 0
         self.unreadable = 0
         self.last_error: ApiError | None = None
         self._warned = ""
+        self.relists = 0
+        #: When the stream last proved to be alive, and whether a stream has timed out since.
+        self._heard = 0.0
+        self._silent = False
+        #: The last time at which the store was certainly complete; before the first list, the time of the start.
+        self._current_at: float | None = None
+        self._committed = False
+
+    def staleness(self) -> float:
+        """Return for how many seconds the store may have missed changes; 0 while the watch is healthy.
+
+        A watch without changes is healthy as long as bookmarks arrive. A watch that is open but silent is not.
+        """
+        if self._current_at is None:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        if self._committed and self.state.phase == "watching" and self._is_trusted(now):
+            return 0.0
+        return now - self._current_at
+
+    def statistics(self, *, watermark: str) -> ScopeStatistics:
+        """Return the statistics of this scope; ``watermark`` is the version that the store has reached."""
+        return ScopeStatistics(
+            namespace=self.scope,
+            phase=self.state.phase,
+            watermark=watermark,
+            requests=self.requests,
+            lists=self.lists,
+            failures=self.state.failures,
+            unreadable=self.unreadable,
+            last_error=str(self.last_error or ""),
+            relists=self.relists,
+            staleness=self.staleness(),
+        )
+
+    def _is_trusted(self, now: float) -> bool:
+        return not self._silent and now - self._heard <= self._idle_timeout
+
+    def _hear(self) -> None:
+        """Note that a stream or a list has just shown the current state."""
+        now = asyncio.get_running_loop().time()
+        if self._warned:
+            lost = now - (self._current_at or now)
+            _log.info("%s is followed again, after %.0f s; the cache has caught up", self._name, lost)
+            self._warned = ""
+        self._heard = self._current_at = now
+        self._silent = False
+
+    def _lose(self, error: ApiError | None) -> None:
+        """Note that the stream has ended. It was alive until now, unless it was silent."""
+        now = asyncio.get_running_loop().time()
+        if isinstance(error, DeadlineExceeded):
+            self._silent = True
+        elif self._is_trusted(now):
+            self._current_at = now
 
     async def run(self, first: Event) -> None:
-        """Follow for ever, beginning with ``first``."""
+        """Follow the collection until cancelled, starting with the event ``first``."""
         loop = asyncio.get_running_loop()
+        if self._current_at is None:
+            self._current_at = loop.time()
         event: Event = first
         try:
             while True:
+                self._before = self.state
                 self.state, commands = self._stepper.step(self.state, event, now=loop.time(), rng=aio.randomness())
                 answer: Event | None = None
                 for command in commands:
                     answer = await self._perform(command)
                 event = answer or await self._listen()
         finally:
+            if self._stream is not None:
+                self._lose(None)
             await self._close()
 
     async def _perform(self, command: reflector.Command) -> Event | None:
@@ -112,20 +194,37 @@ class Following:
             case reflector.Stage(changes):
                 self._stage(changes)
             case reflector.Discard():
-                self._staged = {}
+                staged, self._staged = self._staged, {}
+                self._sink.disposal.add(staged, entries=len(staged))
             case reflector.Commit(version, new_epoch):
                 staged, self._staged = self._staged, {}
-                self._warned = ""
-                self._sink.commit(self.scope, staged, version, new_epoch=new_epoch)
+                await self._switch(self._sink.committing(self.scope, staged, version, new_epoch=new_epoch))
+                self.relists += self._committed
+                self._committed = True
+                self._hear()
             case reflector.Apply(changes, version):
                 self._sink.apply(self.scope, changes, version)
             case reflector.Empty():
-                self._sink.empty(self.scope)
+                await self._switch(self._sink.withdrawing(self.scope))
             case reflector.Close():
                 await self._close()
             case _:
                 return await self._ask(command)
         return None
+
+    async def _switch(self, steps: Iterator[None]) -> None:
+        """Replace the contents with a list, step by step, without blocking the event loop."""
+        self.commits = True
+        try:
+            async with self._sink.switching:
+                for _ in steps:
+                    await asyncio.sleep(0)
+        except BaseException:
+            # The step assumed that the list is in the store, and it is not: return to the state before.
+            self.state = replace(self._before, phase="idle")
+            raise
+        finally:
+            self.commits = False
 
     async def _ask(self, command: reflector.List | reflector.Probe | reflector.Open | reflector.Sleep) -> Event | None:
         try:
@@ -138,7 +237,10 @@ class Following:
                 case reflector.Probe():
                     self.requests += 1
                     options = ListOptions(label_selector=self._labels, field_selector=self._fields, limit=1)
-                    return reflector.Probed((await self._reads.page(self.scope, options)).resource_version)
+                    version = (await self._reads.page(self.scope, options)).resource_version
+                    if version == self.state.version:
+                        self._hear()
+                    return reflector.Probed(version)
                 case reflector.Open():
                     return await self._open(command)
         except ApiError as error:
@@ -151,10 +253,15 @@ class Following:
             label_selector=self._labels, field_selector=self._fields, limit=limit or None, continue_=continue_
         )
         page = await self._reads.page(self.scope, options)
-        items = tuple(stored for raw in page.items if (stored := self._admitted(raw)) is not None)
+        items: list[Stored] = []
+        for position, raw in enumerate(page.items, 1):
+            if (stored := self._admitted(raw)) is not None:
+                items.append(stored)
+            if not position % SLICE:  # an unpaged list may be long
+                await asyncio.sleep(0)
         if continue_ and page.continue_ == continue_:
             raise ProtocolError("list: the server's next page leads to itself; it would never end")
-        return reflector.Page(items, page.resource_version, page.continue_)
+        return reflector.Page(tuple(items), page.resource_version, page.continue_)
 
     async def _open(self, command: reflector.Open) -> Event:
         await self._close()
@@ -170,18 +277,25 @@ class Following:
             timeout_seconds=command.seconds,
         )
         self._stream = await self._reads.watch(self.scope, options, idle_timeout=self._idle_timeout)
+        if not self._silent and not command.initial:
+            # The server accepted the version and immediately sends every later change.
+            self._heard = asyncio.get_running_loop().time()
         return reflector.Opened()
 
     async def _listen(self) -> Event:
-        """What the open stream says next."""
+        """Return the next event of the open stream."""
         assert self._stream is not None, "a reflector that waits for nothing"
         try:
             while frames := await self._stream.next_batch():
                 if changes := self._changes(frames):
+                    if self.state.phase == "watching":
+                        self._hear()
                     return reflector.Changes(changes)
         except ApiError as error:
+            self._lose(error)
             await self._close()
             return self._failed(error)
+        self._lose(None)
         await self._close()
         return reflector.Ended()
 
@@ -222,8 +336,10 @@ class Following:
         self.last_error = error
         if failure.reason == "not_served":
             self._sink.missing(self.scope)
+        elif isinstance(error, Forbidden | Unauthorized):
+            self._sink.deny(self.scope, error)
         text = str(error)
-        # one failure is everyday life and is made good at once; the second of a kind is worth a line, the third is not
+        # A first failure is common and retried immediately. Warn about the second, and only once per error text.
         if self.state.failures and text != self._warned and failure.reason != "not_served":
             self._warned = text
             _log.warning("%s cannot be followed, and is tried again: %s", self._name, text)
@@ -250,7 +366,7 @@ def _mark(raw: bytes) -> Mark:
 
 
 def classify(error: ApiError) -> Failed:
-    """What a failure means for a reflector."""
+    """Classify a failure for the reflector."""
     reason: Reason
     retry_after = 0.0
     match error:
@@ -262,7 +378,9 @@ def classify(error: ApiError) -> Failed:
             reason, retry_after = "throttled", max(error.retry_after or 0.0, _THROTTLED)
         case BadRequest() | Invalid() | MethodNotAllowed() | NotAcceptable():
             reason = "unsupported"
-        case ConnectionFailed() | DeadlineExceeded() | ProtocolError():
+        case DeadlineExceeded():
+            reason = "silent"
+        case ConnectionFailed() | ProtocolError():
             reason = "lost"
         case StatusError():
             reason, retry_after = "refused", error.retry_after or 0.0

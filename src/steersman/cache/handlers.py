@@ -1,27 +1,29 @@
-"""Telling a handler what changed, at its own pace.
+"""Delivery of notifications to a handler, at the handler's own pace.
 
 Guarantees
-- A handler that is slow delays nobody: not the watch, not other handlers.
-- The buffer holds one entry for each key, whatever happens: changes that were not delivered yet become one. The states
-  between are not lost with them: the last ``PASSED_LIMIT`` are handed on, so that whoever saw one of them can be told.
-- Also an object that came and went between two calls is told, as both: somebody may have read it.
-- What is delivered is consistent: an object appears before it changes, and vanishes before another of its name appears;
-  the ``old`` of a change is what this handler was told last.
+- A slow handler delays neither the watch nor other handlers.
+- Notifying handlers of a list of any size does not block the event loop: each change becomes an entry when its turn comes.
+- The buffer holds one entry per key: undelivered changes of a key are merged. The notification keeps the last
+  ``PASSED_LIMIT`` intermediate states, because a reader may have seen one of them.
+- An object that was created and deleted between two calls is reported as both, because a reader may have seen it.
+- The order is consistent: an object appears before it changes, and vanishes before its successor of the same name appears.
+  The ``old`` of a change is the last state that this handler was called with.
 - Synced means that the handler was *called* for every object of the initial list.
-- A handler that raises is logged and counted; it is called again for the next key.
+- If a handler raises, the error is logged and counted, and the handler is called for the next key.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 import msgspec
 
 from steersman import aio
+from steersman.cache.disposal import Noted
 from steersman.cache.notifications import Appeared, Changed, Notification, Vanished
 from steersman.cache.stored import Stored, View
 from steersman.objects import Key
@@ -31,26 +33,68 @@ _log = logging.getLogger("steersman.cache")
 #: Called for every change; it must not block.
 Handler: TypeAlias = Callable[[Notification], None]
 
-#: States between two calls that one key keeps.
+#: How many intermediate states are kept per key between two calls.
 PASSED_LIMIT = 16
-#: So many calls, and other tasks get their turn.
+#: The maximum number of pending batches; each may hold every key.
+_BATCHES_MAX = 4
+#: How many calls to make before other tasks get their turn.
 _BATCH = 128
 
 
 class _Pending(msgspec.Struct):
-    """What a handler has yet to be told of one key."""
+    """The merged, undelivered changes of one key."""
 
     number: int
-    #: What the handler was told last; None if the key is new to it.
+    #: The last state that the handler was called with; None if the key is new to it.
     old: Stored | None
-    #: The final state, as the watch showed it.
+    #: The final state of a deleted object, from the watch.
     last: Stored | None = None
-    #: What it was between, the oldest first.
+    #: The intermediate states, oldest first.
     passed: tuple[Stored, ...] = ()
     frames: int = 0
     broken: bool = False
     initial: bool = False
     resync: bool = False
+
+
+class _Batch:
+    """Many keys to notify of, added together. Each becomes an entry only when its turn comes."""
+
+    __slots__ = ("_keys", "_noted", "_olds", "_taken", "initial", "number", "resync")
+
+    def __init__(self, number: int, noted: Noted, *, initial: bool = False, resync: bool = False) -> None:
+        self.number = number
+        self.initial = initial
+        self.resync = resync
+        self._noted = noted
+        #: The last state of each key that the handler was called with.
+        self._olds = noted.olds
+        self._keys = iter(noted.olds)
+        self._taken: set[Key] = set()
+
+    def __len__(self) -> int:
+        return len(self._olds) - len(self._taken)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._olds and key not in self._taken
+
+    def old(self, key: Key) -> Stored | None:
+        return None if self.initial else self._olds[key]
+
+    def take(self, key: Key) -> bool:
+        """Remove a key; return whether the batch still held it."""
+        if key not in self:
+            return False
+        self._taken.add(key)
+        return True
+
+    def pop(self) -> Key | None:
+        """Remove and return the next key; None at the end."""
+        for key in self._keys:
+            if key not in self._taken:
+                self._taken.add(key)
+                return key
+        return None
 
 
 class Registration:
@@ -71,8 +115,10 @@ class Registration:
         self._remove = remove
         self.resync = resync
         self._pending: OrderedDict[Key, _Pending] = OrderedDict()
+        #: Pending batches, oldest first.
+        self._batches: deque[_Batch] = deque()
         self._number = 0
-        #: The number of the last initial entry; None until the initial list is there.
+        #: How many objects of the initial list are undelivered; None until that list is complete.
         self._initial: int | None = None
         self._wake = asyncio.Event()
         self._synced = asyncio.Event()
@@ -89,35 +135,48 @@ class Registration:
 
     @property
     def pending(self) -> int:
-        """How many keys wait for the handler."""
-        return len(self._pending)
+        """A lower bound for the number of keys with undelivered changes."""
+        return max(len(self._pending), *(len(batch) for batch in self._batches), 0)
+
+    def waits(self, key: Key) -> bool:
+        """Whether a key has undelivered changes."""
+        return key in self._pending or any(key in batch for batch in self._batches)
 
     async def wait_synced(self) -> None:
         """Wait until the handler was called for every object of the initial list."""
         await self._synced.wait()
 
     def remove(self) -> None:
-        """Call the handler no more."""
+        """Stop calling the handler."""
         self._pending.clear()
+        self._batches.clear()
         self._remove(self)
 
     # called by the informer
 
-    def start(self, keys: Iterable[Key]) -> None:
-        """Tell of the objects that are there; what follows is told as a change."""
+    @property
+    def started(self) -> bool:
+        """Whether the initial list was passed to `start`."""
+        return self._initial is not None
+
+    def start(self, present: Noted) -> None:
+        """Deliver the existing objects as the initial list; later events are delivered as changes."""
         if self._initial is None:
-            for key in keys:
-                self._entry(key, None).initial = True
-            self._initial = self._number
-            self._wake.set()
+            self._initial = len(present.olds)
+            self._add_batch(present, initial=True)
+
+    def note_all(self, differences: Noted) -> None:
+        """Note the keys that differ after a list, with their previous states."""
+        if self._initial is not None and differences.olds:
+            self._add_batch(differences)
 
     def note(self, key: Key, old: Stored | None, *, framed: bool, last: Stored | None = None) -> None:
-        """Something happened to a key: ``framed`` if a watch said so by itself, ``last`` if it removed the object."""
+        """Note a change of a key. ``framed``: a watch event reported it. ``last``: the final state of a deleted object."""
         if self._initial is None:
-            return  # the initial list will tell
+            return  # the initial list will include it
         entry = self._entry(key, old)
         if last is not None:
-            # it shows the object as it was before, so it stands for that state too
+            # The deletion event shows the object's last state, so it stands for that state too.
             entry.last = last
             self._pass(entry, last)
         elif old is not None and old is not entry.old:
@@ -126,53 +185,115 @@ class Registration:
         entry.broken = entry.broken or not framed
         self._wake.set()
 
-    def note_again(self, keys: Iterable[Key]) -> None:
-        """Show objects again, although they did not change."""
-        for key in keys:
-            entry = self._pending.get(key)
-            if entry is None:
-                self._entry(key, self._current(key)).resync = True
+    def note_again(self, present: Noted) -> None:
+        """Note a resync: deliver unchanged objects again."""
+        # These keys include everything that an earlier resync has not delivered.
+        self._batches = deque(batch for batch in self._batches if not batch.resync)
+        self._add_batch(present, resync=True)
+
+    def _add_batch(self, noted: Noted, *, initial: bool = False, resync: bool = False) -> None:
+        if len(self._batches) >= _BATCHES_MAX:
+            self._unpack(self._batches.popleft())
+        self._number += 1
+        self._batches.append(_Batch(self._number, noted, initial=initial, resync=resync))
         self._wake.set()
 
+    def _unpack(self, batch: _Batch) -> None:
+        """Turn the rest of a batch into entries, so that batches of a very slow handler do not pile up."""
+        while (key := batch.pop()) is not None:
+            self._pending[key] = self._opened(batch, key)
+
+    def _opened(self, batch: _Batch, key: Key) -> _Pending:
+        """Return the entry of a key that was just removed from a batch."""
+        entry = self._pending.pop(key, None)
+        if entry is not None:
+            self._merge(entry, batch, key)
+            return entry
+        if batch.resync:
+            return _Pending(batch.number, self._current(key), resync=True)
+        counted = 0 if batch.initial else 1
+        return _Pending(batch.number, batch.old(key), initial=batch.initial, frames=counted, broken=bool(counted))
+
+    def _merge(self, entry: _Pending, batch: _Batch, key: Key) -> None:
+        """Merge a batch's change of a key into an earlier entry."""
+        if batch.resync:
+            return
+        old = batch.old(key)
+        if old is not None and old is not entry.old:
+            self._pass(entry, old)
+        if not batch.initial:
+            entry.frames += 1
+            entry.broken = True
+
     def _entry(self, key: Key, old: Stored | None) -> _Pending:
+        """Return the entry of a key, with all earlier changes merged into it."""
         entry = self._pending.get(key)
+        new = entry is None
         if entry is None:
             self._number += 1
             entry = self._pending[key] = _Pending(self._number, old)
+        self._absorb(key, entry, new=new)
         return entry
+
+    def _absorb(self, key: Key, entry: _Pending, *, new: bool = False) -> None:
+        """Move a key's changes from the batches into its entry. A new entry takes its old state from the first batch."""
+        for batch in self._batches:
+            if not batch.take(key) or batch.resync:
+                continue
+            if new:
+                entry.old, entry.initial = batch.old(key), batch.initial
+                new = False
+            self._merge(entry, batch, key)
+
+    def _next(self) -> tuple[Key, _Pending] | None:
+        """Remove and return the oldest pending entry; None if nothing is pending."""
+        while self._batches:
+            batch = self._batches[0]
+            if self._pending and next(iter(self._pending.values())).number < batch.number:
+                break
+            key = batch.pop()
+            if key is None:
+                self._batches.popleft()
+                continue
+            entry = self._opened(batch, key)
+            self._absorb(key, entry, new=entry.resync)
+            return key, entry
+        if not self._pending:
+            return None
+        key, entry = self._pending.popitem(last=False)
+        self._absorb(key, entry)
+        return key, entry
 
     @staticmethod
     def _pass(entry: _Pending, state: Stored) -> None:
         entry.passed = (*entry.passed[1 - PASSED_LIMIT :], state)
 
     async def deliver(self) -> None:
-        """Call the handler for what is pending, for ever."""
+        """Call the handler for pending entries until cancelled."""
         while True:
             for _ in range(_BATCH):
-                if not self._pending:
+                told = self._next()
+                if told is None:
                     break
-                key, entry = self._pending.popitem(last=False)
+                key, entry = told
                 for notification in self._notifications(key, entry):
                     self._call(notification)
-            if self._initial is not None and not self._synced.is_set() and self._first_number() > self._initial:
+                if entry.initial and self._initial is not None:
+                    self._initial -= 1
+            if self._initial == 0 and not self._synced.is_set():
                 self._synced.set()
-            if self._pending:
+            if self._pending or self._batches:
                 await asyncio.sleep(0)
             else:
                 self._wake.clear()
                 await self._wake.wait()
 
-    async def show_again(self, keys: Callable[[], Iterable[Key]]) -> None:
-        """Show all objects again every ``resync`` seconds, a little earlier or later each time."""
+    async def show_again(self, present: Callable[[], Noted]) -> None:
+        """Deliver all objects again every ``resync`` seconds, with jitter."""
         assert self.resync is not None
         while True:
             await asyncio.sleep(self.resync * (0.9 + 0.2 * aio.randomness().random()))
-            self.note_again(keys())
-
-    def _first_number(self) -> int:
-        for entry in self._pending.values():
-            return entry.number
-        return self._number + 1
+            self.note_again(present())
 
     def _notifications(self, key: Key, entry: _Pending) -> Iterator[Notification]:
         old, new = entry.old, self._current(key)
@@ -184,7 +305,7 @@ class Registration:
             unbroken = unbroken and new is None
         between = self._views(passed.pop(new.uid, [])) if new is not None else ()
         for states in passed.values():
-            # it came and went: nobody was told of it, but it could be read
+            # Created and deleted between two calls: no notification covered it, but a reader may have seen it.
             yield Appeared(self._view(states[-1]), initial=entry.initial, passed=self._views(states[:-1]))
             yield self._vanished(entry, states, unbroken=False)
         if new is None:
@@ -192,7 +313,7 @@ class Registration:
         if old is None:
             yield Appeared(self._view(new), initial=entry.initial, unbroken=unbroken, passed=between)
         elif old.resource_version != new.resource_version or old.raw != new.raw or between:
-            # one version can name two states: of before and after a backup was restored, which can also bring one back
+            # After a restore from backup, one version can name two states, and an earlier state can return.
             coalesced = entry.frames > 1
             yield Changed(self._view(old), self._view(new), coalesced=coalesced, unbroken=unbroken, passed=between)
         elif entry.resync:
@@ -200,14 +321,14 @@ class Registration:
             yield Changed(view, view, resync=True)
 
     def _vanished(self, entry: _Pending, states: list[Stored], *, unbroken: bool) -> Vanished:
-        """An object is gone that was told, or passed, in these states."""
+        """Build the notification that an object with these known states is gone."""
         certain = states[-1] is entry.last
         earlier = states[:-1] if entry.frames > 1 else ()
         return Vanished(self._view(states[-1]), certain=certain, unbroken=unbroken, passed=self._views(earlier))
 
     @staticmethod
     def _by_object(entry: _Pending) -> dict[str, list[Stored]]:
-        """What was passed, object by object, in the order in which they came."""
+        """Group the intermediate states by object (uid), in order of arrival."""
         found: dict[str, list[Stored]] = {}
         for stored in entry.passed:
             found.setdefault(stored.uid, []).append(stored)
@@ -219,7 +340,9 @@ class Registration:
     def _call(self, notification: Notification) -> None:
         try:
             self._handler(notification)
-        except Exception:  # noqa: BLE001 - whatever a handler raises is its own
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # noqa: BLE001 - a handler's error must not stop the delivery
             self.failures += 1
             _log.exception(
                 "the handler %r failed on %s %s; it goes on with the next key",

@@ -1,28 +1,55 @@
-"""Finding objects without looking at all of them.
+"""Indexes: find objects without a scan.
 
 Guarantees
-- A lookup costs what it returns, however many objects there are.
-- An index holds exactly the objects its function gives values for. A function that raises, or an object that cannot be
-  decoded, gives none, and is an error of that key alone.
-- Answers are in the order in which objects first got the value: no behaviour depends on the order of a hash.
+- The cost of a lookup depends on the size of its result, not on the number of objects.
+- An index holds exactly the objects for which its function returns values.
+- If the function raises or returns unhashable values, or the object cannot be decoded, the object has no values. The error
+  affects that key only.
+- A function may return one string, number or key instead of a list; None means no value.
+- Results are in the order in which objects first got the value, never in hash order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from steersman.cache.stored import Stored
 from steersman.objects import Key
 
-#: Gives the values under which an object is found: ``lambda pod: [pod.spec.node_name]``.
-IndexFunction: TypeAlias = Callable[[Any], Iterable[Hashable]]
+#: What an index function may return: values, one value, or None for no value.
+IndexValues: TypeAlias = Iterable[Hashable] | str | bytes | int | float | None
+#: Returns the values under which an object is found: ``lambda pod: [pod.spec.node_name]``.
+IndexFunction: TypeAlias = Callable[[Any], IndexValues]
 
 _NO_VALUES: tuple[Hashable, ...] = ()
 
 
+def values_of(returned: object, function: object = None) -> tuple[Hashable, ...]:
+    """Return the distinct values that an index function returned, in order; raise TypeError if one is unhashable."""
+    if returned is None:
+        return _NO_VALUES
+    if isinstance(returned, str | bytes | int | float | Key):
+        return (returned,)
+    name = getattr(function, "__name__", type(function).__name__)
+    if not isinstance(returned, Iterable):
+        raise TypeError(f"{name} returned {_short(returned)}; return a list of values, one string, or None")
+    values: list[Any] = [*returned]
+    try:
+        return tuple(dict.fromkeys(values))
+    except TypeError as error:
+        raise TypeError(
+            f"{name} returned {_short(values)}, which cannot be looked up ({error}); return strings, numbers or tuples"
+        ) from None
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
 class Index:
-    """Keys by value. ``values_of`` gives an object's values; they are remembered only if computing them decodes."""
+    """Keys by value. ``values_of`` computes an object's values; ``remember`` keeps them, for functions that decode."""
 
     __slots__ = ("_keys", "_known", "_values_of")
 
@@ -31,16 +58,21 @@ class Index:
         self._keys: dict[Hashable, dict[Key, None]] = {}
         self._known: dict[Key, tuple[Hashable, ...]] | None = {} if remember else None
 
+    @property
+    def function(self) -> Callable[[Stored], Iterable[Hashable]]:
+        """The function that computes an object's values."""
+        return self._values_of
+
     def find(self, value: Hashable) -> Iterable[Key]:
-        """The keys under a value."""
+        """Return the keys under a value."""
         return self._keys.get(value, ())
 
     def values(self) -> Iterable[Hashable]:
-        """All values that some object has."""
+        """Return all values that at least one object has."""
         return self._keys
 
     def replace(self, old: Stored | None, new: Stored | None) -> None:
-        """Follow an object from one state to the next; either may be absent."""
+        """Update the index for an object that changed from ``old`` to ``new``; either may be None."""
         before = self._before(old)
         after = tuple(dict.fromkeys(self._values_of(new))) if new is not None else _NO_VALUES
         if new is not None and self._known is not None and after:
@@ -50,13 +82,35 @@ class Index:
         key = old.key if old is not None else new.key if new is not None else Key("", "")
         for value in before:
             if value not in after:
-                keys = self._keys[value]
-                del keys[key]
+                # A value whose hash changed after the function returned it is not found: ignore it.
+                keys = self._keys.get(value, {})
+                keys.pop(key, None)
                 if not keys:
-                    del self._keys[value]
+                    self._keys.pop(value, None)
         for value in after:
             if value not in before:
                 self._keys.setdefault(value, {})[key] = None
+
+    def empty_copy(self) -> Index:
+        """Return an empty index with the same function."""
+        return Index(self._values_of, remember=self._known is not None)
+
+    def adopt(self, stored: Stored, before: Index) -> None:
+        """Copy an unchanged object's values from another index with the same function."""
+        if self._known is None or before._known is None:
+            self.replace(None, stored)
+            return
+        values = before._known.get(stored.key, _NO_VALUES)
+        if values:
+            self._known[stored.key] = values
+        for value in values:
+            self._keys.setdefault(value, {})[stored.key] = None
+
+    def containers(self) -> Iterator[dict[Any, Any]]:
+        """Yield the containers to free when the index is no longer used."""
+        yield self._keys
+        if self._known is not None:
+            yield self._known
 
     def _before(self, old: Stored | None) -> tuple[Hashable, ...]:
         if old is None:

@@ -1,67 +1,50 @@
-"""One kind, kept near: a store that follows the server, and handlers that are told what changed.
+"""An informer: a store that follows one kind on the server, and handlers for its changes.
 
 Guarantees
-- The store holds a complete list or nothing; from then on it follows the watch, and heals by itself.
-- A kind that is not served yet is waited for; one that is removed empties the store, tells the handlers, and is waited
-  for again. Neither ends the program.
-- A server restored from an older backup is noticed while its versions lie behind those that were seen: store and overlay
-  are dropped, the handlers are told the difference, and no version that was given before counts as known (`unbroken`).
+- The store is empty or holds a complete list. It then follows the watch and recovers from failures by itself.
+- The informer waits for a kind that is not served. If a kind is removed, it empties the store, notifies the handlers and
+  waits again. Neither ends the program.
+- The informer detects a server restored from an older backup while its versions are behind those already seen. It drops
+  the old contents and the overlay, notifies handlers of the differences, and marks no reused version as `unbroken`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterator
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import msgspec
 
 from steersman.aio import Supervisor
+from steersman.cache.contents import IndexName
+from steersman.cache.disposal import Disposal, Noted
 from steersman.cache.following import Following
+from steersman.cache.freshness import reach
 from steersman.cache.handlers import Handler, Registration
-from steersman.cache.indexes import IndexFunction
+from steersman.cache.indexes import IndexFunction, values_of
 from steersman.cache.intake import Intake, KindOptions
 from steersman.cache.overlay import Overlay
-from steersman.cache.reflector import Begin, Change, Event, Mark, Put, Refresh, Remove, Settings
+from steersman.cache.reflector import Begin, CatchUp, Change, Event, Mark, Put, Refresh, Remove, Settings
+from steersman.cache.statistics import InformerStatistics
 from steersman.cache.store import Store
 from steersman.cache.stored import Stored, View
 from steersman.cache.versions import version_number
 from steersman.client import Client
 from steersman.client.raw_reads import RawReads
 from steersman.objects import FieldSelector, Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
+from steersman.objects.errors import StatusError
+from steersman.telemetry import FailureLog, error_words, user_frames
 from steersman.wire import ListOptions
 
 _log = logging.getLogger("steersman.cache")
 
 T = TypeVar("T")
 
-
-class ScopeStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """How one collection is followed; ``namespace`` is empty for all of them."""
-
-    namespace: str
-    phase: str
-    watermark: str
-    requests: int
-    lists: int
-    failures: int
-    unreadable: int
-    last_error: str
-
-
-class InformerStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What an informer holds and does."""
-
-    kind: str
-    objects: int
-    synced: bool
-    served: bool
-    own_writes: int
-    pending: tuple[int, ...]
-    index_failures: int
-    scopes: tuple[ScopeStatistics, ...]
+#: From this many failures in a row on, the informer counts as failing.
+_FAILING = 3
 
 
 class Informer(Generic[T]):
@@ -79,36 +62,53 @@ class Informer(Generic[T]):
         self.gvk = kind.gvk()
         self.options = options or KindOptions()
         self.store = Store()
+        #: Frees contents that a list has replaced.
+        self.disposal = Disposal()
         self.overlay = Overlay()
         reads = RawReads(client, kind, metadata_only=self.options.metadata_only)
         self._reads = reads
-        self.intake = Intake(self.options, field_manager=reads.field_manager)
+        self._metadata = RawReads(client, kind, metadata_only=True)
+        #: With a selector, an object may vanish and reappear without being deleted.
+        self._selects_all = not self.options.labels and not self.options.fields
+        #: Held while a list replaces the contents.
+        self.switching = asyncio.Lock()
+        self._indexing = asyncio.Lock()
+        self.intake = Intake(self.options, field_managers=reads.field_managers)
         self._scopes = {
             scope: Following(
                 reads, scope, self, options=self.options, intake=self.intake, settings=settings or Settings()
             )
             for scope in self.options.namespaces or ("",)
         }
-        #: Who follows each scope, and who did so before and is ending.
+        #: The task that follows each scope, and its cancelled predecessors.
         self._running: dict[str, asyncio.Task[None]] = {}
         self._ending: dict[str, list[asyncio.Task[None]]] = {}
         self._registrations: dict[Registration, list[asyncio.Task[None]]] = {}
         self._tasks: Supervisor | None = None
         self._committed: set[str] = set()
         self._absent: set[str] = set()
+        #: Scopes that the server denies listing, each with the error.
+        self._denied: dict[str, StatusError] = {}
+        #: The server served the kind earlier and no longer does.
+        self._withdrawn = False
+        #: Whether a reader has logged that reads go to the server because listing is denied.
+        self.reads_live = False
+        #: The number of `catch_up` calls in progress; reads wait for them.
+        self._catching_up = 0
         self._synced = asyncio.Event()
-        #: Set when the store is complete, or when it is known that the kind is not served.
+        #: Set while reads need not wait: the store is complete, or the kind is not served, or listing is denied.
         self._settled = asyncio.Event()
         self._progress: asyncio.Event = asyncio.Event()
-        #: Versions up to this one may have named other states before a backup was restored.
+        #: Versions up to this one may have named other states before a restore from backup.
         self._reused = 0
         self._index_failures = 0
+        self._failure_log = FailureLog()
         self._decoded: tuple[Stored, Any] | None = None
 
     def __repr__(self) -> str:
         return f"<Informer of {self.gvk.kind}: {len(self.store)} objects>"
 
-    # life
+    # lifecycle
 
     async def __aenter__(self) -> Self:
         self._tasks = await Supervisor().__aenter__()
@@ -126,14 +126,14 @@ class Informer(Generic[T]):
         await self._tasks.__aexit__(kind, error, trace)
 
     def _follow(self, scope: Following, first: Event) -> None:
-        """Follow a scope from now on, as soon as whoever did so before has ended.
+        """Start a task that follows a scope as soon as its predecessors have ended.
 
-        There is nothing to wait for here, so nobody can come between letting one go and taking on the next.
+        This method does not await, so no other caller can run between the cancel and the start.
         """
         assert self._tasks is not None
         before = [task for task in self._ending.get(scope.scope, ()) if not task.done()]
         if (last := self._running.get(scope.scope)) is not None and not last.done():
-            last.cancel()  # and not the others: told twice, they would not even close their streams
+            last.cancel()  # only this one: a second cancel would interrupt how the others close their streams
             before.append(last)
         self._ending[scope.scope] = before
         name = f"follow {self.gvk.kind} {scope.scope}".rstrip()
@@ -148,20 +148,45 @@ class Informer(Generic[T]):
 
     @property
     def served(self) -> bool:
-        """Whether the server knows the kind, as far as we have heard."""
+        """Whether the server serves the kind, as far as known."""
         return not self._absent
 
+    @property
+    def settled(self) -> bool:
+        """Whether a read need not wait: the store can answer it, or certainly cannot."""
+        return self._settled.is_set()
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether the server served the kind earlier and no longer does: all of its objects are gone."""
+        return self._withdrawn
+
+    @property
+    def staleness(self) -> float:
+        """For how many seconds the store may have missed changes; 0 while every watch is healthy."""
+        return max(scope.staleness() for scope in self._scopes.values())
+
+    @property
+    def failing(self) -> bool:
+        """Whether the first list has failed several times, so that it is unclear when the store will be complete."""
+        return not self.synced and any(scope.state.failures >= _FAILING for scope in self._scopes.values())
+
+    @property
+    def denied(self) -> StatusError | None:
+        """The error with which the server denies listing the kind; None if it allows it or has not responded yet."""
+        return next(iter(self._denied.values()), None)
+
     async def wait_synced(self) -> None:
-        """Wait until the store holds a complete list; a kind that is not served is waited for."""
+        """Wait until the store holds a complete list, also while the kind is not served."""
         await self._synced.wait()
 
     async def wait_settled(self) -> bool:
-        """Wait until the store holds a complete list (true), or until it is known that the kind is not served."""
+        """Wait until reads need not wait; return whether the store holds a complete list."""
         await self._settled.wait()
         return self.synced
 
     async def wait_reached(self, resource_version: str) -> None:
-        """Wait until the store holds everything up to a version. A quiet kind may take a minute to say so."""
+        """Wait until the store has every change up to a version. Without changes, the next bookmark may take a minute."""
         number = version_number(resource_version)
         if number is None:
             raise ValueError(f"resource version {resource_version!r} is no number and cannot be compared")
@@ -169,9 +194,9 @@ class Informer(Generic[T]):
             await self._progress.wait()
 
     async def refresh(self) -> None:
-        """Read everything again, as new as the server has it now; returns when the store holds it.
+        """Relist everything in its current state; return when the store holds it.
 
-        One that is asked for while another is under way starts that one anew, for both.
+        A call during another refresh restarts it, and both calls wait for the new list.
         """
         if self._tasks is None:
             raise RuntimeError(f"the informer of {self.gvk.kind} does not run")
@@ -181,48 +206,101 @@ class Informer(Generic[T]):
         while len(self._committed) < len(self._scopes):
             await self._progress.wait()
 
-    async def read_live(self, key: Key) -> tuple[bytes | None, str]:
-        """Ask the server for one object: its bytes if there is one, and the version at which that was so.
+    async def catch_up(self) -> None:
+        """Wait until the store is at least as new as the server is now. Relist only if nothing less is proof.
 
-        A list of one name, because the answer to a get of an absent object does not say as of when it is absent.
+        Reads of the kind wait as well. The call waits while the kind is not served or listing is denied.
+        """
+        if self._tasks is None:
+            raise RuntimeError(f"the informer of {self.gvk.kind} does not run")
+        self._catching_up += 1
+        self._settle()
+        try:
+            async with Supervisor() as tasks:
+                for scope in self._scopes:
+                    reaching = reach(self, scope, self._metadata, self.options)
+                    tasks.start(reaching, name=f"catch up with {self.gvk.kind} {scope}".rstrip())
+        finally:
+            self._catching_up -= 1
+            if not self._catching_up and self.synced:
+                self._denied.clear()
+                self.reads_live = False
+            self._settle()
+
+    async def wait_progress(self) -> None:
+        """Wait until the store advances: a change, a bookmark or a list arrived, or the kind was withdrawn."""
+        await self._progress.wait()
+
+    def hurry(self, scope: str) -> None:
+        """Make the server send a bookmark for a scope soon: open a short watch, or retry immediately."""
+        following = self._scopes[scope]
+        if following.state.phase in {"opening", "watching", "waiting"} and not following.commits:
+            self._follow(following, CatchUp())
+
+    async def read_live(self, key: Key) -> tuple[bytes | None, str]:
+        """Read one object from the server; return its bytes, or None, and the version of the response.
+
+        This is a list with a field selector, because the response to a get of an absent object has no version.
         """
         options = ListOptions(field_selector=str(FieldSelector.of({"metadata.name": key.name})))
         page = await self._reads.page(key.namespace, options)
         return (page.items[0] if page.items else None), page.resource_version
 
     def view(self, stored: Stored) -> View:
-        """A stored object to look at."""
+        """Return a view of a stored object."""
         return View(stored, self.gvk, self.decode)
 
     def decode(self, stored: Stored) -> Any:
-        """Decode a stored object afresh; `DecodeError` if our type cannot hold it."""
+        """Decode a new copy of a stored object; raise `DecodeError` if it does not fit the type."""
         if self.options.metadata_only:
             return decode(PartialObjectMetadata, stored.raw, partial=True)
         if not isinstance(self.kind, Kind):
             return decode(_as_object(self.kind), stored.raw, partial=stored.partial)
         obj = Unstructured.decode(stored.raw, partial=stored.partial)
-        if "kind" not in obj.tree:  # items in lists of built-in kinds do not say what they are
+        if "kind" not in obj.tree:  # items in lists of built-in kinds lack apiVersion and kind
             obj.tree = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, **obj.tree}
             obj.raw = msgspec.json.encode(obj.tree)
         return obj
 
     def add_index(self, name: str, function: IndexFunction) -> None:
-        """Find objects by any function of them: ``add_index("by-node", lambda pod: [pod.spec.node_name])``."""
-        self.store.add_index(name, lambda stored: self.index_values(function, stored))
+        """Index the objects by a function: ``add_index("by-node", lambda pod: [pod.spec.node_name])``."""
+        place = self.store.add_index(name, lambda stored: self.index_values(function, stored, name=name))
+        if self._tasks is not None and not self.store.has_index(place):
+            self._tasks.start(self.prepare(place), name=f"index {name} of {self.gvk.kind}")
 
-    def index_values(self, function: IndexFunction, stored: Stored) -> Iterable[Hashable]:
-        """The values a function gives for an object; none if it fails."""
+    async def prepare(self, index: IndexName | None) -> None:
+        """Complete an index without blocking the event loop, so that lookups need no scan."""
+        if index is None or self.store.has_index(index):
+            return
+        async with self._indexing:
+            for _ in self.store.indexing(index):
+                await asyncio.sleep(0)
+
+    def index_values(self, function: IndexFunction, stored: Stored, *, name: str = "") -> tuple[Hashable, ...]:
+        """Return the index values of an object; no values if the function fails."""
         try:
             if self._decoded is None or self._decoded[0] is not stored:
                 self._decoded = (stored, self.decode(stored))
-            return tuple(function(self._decoded[1]))
-        except Exception:  # noqa: BLE001 - whatever an index function raises is an error of that key
+            return values_of(function(self._decoded[1]), function)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - user code: any error affects that key only
             self._index_failures += 1
-            _log.exception("an index of %s failed on %s; the object is not found by it", self.gvk.kind, stored.key)
+            mention = self._failure_log.note(error, asyncio.get_running_loop().time())
+            if mention.line:
+                _log.error(
+                    "index %s of %s failed on %s: %s; the object is not found by it%s",
+                    repr(name) if name else "",
+                    self.gvk.kind,
+                    stored.key,
+                    error_words(error),
+                    mention.suffix,
+                    exc_info=user_frames(error) if mention.traceback else None,
+                )
             return ()
 
     def statistics(self) -> InformerStatistics:
-        """What the informer holds and does."""
+        """Return the informer's statistics."""
         return InformerStatistics(
             kind=str(self.gvk),
             objects=len(self.store),
@@ -232,34 +310,29 @@ class Informer(Generic[T]):
             pending=tuple(each.pending for each in self._registrations),
             index_failures=self._index_failures,
             scopes=tuple(
-                ScopeStatistics(
-                    namespace=name,
-                    phase=scope.state.phase,
-                    watermark=self.store.watermark(name),
-                    requests=scope.requests,
-                    lists=scope.lists,
-                    failures=scope.state.failures,
-                    unreadable=scope.unreadable,
-                    last_error=str(scope.last_error or ""),
-                )
-                for name, scope in self._scopes.items()
+                scope.statistics(watermark=self.store.watermark(name)) for name, scope in self._scopes.items()
             ),
+            transform_failures=self.intake.transform_failures,
         )
 
     # handlers
 
     def add_handler(self, handler: Handler, *, resync: float | None = None) -> Registration:
-        """Call ``handler`` for every object that is there, and then for every change.
+        """Call ``handler`` for every existing object, and then for every change.
 
-        ``resync``: every so many seconds all objects are shown again.
+        With ``resync``, deliver all objects again every ``resync`` seconds.
         """
         registration = Registration(handler, current=self.store.get, view=self.view, remove=self._forget, resync=resync)
         self._registrations[registration] = []
         if self.synced:
-            registration.start(self.store.keys())
+            registration.start(self._present())
         if self._tasks is not None:
             self._start(registration)
         return registration
+
+    def _present(self) -> Noted:
+        """Return the current objects. Copying the dict is much cheaper than hashing every key again."""
+        return Noted({**self.store.by_key()}, self.disposal)
 
     def _start(self, registration: Registration) -> None:
         assert self._tasks is not None
@@ -267,16 +340,52 @@ class Informer(Generic[T]):
         tasks = self._registrations[registration]
         tasks.append(self._tasks.start(registration.deliver(), name=name))
         if registration.resync is not None:
-            tasks.append(self._tasks.start(registration.show_again(self.store.keys), name=f"resync of a {name}"))
+            tasks.append(self._tasks.start(registration.show_again(self._present), name=f"resync of a {name}"))
 
     def _forget(self, registration: Registration) -> None:
         for task in self._registrations.pop(registration, ()):
             task.cancel()
 
-    # what the server says: the sink of every scope
+    # the sink of every scope
 
     def commit(self, scope: str, objects: dict[Key, Stored], resource_version: str, *, new_epoch: bool) -> None:
-        """Replace a scope by a complete list; deletions are told before the rest."""
+        """Replace a scope with a complete list in one go."""
+        for _ in self.committing(scope, objects, resource_version, new_epoch=new_epoch):
+            pass
+
+    def committing(
+        self, scope: str, objects: dict[Key, Stored], resource_version: str, *, new_epoch: bool
+    ) -> Iterator[None]:
+        """Replace a scope with a complete list, yielding after every few objects; handlers get deletions first.
+
+        Hold `switching` until the end. Readers see all of the list or nothing. The method consumes ``objects``.
+        """
+        yield from self._replacing(scope, objects, resource_version, new_epoch=new_epoch)
+        self._committed.add(scope)
+        self._absent.discard(scope)
+        self._denied.pop(scope, None)
+        if len(self._committed) == len(self._scopes):
+            self._withdrawn = self.reads_live = False
+            self._synced.set()
+            self._settle()
+            if waiting := [each for each in self._registrations if not each.started]:
+                present = self._present()
+                for registration in waiting:
+                    registration.start(present)
+        self._advance()
+
+    def _replacing(
+        self, scope: str, objects: dict[Key, Stored], resource_version: str, *, new_epoch: bool = False
+    ) -> Iterator[None]:
+        def same(old: Stored, new: Stored) -> bool:
+            return _is_same(old, new) and (not new_epoch or old.raw == new.raw)
+
+        replacement = self.store.replacement(scope, objects, same=same)
+        try:
+            yield from self.store.building(replacement)
+        except GeneratorExit:
+            self.disposal.add(*replacement.containers(), objects, entries=len(objects))
+            raise
         if new_epoch:
             _log.warning(
                 "the server's versions of %s have gone back to %s: it was restored from a backup, or is another one",
@@ -285,23 +394,19 @@ class Informer(Generic[T]):
             )
             self._reused = max(self._reused, self._highest(scope))
             self.overlay.clear(scope=scope)
-        for key in self.store.missing_from(scope, objects):
-            self._removed(key, None)
-        for stored in objects.values():
-            self._put(stored, framed=False, same_epoch=not new_epoch)
+        replaced = self.store.switch(replacement)
+        if self._selects_all:
+            self.overlay.vanished_with(replacement.removed)
+        differences = Noted(replacement.differences, self.disposal)
+        for registration in self._registrations:
+            registration.note_all(differences)
+        self.disposal.add(*replaced.containers(), entries=len(replaced.objects))
+        self.disposal.add(replacement.removed, objects, entries=max(len(replacement.removed), len(objects)))
         self.store.advance(scope, resource_version)
         self.overlay.reached(resource_version, scope=scope)
-        self._committed.add(scope)
-        self._absent.discard(scope)
-        if len(self._committed) == len(self._scopes):
-            self._synced.set()
-            self._settled.set()
-            for registration in self._registrations:
-                registration.start(self.store.keys())
-        self._advance()
 
     def apply(self, scope: str, changes: tuple[Change, ...], resource_version: str) -> None:
-        """Follow the watch."""
+        """Apply changes from the watch."""
         for change in changes:
             match change:
                 case Put(stored):
@@ -314,42 +419,53 @@ class Informer(Generic[T]):
         self.overlay.reached(resource_version, scope=scope)
         self._advance()
 
-    def empty(self, scope: str) -> None:
-        """The kind was removed from the server, and its objects with it."""
-        for key in self.store.missing_from(scope, {}):
-            self._removed(key, None)
-        self.store.advance(scope, "")
+    def withdrawing(self, scope: str) -> Iterator[None]:
+        """Empty a scope because the server no longer serves the kind, in steps like `committing`."""
+        self._withdrawn = self._withdrawn or self.synced
+        yield from self._replacing(scope, {}, "")
         self.overlay.clear(scope=scope)
         self._committed.discard(scope)
         self._synced.clear()
+        self._settle()
         self._advance()
 
     def missing(self, scope: str) -> None:
-        """The kind is not served: somebody who asks now should not wait for it."""
+        """Note that the server does not serve the kind, so that reads do not wait for it."""
         if scope not in self._absent:
             _log.info("kind %s is not served; it is waited for", self.gvk)
         self._absent.add(scope)
-        if not self.synced:
-            self._settled.set()
+        self._settle()
 
-    def _put(self, stored: Stored, *, framed: bool, same_epoch: bool = True) -> None:
+    def deny(self, scope: str, error: StatusError) -> None:
+        """Note that the server denies listing the kind, so that reads do not wait for the list."""
+        if not self.synced:
+            # The next list starts after all recorded writes, so it includes them.
+            self.overlay.clear(scope=scope)
+        if not self.synced or self._catching_up:
+            self._denied[scope] = error
+            self._settle()
+
+    def _settle(self) -> None:
+        """Decide whether reads wait."""
+        answers = not self._catching_up if self.synced else bool(self._absent or self._withdrawn)
+        if answers or self._denied:
+            self._settled.set()
+        else:
+            self._settled.clear()
+
+    def _put(self, stored: Stored, *, framed: bool) -> None:
         old = self.store.get(stored.key)
-        if (
-            old is not None
-            and old.resource_version == stored.resource_version
-            and old.uid == stored.uid
-            and (same_epoch or old.raw == stored.raw)
-        ):
+        if old is not None and _is_same(old, stored):
             return
         if self._reused and (version_number(stored.resource_version) or 0) <= self._reused:
-            # whoever knows this version from before the backup was restored must not take it for what it was then
+            # This version may have named another state before the restore: handlers must not treat it as known.
             framed = False
         self.store.put(stored)
         for registration in self._registrations:
             registration.note(stored.key, old, framed=framed)
 
     def _highest(self, scope: str) -> int:
-        """The highest version that was seen in a scope, or that a write of ours was answered with."""
+        """Return the highest version seen in a scope, including the responses to our own writes."""
         written = [self.overlay.visible(key, None) for key in self.overlay.touched()]
         versions = [self.store.watermark(scope), *(each.resource_version for each in written if each is not None)]
         return max(version_number(version) or 0 for version in versions)
@@ -358,8 +474,7 @@ class Informer(Generic[T]):
         old = self.store.remove(key)
         if old is None:
             return
-        if not self.options.labels and not self.options.fields:
-            # with a selector an object may vanish and come back without having been deleted
+        if self._selects_all:
             self.overlay.vanished(old.uid)
         for registration in self._registrations:
             registration.note(key, old, framed=last is not None, last=last)
@@ -369,8 +484,13 @@ class Informer(Generic[T]):
         progress.set()
 
 
+def _is_same(old: Stored, new: Stored) -> bool:
+    """Whether two states of a key are the same version of the same object."""
+    return old.resource_version == new.resource_version and old.uid == new.uid
+
+
 async def _run_after(before: list[asyncio.Task[None]], scope: Following, first: Event) -> None:
-    # Those before may take a moment to close what they have open, and a scope has one state.
+    # Predecessors may need a moment to close their streams, and they share the scope's state.
     if before:
         await asyncio.wait(before)
     await scope.run(first)

@@ -1,16 +1,20 @@
-"""From the bytes of an object to what the cache keeps of it.
+"""Intake: converts the bytes of an object to the form that the cache stores.
 
 Guarantees
-- Watch frames, list items and the answers to our own writes go through the same door, so that they cannot differ.
-- ``managedFields`` are not kept in the bytes: the entries of our own manager, and of its parts (``NAME/PART``), stand
-  beside them, the others are dropped.
-  A server that gets an update without ``managedFields`` keeps those it has, so a cached object may still be updated.
-- A transform of the user's makes the object partial, and so does a metadata-only cache.
-- Bytes without a name are no object: `admit` gives None, and nothing else is affected.
+- Watch events, list items and the responses to our own writes take the same path, so their stored forms cannot differ.
+- The stored bytes omit ``managedFields``. The entries of our own field manager, of its parts (``NAME/PART``) and of its
+  former names are stored separately; the others are dropped. A cached object can still be updated, because a server keeps
+  its ``managedFields`` if an update has none.
+- A user's transform makes the object partial, and so does a metadata-only cache.
+- If the transform fails, the cache keeps the object as the server sent it, so readers see the latest state. The failure is
+  logged and counted.
+- For bytes without an object name, `admit` returns None; no other object is affected.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -19,9 +23,12 @@ import msgspec
 from steersman.cache.stored import Stored
 from steersman.objects import FieldSelector, Key, Selector
 from steersman.objects.field_managers import is_manager_of
+from steersman.telemetry import FailureLog, error_words, user_frames
+
+_log = logging.getLogger("steersman.cache")
 
 Tree: TypeAlias = dict[str, Any]
-#: Changes the JSON tree of an object before it is stored; the tree is the transform's own.
+#: Changes the JSON tree of an object before it is stored. The transform owns the tree and may modify it.
 Transform: TypeAlias = Callable[[Tree], Tree]
 
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -52,7 +59,7 @@ class _Identified(msgspec.Struct, gc=False):
 
 
 class _Managed(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
-    """An entry of ``managedFields`` without its time, which says nothing about what is owned, and makes all of them differ."""
+    """An entry of ``managedFields`` without its time: the time is irrelevant to ownership and would prevent sharing."""
 
     manager: str = ""
     operation: msgspec.Raw = _NOTHING
@@ -68,23 +75,23 @@ _labels_decoder = msgspec.json.Decoder(dict[str, str] | None)
 
 T = TypeVar("T")
 
-#: So many different values are shared; then sharing starts anew, because names that come and go must not pile up.
+#: The maximum number of shared values. A full pool is cleared, so that short-lived names do not pile up.
 _POOLED_MAX = 10_000
 
 
 class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is cached of a kind: everything, unless something is said here."""
+    """What to cache of a kind; the default is everything."""
 
     labels: Selector = Selector()
     fields: FieldSelector = FieldSelector()
     #: Only objects in these namespaces; empty means all.
     namespaces: tuple[str, ...] = ()
-    #: Applied before storing; what it drops can no longer be read, and the objects can no longer be updated whole.
+    #: Applied before storing. Dropped fields cannot be read, and the objects cannot be written with a full update.
     transform: Transform | None = None
-    #: Keep (and transfer) metadata alone.
+    #: Transfer and store only metadata.
     metadata_only: bool = False
-    #: A stream that says nothing for so many seconds is given up and replaced; None: as `Settings` have it. Servers send
-    #: a bookmark about every minute, so that less makes a quiet kind be asked for again and again.
+    #: After this many seconds without data, a watch is replaced; None means the value in `Settings`. Servers send a
+    #: bookmark about every minute, so a shorter timeout keeps reopening the watch of a kind without changes.
     idle_timeout: float | None = None
 
     def __post_init__(self) -> None:
@@ -95,14 +102,14 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Pool(Generic[T]):
-    """One copy of what many objects have in common."""
+    """Shares one copy of a value among many objects."""
 
     def __init__(self, make: Callable[[bytes], T]) -> None:
         self._make = make
         self._known: dict[bytes, T] = {}
 
     def get(self, raw: bytes) -> T:
-        """What the bytes stand for."""
+        """Return the shared value of the bytes."""
         known = self._known
         value = known.get(raw)
         if value is None:
@@ -113,20 +120,23 @@ class _Pool(Generic[T]):
 
 
 class Intake:
-    """The door of one cache of one kind."""
+    """The intake of one kind in one cache."""
 
-    def __init__(self, options: KindOptions, *, field_manager: str = "") -> None:
+    def __init__(self, options: KindOptions, *, field_managers: tuple[str, ...] = ()) -> None:
         self._options = options
         self._selects_all = not (options.namespaces or options.labels or options.fields)
-        self._field_manager = field_manager
-        # Objects of a kind have much in common: their namespaces, often their labels, and the fields that we own.
+        self._field_managers = tuple(name for name in field_managers if name)
+        # Objects of a kind often share their namespace, their labels and the fields that we own.
         self._labels: _Pool[dict[str, str] | None] = _Pool(_labels_decoder.decode)
         self._managed: _Pool[bytes] = _Pool(bytes)
         self._namespaces: _Pool[str] = _Pool(bytes.decode)
         self._last: tuple[bytes, Stored | None] = (b"", None)
+        #: Objects on which the transform failed.
+        self.transform_failures = 0
+        self._failure_log = FailureLog()
 
     def admit_answer(self, raw: bytes) -> Stored | None:
-        """Like `admit`, for the answer to a write: several look at it one after the other, and it is read once."""
+        """Like `admit`, for the response to a write: several callers pass the same bytes in turn, decoded once."""
         known, stored = self._last
         if known is not raw:
             stored = self.admit(raw)
@@ -134,7 +144,7 @@ class Intake:
         return stored
 
     def admit(self, raw: bytes) -> Stored | None:
-        """Read an object's bytes; None if they hold no object."""
+        """Convert an object's bytes; return None if they are not an object."""
         options = self._options
         managed = b""
         try:
@@ -147,12 +157,13 @@ class Intake:
                 raw = without_managed_fields(raw, metadata.managed_fields)
             if options.metadata_only:
                 raw = _metadata_alone(raw)
-            if options.transform is not None:
-                raw = msgspec.json.encode(options.transform(msgspec.json.decode(raw)))
         except _UNREADABLE:
             return None
+        key = Key(self._namespaces.get((metadata.namespace or "").encode()), metadata.name)
+        if options.transform is not None:
+            raw = self._transformed(options.transform, raw, key)
         return Stored(
-            key=Key(self._namespaces.get((metadata.namespace or "").encode()), metadata.name),
+            key=key,
             resource_version=metadata.resource_version or "",
             raw=raw,
             uid=metadata.uid or "",
@@ -166,7 +177,7 @@ class Intake:
         )
 
     def selects(self, stored: Stored, raw: bytes) -> bool:
-        """Whether an object belongs into this cache; ``raw`` are its bytes before the transform."""
+        """Whether the cache's options select an object; ``raw`` is the object before the transform."""
         options = self._options
         if self._selects_all:
             return True
@@ -176,26 +187,51 @@ class Intake:
             return False
         return not options.fields or options.fields.matches(lambda path: _field(raw, path))
 
+    def _transformed(self, transform: Transform, raw: bytes, key: Key) -> bytes:
+        try:
+            return msgspec.json.encode(_as_tree(transform(msgspec.json.decode(raw))))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - user code: any error affects this object only
+            self.transform_failures += 1
+            mention = self._failure_log.note(error, asyncio.get_running_loop().time())
+            if mention.line:
+                _log.error(
+                    "%s failed on %s: %s; the cache keeps the object as the server sent it%s",
+                    f"transform {getattr(transform, '__name__', transform)}",
+                    key,
+                    error_words(error),
+                    mention.suffix,
+                    exc_info=user_frames(error) if mention.traceback else None,
+                )
+            return raw
+
     def _own_entries(self, managed: msgspec.Raw) -> bytes:
-        if not self._field_manager:
+        if not self._field_managers:
             return b""
-        name, entries = self._field_manager, _managed_decoder.decode(managed) or ()
-        own = [entry for entry in entries if is_manager_of(name, entry.manager)]
+        names, entries = self._field_managers, _managed_decoder.decode(managed) or ()
+        own = [entry for entry in entries if any(is_manager_of(name, entry.manager) for name in names)]
         return self._managed.get(msgspec.json.encode(own)) if own else b""
 
 
+def _as_tree(returned: object) -> object:
+    if not isinstance(returned, dict):
+        raise TypeError(f"it returned {type(returned).__name__}; return the tree")
+    return cast("Tree", returned)
+
+
 def _owner_uids(references: list[_Owner]) -> tuple[str, ...]:
-    """The owners' uids, the controller's first."""
+    """Return the owners' uids, the controller's first."""
     return tuple(each.uid for each in sorted(references, key=lambda each: not each.controller) if each.uid)
 
 
 def without_managed_fields(raw: bytes, managed: msgspec.Raw) -> bytes:
-    """Cut ``managedFields`` out of the bytes of an object, leaving every other byte as it came."""
-    # Only the name is searched for: looking for a long text costs more than all else here.
+    """Cut ``managedFields`` out of the bytes of an object; other fields stay as received."""
+    # Search for the name only: searching for the long value would dominate the cost of this function.
     start = raw.find(_MANAGED_FIELDS)
     value = start + len(_MANAGED_FIELDS)
     end = value + len(bytes(managed))
-    # As kube-apiserver prints it, and nowhere else: a quote inside a text would be escaped.
+    # The format of kube-apiserver. The match cannot be inside a string, where the quotes would be escaped.
     if start > 0 and raw[value:end] == bytes(managed) and raw.find(_MANAGED_FIELDS, end) < 0:
         if raw[start - 1] == _COMMA:
             start -= 1
@@ -210,14 +246,14 @@ def without_managed_fields(raw: bytes, managed: msgspec.Raw) -> bytes:
 
 
 def _metadata_alone(raw: bytes) -> bytes:
-    """The object in the form in which a metadata-only read gives it."""
+    """Return the object in the form of a metadata-only response."""
     tree = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     kind = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
     return msgspec.json.encode(kind | {"metadata": tree["metadata"]})
 
 
 def _field(raw: bytes, path: str) -> str | None:
-    """The text of a field as a field selector sees it."""
+    """Return a field's value as a field selector compares it; None unless it is a string, integer or boolean."""
     value: Any = msgspec.json.decode(raw)
     for name in path.split("."):
         if not isinstance(value, dict):

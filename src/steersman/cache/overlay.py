@@ -1,18 +1,18 @@
-"""What we wrote ourselves and the watch has not shown yet.
+"""The overlay: our own writes that the watch has not delivered yet.
 
 Guarantees
-- **Never older than yourself.** After `record_write` no state of that object older than the write is visible; after
-  `record_delete` the deleted object is not, whatever the watch still says of it, while a successor of the same name is.
-- A write whose outcome is unknown makes the key's reads live until one of them was answered.
-- An entry leaves when the watermark reaches its version: from then on the store tells the whole truth.
-- Versions are compared as numbers. One that is no number cannot be compared: such a key is read live until the store
-  shows exactly that version.
+- **Never older than yourself.** After `record_write`, no older state of that object is visible. After `record_delete`, the
+  deleted object is hidden, whatever the watch still delivers. A successor of the same name is visible.
+- After a write with an unknown outcome, reads of the key go to the server until one of them succeeds.
+- An entry is dropped when the watermark reaches its version: from then on the store is current.
+- Versions are compared as numbers. After a write with a non-numeric version, reads of the key go to the server until the
+  store has exactly that version.
 - Nothing here waits, and no key delays another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -20,21 +20,21 @@ from steersman.cache.stored import Stored
 from steersman.cache.versions import version_number
 from steersman.objects import Key
 
-#: Deleted uids that are remembered at most, and vanished ones. A uid is never used again, so forgetting the oldest only
-#: matters to a watch that lags behind by as many deletions.
+#: The maximum number of deleted uids, and of vanished uids, to remember. Uids are never reused, so dropping the oldest
+#: only matters if the watch lags behind by as many deletions.
 _TOMBSTONES_MAX = 4096
 
 
 class _Entry(msgspec.Struct):
-    """What is known of one key beyond the store."""
+    """What the overlay records about one key."""
 
-    #: States older than this are not shown.
+    #: Older versions than this are hidden.
     floor: int = 0
-    #: What is shown instead; None: nothing is, because our write took it out of the cache's selection.
+    #: The state to show instead. None hides the key: the object is absent, or the cache no longer selects it.
     written: Stored | None = None
-    #: Read live until this very version is in the store.
+    #: Read live until the store has exactly this version.
     awaited: str = ""
-    #: Read live, because so many writes may or may not have happened.
+    #: The number of writes with an unknown outcome; read live while it is not 0.
     unknown: int = 0
 
 
@@ -43,33 +43,33 @@ class Overlay:
 
     def __init__(self) -> None:
         self._entries: dict[Key, _Entry] = {}
-        #: uid -> the key it was deleted under
+        #: uid -> the key of the deleted object
         self._deleted: dict[str, Key] = {}
-        #: key -> the uids that were deleted under it, each with its newest known version; 0: none
+        #: key -> the uids deleted under it, each with its newest known version, or 0 if none is known
         self._deleted_at: dict[Key, dict[str, int]] = {}
-        #: uids that the watch has shown to be gone, lately: the event often comes before the answer to the delete.
+        #: Uids recently deleted according to the watch: its event often arrives before the response to the delete.
         self._vanished: dict[str, None] = {}
-        #: scope -> the version that the store has reached there
+        #: scope -> the version that the store has reached in it
         self._reached: dict[str, int] = {}
         self._lowest = 0
-        #: How often everything was forgotten: versions of different epochs cannot be compared, not even for equality.
+        #: How often the overlay was cleared. Versions of different epochs are not comparable, not even for equality.
         self.epoch = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    # what we did
+    # our own writes
 
     def record_write(self, stored: Stored, *, selected: bool = True) -> None:
-        """Remember the answer to a write. ``selected``: the cache's selector still covers the object."""
+        """Record the response to a write. ``selected``: the cache still selects the object."""
         number = version_number(stored.resource_version)
         if stored.uid in self._deleted:
-            # an answer that was overtaken by our own delete
+            # our own delete overtook this response
             gone = self._deleted_at[stored.key]
             gone[stored.uid] = max(gone[stored.uid], number or 0)
             return
         if number is not None and number <= self._reached_at(stored.key):
-            return  # the store has caught up already, and may know something newer
+            return  # the store has caught up, and may have a newer state
         if stored.key in self._deleted_at and not self._succeeds(stored.key, number or 0):
             return
         entry = self._entries.get(stored.key) or _Entry()
@@ -84,17 +84,17 @@ class Overlay:
         self._lowest = min(self._lowest, entry.floor) if self._lowest else entry.floor
 
     def _succeeds(self, key: Key, number: int) -> bool:
-        """Whether an object came after those that we deleted under its key: the lives of namesakes do not overlap."""
+        """Whether an object is newer than those we deleted under its key: lifetimes of the same name do not overlap."""
         versions = self._deleted_at[key].values()
         if any(number < version for version in versions):
             return False
         if not all(versions):
-            # one of them was never seen: whether it came before or after, only the server knows
+            # One of them has no known version, so only the server can tell which came first.
             self.record_unknown(key)
         return True
 
     def record_delete(self, key: Key, uid: str, *, base: Stored | None) -> None:
-        """Remember that the object with this uid is gone for good, ``base`` being what the store has under its key."""
+        """Record that the object with this uid is gone for good; ``base`` is the store's state of the key."""
         entry = self._entries.get(key)
         written = entry.written if entry is not None else None
         if entry is not None and written is not None and written.uid == uid:
@@ -104,7 +104,7 @@ class Overlay:
         shown = [each for each in (base, written) if each is not None]
         unseen = all(each.uid != uid for each in shown)
         if unseen and (shown or (entry is not None and entry.unknown)):
-            # never seen here: whether what is shown, or being read, came before or after it, only the server knows
+            # This uid was never seen here, so only the server can tell whether the visible object came before or after it.
             self.record_unknown(key)
         self._deleted[uid] = key
         versions = [version_number(each.resource_version) or 0 for each in shown if each.uid == uid]
@@ -113,25 +113,25 @@ class Overlay:
             self._forget_deleted(next(iter(self._deleted)))
 
     def record_unknown(self, key: Key) -> None:
-        """Remember that a write to this key may or may not have happened."""
+        """Record a write with an unknown outcome."""
         self._entries.setdefault(key, _Entry()).unknown += 1
 
     def doubts(self, key: Key) -> int:
-        """How many outcomes are unknown: to be taken before a live read, and handed back with its answer."""
+        """Return the number of unknown outcomes. Call it before a live read, and pass the number on with the response."""
         entry = self._entries.get(key)
         return entry.unknown if entry is not None else 0
 
     def record_read(self, stored: Stored, *, doubts: int, selected: bool = True) -> None:
-        """Remember what a live read found; it settles the doubts there were before it was sent."""
+        """Record the object that a live read returned. It settles the ``doubts`` from before the request."""
         if stored.key in self._deleted_at and self.doubts(stored.key) == doubts:
-            # found after they were deleted, so it came after them
+            # The server returned this object after the deletes, so it is newer than the deleted ones.
             gone = self._deleted_at[stored.key]
             gone.update({uid: 1 for uid, version in gone.items() if not version})
         self.record_write(stored, selected=selected)
         self._settle(stored.key, doubts)
 
     def record_absent(self, key: Key, resource_version: str, *, doubts: int, base: Stored | None) -> None:
-        """Remember that a live read at a version found no such object, ``base`` being what the store has there."""
+        """Record that a live read at a version found no object; ``base`` is the store's state of the key."""
         number = version_number(resource_version)
         entry = self._entries.get(key)
         if number is None:
@@ -146,7 +146,7 @@ class Overlay:
         self._settle(key, doubts)
 
     def record_refreshed(self, key: Key, *, doubts: int) -> None:
-        """Remember that everything was read again: the store settles the doubts there were before."""
+        """Record that a relist is complete. It settles the ``doubts`` from before."""
         entry = self._entries.get(key)
         if entry is not None:
             entry.awaited = ""
@@ -159,10 +159,10 @@ class Overlay:
             if not entry.awaited and entry.floor <= self._reached_at(key):
                 del self._entries[key]
 
-    # what is shown
+    # what readers see
 
     def needs_live(self, key: Key, base: Stored | None) -> bool:
-        """Whether only the server can say what a reader may see."""
+        """Whether a read of this key must go to the server."""
         entry = self._entries.get(key)
         if entry is None:
             return False
@@ -171,11 +171,11 @@ class Overlay:
         return bool(entry.unknown or entry.awaited)
 
     def live_keys(self) -> list[Key]:
-        """The keys that may need a live read."""
+        """Return the keys that may need a live read."""
         return [key for key, entry in self._entries.items() if entry.unknown or entry.awaited]
 
     def visible(self, key: Key, base: Stored | None) -> Stored | None:
-        """What a reader sees of a key under which the store has ``base``."""
+        """Return the state that readers see of a key; ``base`` is the store's state."""
         entry = self._entries.get(key)
         if entry is None:
             return None if base is not None and base.uid in self._deleted else base
@@ -188,26 +188,26 @@ class Overlay:
         return entry.written
 
     def touched(self) -> Iterable[Key]:
-        """The keys whose visible state may differ from the store's."""
+        """Return the keys whose visible state may differ from the store's."""
         return {**dict.fromkeys(self._entries), **dict.fromkeys(self._deleted_at)}
 
     @property
     def is_empty(self) -> bool:
-        """Whether readers see exactly what the store has."""
+        """Whether readers see exactly the store's contents."""
         return not self._entries and not self._deleted_at
 
     def writes(self) -> list[Stored]:
-        """What we wrote last, key by key; the store may know something newer."""
+        """Return our last write of each key; the store may have a newer state."""
         return [entry.written for entry in self._entries.values() if entry.written is not None]
 
     def touches(self, key: Key) -> bool:
         """Whether the visible state of a key may differ from the store's."""
         return key in self._entries or key in self._deleted_at
 
-    # what the watch shows
+    # progress of the watch
 
     def reached(self, watermark: str, *, scope: str = "") -> None:
-        """Drop what the store has caught up with: everything in ``scope`` up to the watermark."""
+        """Drop the entries in ``scope`` up to the watermark: the store has caught up with them."""
         number = version_number(watermark)
         if number is None:
             return
@@ -227,15 +227,24 @@ class Overlay:
         self._lowest = min((entry.floor for entry in self._entries.values()), default=0)
 
     def vanished(self, uid: str) -> None:
-        """Forget a tombstone: the watch has shown that the object is gone."""
+        """Drop a tombstone: the watch has reported the deletion."""
         self._vanished[uid] = None
         if len(self._vanished) > _TOMBSTONES_MAX:
             del self._vanished[next(iter(self._vanished))]
         if uid in self._deleted:
             self._forget_deleted(uid)
 
+    def vanished_with(self, removed: Sequence[Stored]) -> None:
+        """Drop the tombstones of many objects: a list has shown that they are gone."""
+        for stored in removed[-_TOMBSTONES_MAX:]:
+            self.vanished(stored.uid)
+        if self._deleted:
+            for stored in removed[:-_TOMBSTONES_MAX]:
+                if stored.uid in self._deleted:
+                    self._forget_deleted(stored.uid)
+
     def clear(self, *, scope: str = "") -> None:
-        """Forget everything: the server is another one than it was, or was restored from a backup."""
+        """Drop every entry in ``scope``, such as after the server was restored from a backup."""
         self.epoch += 1
         self._reached.pop(scope, None)
         self._vanished.clear()
@@ -245,7 +254,7 @@ class Overlay:
             self._forget_deleted(uid)
 
     def _reached_at(self, key: Key) -> int:
-        """The version that the store has reached where a key is."""
+        """Return the version that the store has reached in the scope of a key."""
         reached = self._reached
         return reached[key.namespace] if key.namespace in reached else reached.get("", 0)
 

@@ -1,24 +1,28 @@
-"""Reading from the cache, never older than our own writes.
+"""Reads from the cache, never older than the program's own writes.
 
 Guarantees
-- **Never older than yourself.** After a write was recorded, get, list and index reads show that object as written or
-  newer, at once: no read waits for the watch, and none for another key.
-- Every object handed out is decoded for this reader alone; changing it changes nothing else.
-- A key whose last write had an unknown outcome is read live once. Lists are as new as our writes object by object; they
-  are no snapshot of one moment.
-- A kind that is not cached is read from the server.
+- **Never older than yourself.** Once a write is recorded, get, list and index reads immediately return that object as
+  written or newer. No read waits for the watch or for another key.
+- Each read decodes its own copy: modifying it affects no other reader.
+- After a write with an unknown outcome, the next read of the key goes to the server once.
+- A list is at least as new as our own writes, object by object; it is not a snapshot.
+- Uncached kinds are read from the server. So are kinds that the program may not list, limited to the namespaces and
+  selectors of the cache.
+- If the server no longer serves a kind, reads find no objects of it: they are gone.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Container, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
+from steersman.cache.contents import IndexName
 from steersman.cache.informer import Informer
-from steersman.cache.store import Found
+from steersman.cache.store import OWNERS, Found
 from steersman.cache.stored import Stored, View
 from steersman.client import ListOf, Undecodable
-from steersman.client.bindings import uid_of
+from steersman.client.bindings import raw_bytes, uid_of
 from steersman.client.missing import kind_not_served
 from steersman.objects import Key, Kind, Object, Selector, Unstructured
 from steersman.objects.errors import ApiError, DecodeError, NotFound
@@ -27,21 +31,25 @@ from steersman.objects.status import Status, StatusDetails
 if TYPE_CHECKING:
     from steersman.cache.cache import Cache
 
+_log = logging.getLogger("steersman.cache")
+
 ObjectT = TypeVar("ObjectT", bound=Object)
-#: The class has a method ``list``.
+#: Named here because `CacheReader.list` hides the built-in name inside the class.
 Keys: TypeAlias = list[Key]
 Views: TypeAlias = list[View]
+Anything: TypeAlias = list[Any]
+Undecodables: TypeAlias = list[Undecodable]
 
-#: More keys in doubt than this are read together with everything else.
+#: Up to this many keys in doubt are read one by one; more cause a relist.
 _ONE_BY_ONE = 32
 
 
 class NotCached(ApiError):
-    """What was asked for lies outside of what the cache holds."""
+    """The read is outside of what the cache holds."""
 
 
 def as_selector(labels: Selector | str | dict[str, str] | None) -> Selector:
-    """A label selector in any of the forms in which the client takes it."""
+    """Return a selector from any of the forms that the client accepts."""
     match labels:
         case None:
             return Selector()
@@ -54,7 +62,7 @@ def as_selector(labels: Selector | str | dict[str, str] | None) -> Selector:
 
 
 class CacheReader:
-    """The reading verbs, answered from the cache; made by ``cache.reader()``."""
+    """Answers get, list and index reads from the cache; made by ``cache.reader()``."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
@@ -65,12 +73,16 @@ class CacheReader:
     async def get(self, kind: Kind, key: Key | str | tuple[str, str]) -> Unstructured: ...
 
     async def get(self, kind: type[Any] | Kind, key: Key | str | tuple[str, str]) -> Any:
-        """Read one object; `NotFound` if there is none."""
+        """Read one object; raise `NotFound` if it does not exist."""
         if self._cache.is_uncached(kind):
             return await self._cache.client.get(kind, key)
-        informer = await self._synced(kind)
+        informer = await self._readable(kind)
+        if informer.withdrawn and not informer.synced:
+            raise _not_found(informer, Key.parse(key) if isinstance(key, str) else Key(*key))
         key = await self._cache.key(kind, key)
         self._check(informer, key.namespace)
+        if self._is_denied(informer, "get"):
+            return await self._live(informer, kind, key)
         stored = await self._current(informer, key)
         if stored is None:
             raise _not_found(informer, key)
@@ -82,7 +94,7 @@ class CacheReader:
     async def find(self, kind: Kind, key: Key | str | tuple[str, str]) -> Unstructured | None: ...
 
     async def find(self, kind: type[Any] | Kind, key: Key | str | tuple[str, str]) -> Any:
-        """Read one object, or None if there is none."""
+        """Read one object; return None if it does not exist."""
         try:
             return await self.get(kind, key)
         except NotFound:
@@ -104,19 +116,22 @@ class CacheReader:
         namespace: str | None = None,
         labels: Selector | str | dict[str, str] | None = None,
     ) -> ListOf[Any]:
-        """Read all objects of a kind, in all namespaces or in one, that a selector selects."""
+        """Read the objects of a kind that a selector selects, in all namespaces or in one."""
         if self._cache.is_uncached(kind):
             return await self._cache.client.list(kind, namespace=namespace, labels=labels)
-        informer = await self._synced(kind)
+        informer = await self._readable(kind)
         selector = as_selector(labels)
         if namespace:
             self._check(informer, namespace)
+        if self._is_denied(informer, "list"):
+            return await self._live_list(informer, kind, namespace, selector)
 
         def belongs(stored: Stored) -> bool:
             return (not namespace or stored.key.namespace == namespace) and selector.matches(stored.own_labels)
 
+        index = informer.store.index_for(namespace=namespace or "", labels=selector)
         return await self._several(
-            informer, lambda: informer.store.list(namespace=namespace or "", labels=selector), belongs
+            informer, index, lambda: informer.store.list(namespace=namespace or "", labels=selector), belongs
         )
 
     @overload
@@ -144,9 +159,9 @@ class CacheReader:
 
         def belongs(stored: Stored) -> bool:
             here = not namespace or stored.key.namespace == namespace
-            return here and value in informer.index_values(function, stored)
+            return here and value in informer.index_values(function, stored, name=name)
 
-        return await self._several(informer, found, belongs)
+        return await self._several(informer, IndexName("function", name), found, belongs)
 
     @overload
     async def owned_by(self, kind: type[ObjectT], owner: Object | Unstructured | str) -> ListOf[ObjectT]: ...
@@ -154,7 +169,7 @@ class CacheReader:
     async def owned_by(self, kind: Kind, owner: Object | Unstructured | str) -> ListOf[Unstructured]: ...
 
     async def owned_by(self, kind: type[Any] | Kind, owner: Object | Unstructured | str) -> ListOf[Any]:
-        """Read the objects that name an object, or its uid, among their owners."""
+        """Read the objects whose owner references include ``owner``, an object or a uid."""
         self._refuse_uncached(kind, "the owner index")
         uid = owner if isinstance(owner, str) else uid_of(owner)
         if not uid:
@@ -162,10 +177,12 @@ class CacheReader:
                 f"{kind_name(kind)}: the owner has no uid yet; it must be created before something can belong to it"
             )
         informer = await self._synced(kind)
-        return await self._several(informer, lambda: informer.store.by_owner(uid), lambda stored: uid in stored.owners)
+        return await self._several(
+            informer, OWNERS, lambda: informer.store.by_owner(uid), lambda stored: uid in stored.owners
+        )
 
     async def view(self, kind: type[Any] | Kind, key: Key) -> View | None:
-        """One object to look at, nothing of it decoded yet; None if there is none. The key must be whole."""
+        """Return a view of one object, or None if it does not exist. The key must include the namespace."""
         self._refuse_uncached(kind, "a view")
         informer = await self._synced(kind)
         self._check(informer, key.namespace)
@@ -173,34 +190,101 @@ class CacheReader:
         return None if stored is None else informer.view(stored)
 
     async def views_owned_by(self, kind: type[Any] | Kind, uid: str, *, but: Container[Key] = ()) -> Views:
-        """The objects that name a uid among their owners, but those under certain keys, to look at."""
+        """Return views of the objects owned by a uid, except those with a key in ``but``."""
         self._refuse_uncached(kind, "the owner index")
         informer = await self._synced(kind)
-        shown = await self._shown(informer, lambda: informer.store.by_owner(uid), lambda stored: uid in stored.owners)
+        shown = await self._shown(
+            informer, OWNERS, lambda: informer.store.by_owner(uid), lambda stored: uid in stored.owners
+        )
         return [informer.view(stored) for stored in shown if stored.key not in but]
 
     async def views_labelled(self, kind: type[Any] | Kind, label: str, value: str) -> Views:
-        """The objects with a label, in all namespaces, to look at."""
+        """Return views of the objects with a label value, in all namespaces."""
         self._refuse_uncached(kind, "an index of labels")
         informer = await self._synced(kind)
         selector = Selector.of({label: value})
         shown = await self._shown(
-            informer, lambda: informer.store.list(labels=selector), lambda stored: stored.labels.get(label) == value
+            informer,
+            informer.store.index_for(labels=selector),
+            lambda: informer.store.list(labels=selector),
+            lambda stored: stored.labels.get(label) == value,
         )
         return [informer.view(stored) for stored in shown]
 
-    # inside
+    # internals
 
     async def _synced(self, kind: type[Any] | Kind) -> Informer[Any]:
+        """Return the informer of a kind once its store can answer; raise the error if listing is denied."""
+        informer = await self._readable(kind)
+        if (denied := informer.denied) is not None:
+            raise type(denied)(denied.status, tried=f"read {informer.gvk.kind} through the cache")
+        return informer
+
+    async def _readable(self, kind: type[Any] | Kind) -> Informer[Any]:
+        """Return the informer of a kind once its store can answer, or listing is denied."""
         informer = self._cache.informer(kind)
-        if not informer.synced and not await informer.wait_settled():
+        if informer.synced and informer.settled:
+            return informer
+        await informer.wait_settled()
+        if not informer.synced and not informer.withdrawn and informer.denied is None:
             raise kind_not_served(informer.gvk, self._cache.client.server)
         return informer
 
-    async def _several(
-        self, informer: Informer[Any], found: Callable[[], Iterable[Stored]], belongs: Callable[[Stored], bool]
+    def _is_denied(self, informer: Informer[Any], verb: str) -> bool:
+        """Whether reads must go to the server because listing is denied; logs that once."""
+        denied = informer.denied
+        if denied is None:
+            return False
+        if not informer.reads_live:
+            informer.reads_live = True
+            name = informer.gvk.kind
+            _log.warning(
+                "%s cannot be cached, so each %s asks the API server. Allow the verbs list and watch, or exclude the kind"
+                " with Manager(uncached=[%s]): %s",
+                name,
+                verb,
+                name,
+                str(denied).partition("\n")[0],
+            )
+        return True
+
+    async def _live(self, informer: Informer[Any], kind: type[Any] | Kind, key: Key) -> Any:
+        """Read an object from the server; raise `NotFound` if the cache's selectors exclude it."""
+        obj: Any = await self._cache.client.get(kind, key)
+        options, raw = informer.options, raw_bytes(obj)
+        if (options.labels or options.fields) and raw is not None:
+            stored = informer.intake.admit(raw)
+            if stored is not None and not informer.intake.selects(stored, raw):
+                raise _not_found(informer, key)
+        return obj
+
+    async def _live_list(
+        self, informer: Informer[Any], kind: type[Any] | Kind, namespace: str | None, labels: Selector
     ) -> ListOf[Any]:
-        shown = await self._shown(informer, found, belongs)
+        """List from the server what the cache would hold, one namespace after the other."""
+        options = informer.options
+        items: Anything = []
+        undecodable: Undecodables = []
+        namespaces = (namespace,) if namespace else options.namespaces or (None,)
+        versions: set[str] = set()
+        for each in namespaces:
+            found: ListOf[Any] = await self._cache.client.list(
+                kind, namespace=each, labels=labels & options.labels, fields=options.fields
+            )
+            items.extend(found.items)
+            undecodable.extend(found.undecodable)
+            versions.add(found.resource_version)
+        version = versions.pop() if len(versions) == 1 else ""
+        return ListOf(items=items, resource_version=version, undecodable=undecodable)
+
+    async def _several(
+        self,
+        informer: Informer[Any],
+        index: IndexName | None,
+        found: Callable[[], Iterable[Stored]],
+        belongs: Callable[[Stored], bool],
+    ) -> ListOf[Any]:
+        shown = await self._shown(informer, index, found, belongs)
         items: list[Any] = []
         undecodable: list[Undecodable] = []
         for stored in shown:
@@ -214,13 +298,19 @@ class CacheReader:
         )
 
     async def _shown(
-        self, informer: Informer[Any], found: Callable[[], Iterable[Stored]], belongs: Callable[[Stored], bool]
+        self,
+        informer: Informer[Any],
+        index: IndexName | None,
+        found: Callable[[], Iterable[Stored]],
+        belongs: Callable[[Stored], bool],
     ) -> Found:
-        """What the store found and we wrote ourselves, each as a reader sees it now."""
+        """Return the matching objects of the store and of our own writes, each in its visible state."""
         overlay, store = informer.overlay, informer.store
+        await informer.prepare(index)
         if overlay.is_empty:
             return [*found()]
         await self._settle(informer, overlay.live_keys())
+        await informer.prepare(index)  # a list may have replaced the contents meanwhile
         shown: dict[Key, Stored] = {}
         for stored in found():
             seen = overlay.visible(stored.key, stored)
@@ -233,7 +323,7 @@ class CacheReader:
         return [*shown.values()]
 
     async def _settle(self, informer: Informer[Any], keys: Keys) -> None:
-        """Ask the server about keys in doubt: one by one, or about everything if they are many."""
+        """Settle keys in doubt: read them one by one, or relist if there are many."""
         if len(keys) <= _ONE_BY_ONE:
             for key in keys:
                 await self._current(informer, key)
@@ -244,7 +334,7 @@ class CacheReader:
             informer.overlay.record_refreshed(key, doubts=count)
 
     async def _current(self, informer: Informer[Any], key: Key) -> Stored | None:
-        """What a reader sees of a key, asking the server if nobody else can say."""
+        """Return the visible state of a key, with a live read if the overlay requires one."""
         overlay, store = informer.overlay, informer.store
         if overlay.needs_live(key, store.get(key)):
             doubts = overlay.doubts(key)
@@ -273,7 +363,7 @@ class CacheReader:
 
 
 def kind_name(kind: type[Any] | Kind) -> str:
-    """How to speak of a kind: the name of its class."""
+    """Return the name of a kind for messages."""
     return kind.kind if isinstance(kind, Kind) else kind.__name__
 
 

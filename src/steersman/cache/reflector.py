@@ -1,15 +1,16 @@
-"""Following a collection on a server: a state, and a pure step from what happened to what is to be done.
+"""The reflector follows a collection on a server: a state, and a pure step from events to commands.
 
 Guarantees
-- **No hot loop.** After a failure the next request waits, each time longer, with jitter; only the first failure after a
-  healthy time is answered at once, and so is the first version that expires after it. A stream that lasts less than
-  `Settings.healthy_after` heals nothing.
-- **No relist without need.** A stream that ends is resumed where it stopped. Only an expired version, a kind that went
-  away, or a server whose versions have gone back makes the collection be read again.
-- A collection is staged and then committed as a whole: the store never holds half of a list.
-- After a lost or silent stream the server is first asked for its present version. If that lies before what was seen,
-  the server was restored from a backup: the next commit is a new epoch.
-- The step does no IO, knows no clock and throws no dice: time and chance are arguments.
+- **No hot loop.** After a failure, the next request waits, with exponential backoff and jitter. Only the first failure
+  after a healthy stream is retried immediately, and so is the first expired version after that. A stream shorter than
+  `Settings.healthy_after` does not reset the backoff.
+- **No needless relist.** A stream that ends is resumed at its last version. The reflector relists only if resuming is
+  unsafe or fails: an expired version, repeated failures, a removed kind, versions that have gone back, silent streams.
+- A list is staged and then committed as a whole: the store never holds half of it.
+- After a lost or silent stream, the reflector first asks for the server's current version. If it is older than the last
+  version seen, the server was restored from a backup: the next commit starts a new epoch.
+- After two silent streams in a row, the reflector relists if the server's version has changed.
+- The step does no IO and reads no clock or random source: time and randomness are arguments.
 """
 
 from __future__ import annotations
@@ -24,42 +25,42 @@ from steersman.cache.versions import is_older
 
 
 class Chance(Protocol):
-    """Where jitter comes from; `random.Random` is one."""
+    """The source of jitter, such as `random.Random`."""
 
     def random(self) -> float:
-        """A number between 0 and 1, 1 excluded."""
+        """Return a number in [0, 1)."""
         ...
 
 
-# what the stream says
+# changes on a stream
 
 
 class Put(msgspec.Struct, frozen=True, gc=False):
-    """An object is there, in this state."""
+    """An object exists in this state."""
 
     stored: Stored
 
 
 class Remove(msgspec.Struct, frozen=True, gc=False):
-    """An object is gone; its last state, at the version of its removal."""
+    """An object was deleted; ``stored`` is its last state, with the version of the deletion."""
 
     stored: Stored
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """Everything up to this version was said."""
+    """A bookmark: the stream has delivered everything up to this version."""
 
     resource_version: str
-    #: The objects that were there when the stream began are complete.
+    #: The initial objects of the stream are complete.
     initial_events_end: bool = False
 
 
 Change: TypeAlias = Put | Remove | Mark
 
-# what happened
+# events
 
-#: Why something failed, as far as it matters for what to do next.
-Reason = Literal["expired", "unsupported", "throttled", "not_served", "lost", "refused"]
+#: Why a request or stream failed, as far as the next step depends on it.
+Reason = Literal["expired", "unsupported", "throttled", "not_served", "lost", "silent", "refused"]
 
 
 class Begin(msgspec.Struct, frozen=True):
@@ -67,7 +68,7 @@ class Begin(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A page of the list came."""
+    """A page of the list arrived."""
 
     items: tuple[Stored, ...]
     resource_version: str
@@ -75,7 +76,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class Probed(msgspec.Struct, frozen=True):
-    """The server's present version came."""
+    """The server's current version arrived."""
 
     resource_version: str
 
@@ -85,13 +86,13 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """Frames of the stream came together."""
+    """One or more changes arrived on the stream."""
 
     changes: tuple[Change, ...]
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """The server ended the stream as it should."""
+    """The server ended the stream normally."""
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -102,31 +103,35 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Woke(msgspec.Struct, frozen=True):
-    """The time to wait is over."""
+    """The sleep is over."""
 
 
 class Refresh(msgspec.Struct, frozen=True):
-    """Somebody wants the collection to be read again, as new as the server has it."""
+    """A caller requests a relist."""
 
 
-Event: TypeAlias = Begin | Page | Probed | Opened | Changes | Ended | Failed | Woke | Refresh
+class CatchUp(msgspec.Struct, frozen=True):
+    """A caller requests early proof that the collection has caught up with the server."""
 
-# what is to be done
+
+Event: TypeAlias = Begin | Page | Probed | Opened | Changes | Ended | Failed | Woke | Refresh | CatchUp
+
+# commands
 
 
 class List(msgspec.Struct, frozen=True):
-    """Read a page of the present state: a `Page` or `Failed` follows."""
+    """Read a page of the current state: `Page` or `Failed` follows."""
 
     limit: int
     continue_: str = ""
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """Ask for the server's present version: `Probed` or `Failed` follows."""
+    """Ask for the server's current version: `Probed` or `Failed` follows."""
 
 
 class Open(msgspec.Struct, frozen=True):
-    """Open a stream, with the present objects first if ``initial``: `Opened` or `Failed` follows."""
+    """Open a stream, starting with the existing objects if ``initial``: `Opened` or `Failed` follows."""
 
     resource_version: str
     initial: bool
@@ -144,31 +149,31 @@ class Close(msgspec.Struct, frozen=True):
 
 
 class Discard(msgspec.Struct, frozen=True):
-    """Drop what was staged."""
+    """Drop the staged changes."""
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """Put changes aside until the collection is complete."""
+    """Stage changes until the list is complete."""
 
     changes: tuple[Change, ...]
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """What was staged is the collection at this version; a new epoch drops everything that was remembered."""
+    """Commit the staged objects as the collection at this version; a new epoch drops all earlier state."""
 
     resource_version: str
     new_epoch: bool = False
 
 
 class Apply(msgspec.Struct, frozen=True):
-    """Changes to the collection, up to this version."""
+    """Apply changes to the collection, up to this version."""
 
     changes: tuple[Change, ...]
     resource_version: str
 
 
 class Empty(msgspec.Struct, frozen=True):
-    """The kind is not served any more: nothing of it is left."""
+    """Empty the collection: the kind is no longer served."""
 
 
 Command: TypeAlias = List | Probe | Open | Sleep | Close | Discard | Stage | Commit | Apply | Empty
@@ -182,53 +187,63 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times and sizes, in seconds and items."""
 
     page: int = 500
-    #: A stream that says nothing for so long is given up; servers send a bookmark about every minute.
+    #: After this long without data, a stream is closed. Servers send a bookmark about every minute.
     idle_timeout: float = 100.0
-    #: The server is asked to end streams after a time between this and its double, so that they spread out.
+    #: Streams request a timeout between this and twice this, so that they do not all end together.
     watch_seconds: int = 300
-    #: A stream that lasted so long was a good one: failures before it do not count any more.
+    #: A stream that lasted this long is healthy and resets the failure count.
     healthy_after: float = 10.0
     initial_delay: float = 1.0
     maximum_delay: float = 30.0
-    #: The longest time between two questions for a kind that is not served.
+    #: The maximum delay between retries for a kind that is not served.
     missing_delay: float = 5.0
-    #: The part of every delay that is left to chance.
+    #: The upper limit for a server's Retry-After, so that no response can stop the informer for a day.
+    maximum_retry_after: float = 60.0
+    #: The random fraction of every delay.
     jitter: float = 0.3
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a reflector is."""
+    """The state of a reflector."""
 
     phase: Phase = "idle"
-    #: The version up to which everything was seen; empty before the first list.
+    #: The version up to which the collection is complete; empty before the first list.
     version: str = ""
-    #: The server can send the present objects on a stream.
+    #: Whether the server can send the existing objects on a stream (``sendInitialEvents``).
     streams: bool = True
-    #: How often in a row such a stream broke before it was complete.
+    #: How many such streams in a row ended before the initial objects were complete.
     broken_streams: int = 0
-    #: The list is read in one answer, because the server forgot the pages before the last one was read.
+    #: Whether to list without pages, because the continue token expired before the last page.
     whole: bool = False
     #: Failures since the last healthy stream.
     failures: int = 0
-    #: A version expired since then, and was answered at once.
+    #: Whether a version has expired since then and caused an immediate relist.
     expired: bool = False
-    #: How often in a row the server did not know the kind.
+    #: How many responses in a row said that the kind is not served.
     missing: int = 0
     opened_at: float = 0.0
-    #: What to do after waiting.
+    #: How many streams in a row timed out without any data, not even a bookmark.
+    silent: int = 0
+    #: Whether the stream is short, so that the server sends a bookmark soon.
+    short: bool = False
+    #: What to do after the sleep.
     next: Next = "sync"
 
 
-#: So many broken streams, and the list is read in pages instead.
+#: The length of a short stream. Servers send a bookmark two seconds before the end of a stream.
+SHORT_SECONDS = 3
+#: After this many broken streams, list in pages instead.
 _BROKEN_STREAMS_MAX = 2
-#: So many failures in a row to go on from a version, and the collection is read again.
+#: After this many failures in a row to resume from a version, relist.
 _FAILED_WATCHES_MAX = 4
-#: One answer that a kind is unknown may come from a server that is just starting.
+#: After this many silent streams in a row, relist.
+_SILENT_MAX = 2
+#: This many responses in a row that a kind is not served are believed: one may come from a starting server.
 _MISSING_BELIEVED = 2
 
 
 class Stepper:
-    """The step, for one set of settings."""
+    """The pure step function, with its settings."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -236,9 +251,12 @@ class Stepper:
     def step(  # noqa: PLR0911 - one return for each phase
         self, state: State, event: Event, *, now: float, rng: Chance
     ) -> tuple[State, Commands]:
-        """What follows from an event. Of the commands at most the last one is a question that an event answers."""
+        """Return the next state and the commands to perform. Only the last command may produce an event."""
         if isinstance(event, Refresh):
             state, commands = self._sync(state, rng)
+            return state, (Close(), *commands)
+        if isinstance(event, CatchUp):
+            state, commands = self._hurry(state, rng)
             return state, (Close(), *commands)
         if isinstance(event, Failed) and event.reason == "not_served":
             return self._missing(state, rng)
@@ -256,7 +274,7 @@ class Stepper:
             case "waiting":
                 return self._go_on(state, rng)
 
-    # what may be begun
+    # actions
 
     def _go_on(self, state: State, rng: Chance) -> tuple[State, Commands]:
         match state.next:
@@ -275,7 +293,18 @@ class Stepper:
 
     def _watch(self, state: State, rng: Chance) -> tuple[State, Commands]:
         opening = Open(state.version, initial=False, seconds=self._seconds(rng))
-        return replace(state, phase="opening"), (opening,)
+        return replace(state, phase="opening", short=False), (opening,)
+
+    def _hurry(self, state: State, rng: Chance) -> tuple[State, Commands]:
+        """Continue immediately, with a short stream where possible."""
+        match state.phase:
+            case "opening" | "watching":
+                opening = Open(state.version, initial=False, seconds=SHORT_SECONDS)
+                return replace(state, phase="opening", short=True), (opening,)
+            case "waiting" | "probing":
+                return self._go_on(state, rng)
+            case "idle" | "streaming" | "listing":
+                return self._sync(state, rng)
 
     def _seconds(self, rng: Chance) -> int:
         return int(self.settings.watch_seconds * (1 + rng.random()))
@@ -301,7 +330,7 @@ class Stepper:
             if not isinstance(change, Mark):
                 continue
             if not change.initial_events_end:
-                # a server that does not know the option streams only what changes, and would never say "complete"
+                # The server ignored sendInitialEvents: it streams only changes and never marks the initial objects complete.
                 state, commands = self._sync(replace(state, streams=False), rng)
                 return state, (Close(), *commands)
             before, after = changes[:position], changes[position + 1 :]
@@ -337,11 +366,15 @@ class Stepper:
                 return replace(state, phase="watching", opened_at=now, missing=0), ()
             case Changes(changes):
                 return self._applied(state, changes)
+            case Ended() if state.short:
+                return self._watch(state, rng)
             case Ended() | Failed():
                 if state.phase == "watching" and now - state.opened_at >= self.settings.healthy_after:
                     state = replace(state, failures=0, expired=False, broken_streams=0)
+                if isinstance(event, Failed) and event.reason == "silent":
+                    state = replace(state, silent=state.silent + 1)
                 if isinstance(event, Failed) and event.reason == "expired" and not state.expired:
-                    # it answers, and waiting would help nobody: what failed before was most likely why it expired
+                    # The server responds, so waiting does not help: the version most likely expired during the failures.
                     return self._sync(replace(state, failures=state.failures + 1, expired=True), rng)
                 return self._failed(state, _after(event), rng, _patience(event))
             case _:
@@ -349,7 +382,9 @@ class Stepper:
 
     def _probing(self, state: State, event: Event, rng: Chance) -> tuple[State, Commands]:
         match event:
-            case Probed(version) if is_older(version, state.version):
+            case Probed(version) if version == state.version:
+                return self._watch(replace(state, silent=0), rng)
+            case Probed(version) if is_older(version, state.version) or state.silent >= _SILENT_MAX:
                 return self._sync(state, rng)
             case Probed():
                 return self._watch(state, rng)
@@ -363,22 +398,23 @@ class Stepper:
     def _committed(self, state: State, version: str) -> tuple[State, Commands]:
         commit = Commit(version, new_epoch=is_older(version, state.version))
         if state.missing >= _MISSING_BELIEVED:
-            # the kind is there at last: how long it was away says nothing about its server
+            # The kind is served again. How long it was missing says nothing about the server's health.
             state = replace(state, failures=min(state.failures, _MISSING_BELIEVED))
-        return replace(state, version=version, whole=False, missing=0), (commit,)
+        return replace(state, version=version, whole=False, missing=0, silent=0), (commit,)
 
     def _applied(self, state: State, changes: tuple[Change, ...]) -> tuple[State, Commands]:
         last = changes[-1]
         version = last.resource_version if isinstance(last, Mark) else last.stored.resource_version
         version = version or state.version
-        return replace(state, version=version), (Apply(changes, version),)
+        return replace(state, version=version, silent=0), (Apply(changes, version),)
 
     def _failed(self, state: State, then: Next, rng: Chance, at_least: float = 0.0) -> tuple[State, Commands]:
-        """Go on with ``then``: at once if things went well until now, else after a while."""
+        """Continue with ``then``: immediately after the first failure, otherwise after a delay."""
         if then == "watch" and state.failures >= _FAILED_WATCHES_MAX:
-            then = "sync"  # whatever is wrong with the version that was seen: begin afresh
+            then = "sync"  # the version may be the problem: start over
         first = state.failures == 0
         delay = 0.0 if first else self._delay(state.failures, self.settings.maximum_delay, rng)
+        at_least = min(at_least, self.settings.maximum_retry_after)
         state = replace(state, failures=state.failures + 1, next=then)
         if delay or at_least:
             return replace(state, phase="waiting"), (Sleep(max(delay, at_least)),)
@@ -387,7 +423,8 @@ class Stepper:
     def _missing(self, state: State, rng: Chance) -> tuple[State, Commands]:
         missing, failures = state.missing + 1, state.failures + 1
         believed = missing >= _MISSING_BELIEVED
-        # a kind that comes and goes with every answer is a failure like others; one that is away is looked for often
+        # One such response counts as an ordinary failure. A kind that is certainly missing is retried more often, so that
+        # the reflector finds it soon after its CRD is installed.
         delay = self._delay(failures, self.settings.missing_delay if believed else self.settings.maximum_delay, rng)
         state = replace(state, phase="waiting", next="sync", missing=missing, failures=failures)
         if believed and state.version:
@@ -395,17 +432,17 @@ class Stepper:
         return state, (Sleep(delay),)
 
     def _delay(self, failures: int, maximum: float, rng: Chance) -> float:
-        # the exponent is bounded: a server that is away for days must not overflow it
+        # Bound the exponent, so that days without a server do not overflow it.
         longest = min(self.settings.initial_delay * 2.0 ** min(failures - 1, 16), maximum)
         return longest * (1 - self.settings.jitter * rng.random())
 
 
 def _after(event: Ended | Failed) -> Next:
-    """How to go on after a stream from a version that was seen."""
+    """Return how to continue after a stream has ended or failed."""
     match event:
         case Failed("expired" | "unsupported"):
             return "sync"
-        case Failed("lost"):
+        case Failed("lost" | "silent"):
             return "probe"
         case _:
             return "watch"
@@ -416,5 +453,5 @@ def _patience(event: Event) -> float:
 
 
 def unexpected(state: State, event: Event) -> AssertionError:
-    """An event that cannot follow from what was commanded."""
+    """Return the error for an event that is impossible in this state."""
     return AssertionError(f"a reflector that is {state.phase} cannot meet {type(event).__name__}")

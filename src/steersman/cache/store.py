@@ -1,9 +1,13 @@
 """The objects of one kind, as last seen on the server.
 
 Guarantees
-- An object is found by key at once, and by namespace, owner, label or a declared index at the cost of what is returned.
-- Indexes that nobody uses cost nothing: those over namespaces, owners and labels are built when first asked for.
+- A lookup by key takes constant time. The cost of a lookup by namespace, owner, label or declared index depends on the
+  size of its result.
+- Unused indexes cost nothing: those over namespaces, owners and labels are built on first use.
+- An index over many objects is built a few hundred at a time (`indexing`). Only for a caller that cannot await, such as a
+  mapper, it is built in one go.
 - The watermark of a scope is a version up to which every change in that scope is in the store.
+- A complete list of any size replaces a scope in one step for every reader (`steersman.cache.contents`).
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
+from steersman.cache.contents import Contents, IndexName, Replacement
 from steersman.cache.indexes import Index
 from steersman.cache.stored import Stored
 from steersman.cache.versions import version_number
@@ -21,46 +26,52 @@ Found: TypeAlias = list[Stored]
 Keys: TypeAlias = list[Key]
 
 
+NAMESPACES, OWNERS = IndexName("namespace"), IndexName("owner")
+
+
 class UnknownIndex(KeyError):
-    """An index was asked for that nobody declared."""
+    """The index is not declared."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class Store:
-    """Objects by key, with indexes; changed by its informer alone.
+    """Objects by key, with indexes. Only the informer changes it.
 
-    A scope is a namespace that is watched on its own, or ``""`` for a watch over everything.
+    A scope is a namespace with its own watch, or ``""`` for one watch over all namespaces.
     """
 
     def __init__(self) -> None:
-        self._objects: dict[Key, Stored] = {}
-        self._indexes: dict[str, Index] = {}
-        self._namespaces: Index | None = None
-        self._owners: Index | None = None
-        self._labels: dict[str, Index] = {}
+        #: The contents that every reader sees.
+        self._contents = Contents()
+        #: Replacements under construction.
+        self._replacements: list[Replacement] = []
         self._watermarks: dict[str, str] = {}
 
     def __len__(self) -> int:
-        return len(self._objects)
+        return len(self._contents.objects)
 
     def __iter__(self) -> Iterator[Stored]:
-        return iter(self._objects.values())
+        return iter(self._contents.objects.values())
 
     def __contains__(self, key: object) -> bool:
-        return key in self._objects
+        return key in self._contents.objects
 
     def get(self, key: Key) -> Stored | None:
-        """The object under a key."""
-        return self._objects.get(key)
+        """Return the object with a key; None if it is absent."""
+        return self._contents.objects.get(key)
+
+    def by_key(self) -> Mapping[Key, Stored]:
+        """Return all objects by key, not copied: later changes to the store may show."""
+        return self._contents.objects
 
     def keys(self) -> Keys:
-        """All keys, as they are now."""
-        return [*self._objects]
+        """Return a copy of all keys."""
+        return [*self._contents.objects]
 
     def list(self, *, namespace: str = "", labels: Selector | None = None) -> Found:
-        """The objects in a namespace, or in all, that a selector selects."""
+        """Return the objects that a selector selects, in one namespace or in all."""
         found = self._candidates(namespace, labels)
         if namespace:
             found = (each for each in found if each.key.namespace == namespace)
@@ -69,104 +80,153 @@ class Store:
         return [*found]
 
     def by_index(self, name: str, value: Hashable) -> Found:
-        """The objects that a declared index has under a value."""
-        index = self._indexes.get(name)
-        if index is None:
-            known = ", ".join(sorted(self._indexes)) or "none"
+        """Return the objects that a declared index has under a value."""
+        place = IndexName("function", name)
+        if place not in self._contents.indexes and place not in self._contents.unfinished:
+            declared = (
+                each.name for each in (*self._contents.indexes, *self._contents.unfinished) if each.by == "function"
+            )
+            known = ", ".join(sorted(declared)) or "none"
             raise UnknownIndex(
                 f"there is no index {name!r}; declare it with manager.index or cache.add_index before it is used."
                 f" Declared: {known}"
             )
-        return self._take(index.find(value))
+        return self._take(self._index(place).find(value))
 
     def by_owner(self, uid: str) -> Found:
-        """The objects that name this uid among their owners."""
-        if self._owners is None:
-            self._owners = self._built(lambda stored: stored.owners)
-        return self._take(self._owners.find(uid))
+        """Return the objects whose owner references include this uid."""
+        return self._take(self._index(OWNERS).find(uid))
 
-    def add_index(self, name: str, values_of: Callable[[Stored], Iterable[Hashable]]) -> None:
-        """Declare an index; the objects that are there already are put into it now."""
-        if name in self._indexes:
+    def add_index(self, name: str, values_of: Callable[[Stored], Iterable[Hashable]]) -> IndexName:
+        """Declare an index. If the store has objects, run `indexing` to the end afterwards."""
+        place = IndexName("function", name)
+        if place in self._contents.indexes or place in self._contents.unfinished:
             raise ValueError(f"there is an index {name!r} already; give the other one its own name")
-        self._indexes[name] = self._built(values_of, remember=True)
+        self._contents.unfinished[place] = Index(values_of, remember=True)
+        if not self._contents.objects:
+            self._index(place)
+        return place
+
+    # building indexes without blocking the event loop
+
+    def index_for(self, *, namespace: str = "", labels: Selector | None = None) -> IndexName | None:
+        """Return the index that `list` uses for the same arguments; None if it scans every object."""
+        for requirement in labels.requirements if labels else ():
+            if labels is not None and labels.required_value(requirement.key) is not None:
+                return IndexName("label", requirement.key)
+        return NAMESPACES if namespace else None
+
+    def has_index(self, name: IndexName) -> bool:
+        """Whether an index is complete, so that a lookup need not build it."""
+        return name in self._contents.indexes
+
+    def indexing(self, name: IndexName) -> Iterator[None]:
+        """Complete an index, yielding after every few objects. A lookup before the end completes it in one go."""
+        while name not in (contents := self._contents).indexes:
+            if name not in contents.unfinished:
+                contents.unfinished[name] = Index(_values_of(name), remember=False)
+            for _ in contents.indexing(name):
+                yield
+                if self._contents is not contents or name in contents.indexes:
+                    break  # a list has replaced the contents, or a lookup has completed the index
+
+    def _index(self, name: IndexName) -> Index:
+        """Return a complete index, built in one go if necessary."""
+        if name not in self._contents.indexes:
+            for _ in self.indexing(name):
+                pass
+        return self._contents.indexes[name]
 
     # changes, made by the informer
 
     def put(self, stored: Stored) -> Stored | None:
-        """Store an object; what was there before."""
-        old = self._objects.get(stored.key)
-        self._objects[stored.key] = stored
-        for index in self._all_indexes():
-            index.replace(old, stored)
-        return old
+        """Store an object; return its previous state."""
+        for replacement in self._replacements:
+            replacement.follow(stored.key, stored)
+        return self._contents.put(stored)
 
     def remove(self, key: Key) -> Stored | None:
-        """Remove an object; what was there before."""
-        old = self._objects.pop(key, None)
-        if old is not None:
-            for index in self._all_indexes():
-                index.replace(old, None)
-        return old
+        """Remove an object; return its last state."""
+        for replacement in self._replacements:
+            replacement.follow(key, None)
+        return self._contents.remove(key)
+
+    def replacement(
+        self, scope: str, listed: Mapping[Key, Stored], *, same: Callable[[Stored, Stored], bool]
+    ) -> Replacement:
+        """Begin to replace a scope with a complete list; ``same`` decides whether an object is unchanged.
+
+        Run `building` to the end, then call `switch`.
+        """
+        return Replacement(self._contents, scope, listed, same=same)
+
+    def building(self, replacement: Replacement) -> Iterator[None]:
+        """Build a replacement, yielding after every few objects. Concurrent changes are applied to it too."""
+        self._replacements.append(replacement)
+        try:
+            yield from replacement.build()
+        finally:
+            self._replacements.remove(replacement)
+
+    def switch(self, replacement: Replacement) -> Contents:
+        """Make a replacement the current contents; return the previous contents."""
+        before, self._contents = self._contents, replacement.finished()
+        return before
+
+    def of_scope(self, scope: str) -> Iterator[tuple[Key, Stored]]:
+        """Return the keys and objects of a scope."""
+        if not scope:
+            return iter(self._contents.objects.items())
+        return ((each.key, each) for each in self.list(namespace=scope))
 
     def missing_from(self, scope: str, present: Mapping[Key, Stored]) -> Keys:
-        """The keys of a scope that a complete list of it no longer holds."""
+        """Return the keys of a scope that are not in a complete list of it."""
         if not scope:
-            return [key for key in self._objects if key not in present]
+            return [key for key in self._contents.objects if key not in present]
         return [each.key for each in self.list(namespace=scope) if each.key not in present]
 
     def advance(self, scope: str, resource_version: str) -> None:
-        """Say up to which version a scope is complete; empty takes it back."""
+        """Set the version up to which a scope is complete; an empty version clears it."""
         if resource_version:
             self._watermarks[scope] = resource_version
         else:
             self._watermarks.pop(scope, None)
 
     def watermark(self, scope: str = "") -> str:
-        """The version up to which a scope is complete; empty before its first list."""
+        """Return the version up to which a scope is complete; empty before the first list."""
         return self._watermarks.get(scope, "")
 
     @property
     def lowest_watermark(self) -> int | None:
-        """The version that every scope has reached; None if there is none, or one that is no number."""
+        """The version that every scope has reached; None without a watermark, or if one is not a number."""
         numbers = [version_number(each) for each in self._watermarks.values()]
         known = [each for each in numbers if each is not None]
         return min(known) if known and len(known) == len(numbers) else None
 
     def _candidates(self, namespace: str, labels: Selector | None) -> Iterator[Stored]:
-        """A superset of what is asked for, as small as an index makes it."""
-        for requirement in labels.requirements if labels else ():
-            value = labels.required_value(requirement.key) if labels else None
-            if value is not None:
-                return iter(self._take(self._label_index(requirement.key).find(value)))
-        if namespace:
-            if self._namespaces is None:
-                self._namespaces = self._built(lambda stored: (stored.key.namespace,))
-            return iter(self._take(self._namespaces.find(namespace)))
-        return iter(self._objects.values())
-
-    def _label_index(self, label: str) -> Index:
-        index = self._labels.get(label)
-        if index is None:
-            index = self._labels[label] = self._built(
-                lambda stored: (stored.own_labels[label],) if stored.own_labels and label in stored.own_labels else ()
-            )
-        return index
-
-    def _built(self, values_of: Callable[[Stored], Iterable[Hashable]], *, remember: bool = False) -> Index:
-        index = Index(values_of, remember=remember)
-        for stored in self._objects.values():
-            index.replace(None, stored)
-        return index
+        """Return a superset of the result, narrowed by an index where possible."""
+        name = self.index_for(namespace=namespace, labels=labels)
+        if name is None:
+            return iter(self._contents.objects.values())
+        value = labels.required_value(name.name) if labels and name.by == "label" else namespace
+        return iter(self._take(self._index(name).find(value)))
 
     def _take(self, keys: Iterable[Key]) -> Found:
-        objects = self._objects
-        return [objects[key] for key in keys]
+        objects = self._contents.objects
+        return [stored for key in keys if (stored := objects.get(key)) is not None]
 
-    def _all_indexes(self) -> Iterator[Index]:
-        if self._namespaces is not None:
-            yield self._namespaces
-        if self._owners is not None:
-            yield self._owners
-        yield from self._labels.values()
-        yield from self._indexes.values()
+
+def _values_of(name: IndexName) -> Callable[[Stored], Iterable[Hashable]]:
+    """Return the function that computes an object's values in a built-in index."""
+    label = name.name
+    match name.by:
+        case "namespace":
+            return lambda stored: (stored.key.namespace,)
+        case "owner":
+            return lambda stored: stored.owners
+        case "label":
+            return lambda stored: (
+                (stored.own_labels[label],) if stored.own_labels and label in stored.own_labels else ()
+            )
+        case "function":
+            raise UnknownIndex(f"there is no index {label!r}")

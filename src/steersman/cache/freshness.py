@@ -1,0 +1,198 @@
+"""Proof that a store has caught up with the server, without listing whole objects.
+
+Guarantees
+- `Freshness.holds` is true only if the store has every change in its scope up to the version of the server's response.
+- For a small collection, one page of metadata shows which objects the store lacks; no bookmark is needed.
+- For a large collection, the server sends the metadata of one object, and a bookmark must prove the rest.
+- Non-numeric versions and a server restored from a backup prove nothing: `reach` then relists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
+
+from steersman.aio import Backoff, randomness
+from steersman.cache.intake import KindOptions
+from steersman.cache.reflector import SHORT_SECONDS
+from steersman.cache.store import Store
+from steersman.cache.versions import version_number
+from steersman.client.raw_reads import RawReads
+from steersman.objects import Key
+from steersman.objects.errors import ApiError, Forbidden, StatusError, Unauthorized
+from steersman.wire import ListOptions
+
+#: Collections up to this size are compared object by object.
+COMPARED_MAX = 500
+#: How many seconds an open watch may lag behind the server's response before it is reopened.
+_PROMPT = 1.0
+#: How many short watches to try before a relist.
+_SHORT_WATCHES_MAX = 3
+
+_log = logging.getLogger("steersman.cache")
+
+
+class _Metadata(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _Identified(msgspec.Struct, gc=False):
+    metadata: _Metadata
+
+
+_decoder = msgspec.json.Decoder(_Identified)
+
+
+class Freshness:
+    """The server's state of one scope at the time of a request, and whether the store has caught up with it."""
+
+    def __init__(self, store: Store, scope: str) -> None:
+        self._store = store
+        self._scope = scope
+        #: The store's version before the request: an older response means that the server was restored from a backup.
+        self._before = 0
+        self._number: int | None = None
+        #: Every object that the server listed, with uid and version; None if there are too many to compare.
+        self._listed: dict[Key, tuple[str, int]] | None = None
+        #: The listed objects that the store does not have yet.
+        self._awaited: dict[Key, tuple[str, int]] = {}
+
+    async def ask(self, reads: RawReads, options: KindOptions) -> None:
+        """Ask the server for its current state. ``reads`` must request metadata only."""
+        self._before = version_number(self._store.watermark(self._scope)) or 0
+        small = len(self._store) <= COMPARED_MAX
+        query = ListOptions(
+            label_selector=str(options.labels),
+            field_selector=str(options.fields),
+            limit=COMPARED_MAX if small else 1,
+        )
+        page = await reads.page(self._scope, query)
+        self._number = version_number(page.resource_version)
+        self._listed = None
+        if small and not page.continue_:
+            self._listed = dict(identity for raw in page.items if (identity := _identity(raw)) is not None)
+            self._awaited = dict(self._listed)
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether the version of the response can be compared with the store's."""
+        return self._number is not None and self._number >= self._before and self._seen is not None
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether objects are compared one by one. Otherwise, without changes, only a bookmark is proof."""
+        return self._listed is not None
+
+    def holds(self) -> bool:
+        """Whether the store is at least as new as the response."""
+        number, seen = self._number, self._seen
+        if number is None or seen is None:
+            return False
+        if seen >= number:
+            return True
+        if self._listed is None:
+            return False
+        for key, (uid, version) in [*self._awaited.items()]:
+            stored = self._store.get(key)
+            if stored is not None and stored.uid == uid and (version_number(stored.resource_version) or 0) >= version:
+                del self._awaited[key]
+        # An object that the server did not list is deleted, unless it was created after the response.
+        return not self._awaited and all(
+            key in self._listed or (version_number(stored.resource_version) or 0) > number
+            for key, stored in self._store.of_scope(self._scope)
+        )
+
+    @property
+    def _seen(self) -> int | None:
+        return version_number(self._store.watermark(self._scope))
+
+
+def _identity(raw: bytes) -> tuple[Key, tuple[str, int]] | None:
+    try:
+        metadata = _decoder.decode(raw).metadata
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    version = version_number(metadata.resource_version or "") or 0
+    return Key(metadata.namespace or "", metadata.name), (metadata.uid or "", version)
+
+
+class Followed(Protocol):
+    """The part of an informer that catching up needs."""
+
+    store: Store
+
+    @property
+    def synced(self) -> bool:
+        """Whether the store holds a complete list."""
+        ...
+
+    async def wait_synced(self) -> None:
+        """Wait until the store holds a complete list."""
+        ...
+
+    async def wait_progress(self) -> None:
+        """Wait until the store has advanced."""
+        ...
+
+    def hurry(self, scope: str) -> None:
+        """Make the server send a bookmark for a scope soon."""
+        ...
+
+    def deny(self, scope: str, error: StatusError) -> None:
+        """Note that the server denies listing the scope."""
+        ...
+
+    async def refresh(self) -> None:
+        """Relist everything."""
+        ...
+
+
+async def reach(informer: Followed, scope: str, reads: RawReads, options: KindOptions) -> None:
+    """Wait until a scope is as new as the server is now. Relist only if nothing less is proof."""
+    backoff = Backoff(initial=0.25, maximum=15.0)
+    while True:
+        await informer.wait_synced()
+        freshness = Freshness(informer.store, scope)
+        try:
+            await freshness.ask(reads, options)
+        except ApiError as error:
+            if isinstance(error, Forbidden | Unauthorized):
+                informer.deny(scope, error)
+            _log.debug("the present version cannot be read: %s", error)
+            await asyncio.sleep(backoff.next_delay(randomness()))
+            continue
+        if freshness.is_comparable and await _proved(informer, scope, freshness):
+            return
+        if informer.synced:
+            # The versions cannot be compared, or the server sends no bookmarks: only a list is proof.
+            await informer.refresh()
+            return
+
+
+async def _proved(informer: Followed, scope: str, freshness: Freshness) -> bool:
+    if freshness.is_compared and await _shows(informer, freshness, within=_PROMPT):
+        return True
+    for _ in range(_SHORT_WATCHES_MAX):
+        if not freshness.holds():
+            informer.hurry(scope)
+        if await _shows(informer, freshness, within=SHORT_SECONDS + _PROMPT):
+            return True
+        if not informer.synced:
+            break
+    return False
+
+
+async def _shows(informer: Followed, freshness: Freshness, *, within: float) -> bool:
+    """Wait up to ``within`` seconds for the store to catch up; return whether it has."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within):
+            while informer.synced and not freshness.holds():
+                await informer.wait_progress()
+    return informer.synced and freshness.holds()
