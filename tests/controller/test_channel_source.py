@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from samples.virtual_time import run_virtual
 from steersman.aio import Supervisor
 from steersman.controller import Cause, ChannelSource, Request
-from steersman.controller.channel_source import Debouncer
+from steersman.controller.channel_source import Batcher, Debouncer
 from steersman.objects import Key
 
 
-def sent(schedule, *, debounce, end=100.0):
+def sent(schedule, *, debounce, max_delay=None, end=100.0):
     """Send notes at times; when and with which notes they come out."""
 
     async def scenario():
-        source = ChannelSource("world", debounce=debounce)
+        source = ChannelSource("world", debounce=debounce, max_delay=max_delay)
         out = []
         loop = asyncio.get_running_loop()
 
@@ -69,7 +69,7 @@ def test_what_is_sent_before_the_controller_runs_is_not_lost():
 def test_another_thread_can_send():
     async def scenario():
         source = ChannelSource("world")
-        with pytest.raises(RuntimeError, match="does not run yet"):
+        with pytest.raises(RuntimeError, match="is not running yet"):
             source.send_threadsafe("a/x")
         out = []
         got = asyncio.Event()
@@ -115,3 +115,61 @@ def test_no_event_is_swallowed_and_the_pace_is_kept(times, seconds):
 def test_impossible_debounces_are_refused(bad):
     with pytest.raises(ValueError, match="seconds"):
         ChannelSource("x", debounce=bad)
+
+
+def test_a_burst_is_one_request_when_it_is_over():
+    schedule = [(1.0, "a/x"), (1.5, "a/x"), (2.0, "a/y"), (2.2, "a/x"), (9.0, "a/x")]
+    assert sent(schedule, debounce=1.0, max_delay=5.0) == [
+        (3.0, "a/y", "world: 2"),
+        (3.2, "a/x", "world: 1"),
+        (3.2, "a/x", "world: 1.5"),
+        (3.2, "a/x", "world: 2.2"),
+        (10.0, "a/x", "world: 9"),
+    ]
+
+
+def test_a_burst_that_does_not_end_goes_out_after_the_maximum_delay():
+    schedule = [(1.0 + step / 2, "a/x") for step in range(40)]
+    out = sent(schedule, debounce=1.0, max_delay=5.0)
+    assert out[0][0] == 6.0
+    assert all(at - float(note.removeprefix("world: ")) <= 5.0 for at, _, note in out)
+    assert len({at for at, _, _ in out}) == 4
+
+
+def test_what_was_sent_before_the_controller_runs_is_not_held_back():
+    assert sent([(0, "a/x"), (5.0, "a/y")], debounce=1.0, max_delay=5.0) == [
+        (0.0, "a/x", "world: 0"),
+        (6.0, "a/y", "world: 5"),
+    ]
+
+
+@given(
+    times=st.lists(st.tuples(st.integers(0, 60), st.sampled_from("xyz")), min_size=1, max_size=40),
+    quiet=st.integers(1, 10),
+    more=st.integers(0, 10),
+)
+def test_batches_lose_nothing_and_keep_their_times(times, quiet, more):
+    batcher = Batcher(float(quiet), float(quiet + more))
+    pending, out, waiting, asked = sorted(times), [], {}, None
+    for now in range(100):
+        while pending and pending[0][0] == now:
+            _, name = pending.pop(0)
+            batcher.put(Request(Key("a", name)), Cause(what="external", note=name), float(now))
+            waiting.setdefault(name, []).append(now)
+        asked = batcher.next_release(float(now))
+        assert (asked is None) == (not waiting)
+        for request, causes in batcher.release(float(now)):
+            name = request.key.name
+            sent_at = waiting.pop(name)
+            assert causes.total == len(sent_at)
+            assert now == min(sent_at[-1] + quiet, sent_at[0] + quiet + more)
+            out.append(name)
+    assert not waiting
+    assert len(batcher) == 0
+    assert set(out) == {name for _, name in times}
+
+
+@pytest.mark.parametrize(("debounce", "max_delay"), [(0.0, 5.0), (5.0, 1.0), (1.0, float("inf"))])
+def test_impossible_maximum_delays_are_refused(debounce, max_delay):
+    with pytest.raises(ValueError, match="max_delay"):
+        ChannelSource("x", debounce=debounce, max_delay=max_delay)

@@ -1,6 +1,7 @@
 """A controller in virtual time: outcomes, failures, timeouts, echoes, stopping."""
 
 import asyncio
+import itertools
 import logging
 
 import pytest
@@ -121,7 +122,7 @@ def test_a_conflict_is_quiet_until_it_happens_again_and_again(caplog):
         _, statistics, _ = times_of([conflict()])
     assert statistics.results["conflict"] == 5
     assert statistics.results["error"] > 0
-    assert "times in a row" in caplog.text
+    assert "conflicts in a row" in caplog.text
 
 
 def test_a_field_owned_by_another_is_no_quiet_conflict():
@@ -233,7 +234,7 @@ def test_who_is_waited_for_is_said(caplog):
             await asyncio.sleep(31)
 
     run_virtual(scenario())
-    assert "controller test waits for Widget" in caplog.text
+    assert "controller test is waiting for Widget" in caplog.text
 
 
 def test_stopping_lets_what_runs_end_and_starts_nothing_more():
@@ -255,20 +256,70 @@ def test_stopping_lets_what_runs_end_and_starts_nothing_more():
     assert run_virtual(scenario())[0] == ([(A, 10.001)], 10.001)
 
 
-def test_a_failing_source_ends_the_controller_with_its_error():
+def test_a_failing_source_is_run_again_each_time_later():
     class Broken(Feed):
+        def __init__(self):
+            super().__init__("broken")
+            self.began = []
+
         async def run(self, emit, started):
+            self.began.append(clock())
             started()
-            await asyncio.sleep(1)
+            emit(A, CAUSE, 0)
             raise OSError("the bus is gone")
 
     async def scenario():
-        controller = Controller("test", [Broken()], None, client=unconnected)
-        with pytest.raises(ExceptionGroup) as raised:
-            await controller.run()
-        return raised.group_contains(OSError, match="the bus is gone")
+        broken = Broken()
 
-    assert run_virtual(scenario())[0]
+        async def reconcile(ctx, request):
+            return Done()
+
+        async with running(reconcile, sources=[broken]) as (controller, _):
+            await asyncio.sleep(10)
+            return broken.began, controller.statistics()
+
+    began, statistics = run_virtual(scenario())[0]
+    waits = [later - earlier for earlier, later in itertools.pairwise(began)]
+    assert 5 <= len(waits) <= 10
+    assert waits == sorted(waits)
+    assert statistics.results == {"success": len(began)}
+    assert statistics.sources[0].failures == len(began)
+    assert statistics.sources[0].last_failure == "OSError: the bus is gone"
+
+
+def test_failures_of_sources_with_one_name_are_counted_apart():
+    class Broken(Feed):
+        async def run(self, emit, started):
+            started()
+            raise OSError("the bus is gone")
+
+    async def scenario():
+        async def reconcile(ctx, request):
+            return Done()
+
+        async with running(reconcile, sources=[Broken("bus"), Feed("bus")]) as (controller, _):
+            await asyncio.sleep(1)
+            return [each.failures > 0 for each in controller.statistics().sources]
+
+    assert run_virtual(scenario())[0] == [True, False]
+
+
+def test_a_source_that_ends_holds_up_nothing():
+    """One that emits what a file holds, and returns, need not say that it has started."""
+
+    class Brief(Feed):
+        async def run(self, emit, started):
+            emit(A, CAUSE, 0)
+
+    async def scenario():
+        async def reconcile(ctx, request):
+            return Done()
+
+        async with running(reconcile, sources=[Brief("brief")]) as (controller, _):
+            await asyncio.sleep(1)
+            return controller.working, controller.statistics().results
+
+    assert run_virtual(scenario())[0] == (True, {"success": 1})
 
 
 def test_concurrency_is_kept():

@@ -7,7 +7,7 @@ from functools import partial
 from samples.site import Site, site
 from steersman import MergePatch, NotFound, ObjectMeta, Stores, View
 from steersman.aio import Supervisor
-from steersman.controller import Done, Reconciler, controller, owners_through, when
+from steersman.controller import Done, Reconciler, controller_for, owners_through, when
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec
 from steersman.kinds.core_v1 import ConfigMap, Container, Pod, PodSpec, PodTemplateSpec, Secret
 from steersman.kinds.meta_v1 import LabelSelector
@@ -68,7 +68,7 @@ def in_namespace(namespace):
 
 def publishing(namespace, reconciler):
     here = in_namespace(namespace)
-    return controller(Site).when(here).owns(ConfigMap, when=here).run_with(reconciler)
+    return controller_for(Site).when(here).owns(ConfigMap, when=here).run_with(reconciler)
 
 
 async def test_one_reconcile_and_two_writes_an_object(client, cache, namespace):
@@ -204,7 +204,7 @@ async def test_adding_a_finalizer_calls_again(client, cache, namespace):
             await ctx.client.patch(Site, request.key, MergePatch({"metadata": {"finalizers": ["test.dev/clean"]}}))
         return Done()
 
-    plan = controller(Site).when(in_namespace(namespace)).run_with(reconcile)
+    plan = controller_for(Site).when(in_namespace(namespace)).run_with(reconcile)
     async with running(plan, cache) as made:
         await until(lambda: made.working)
         await client.create(site("web", namespace))
@@ -226,7 +226,7 @@ async def test_a_mapper_looks_objects_up_by_label(client, cache, namespace):
         runs.append((request.key.name, str(ctx.causes)))
         return Done()
 
-    plan = controller(Site).when(in_namespace(namespace)).watches(Secret, map=users).run_with(reconcile)
+    plan = controller_for(Site).when(in_namespace(namespace)).watches(Secret, map=users).run_with(reconcile)
     async with running(plan, cache) as made:
         await until(lambda: made.working)
         for name, app in (("one", "web"), ("two", "mail"), ("three", "web")):
@@ -254,7 +254,7 @@ async def test_a_mapper_crosses_namespaces_through_an_index(client, cache, names
 
     wanted = site("web", namespace)
     wanted.metadata.annotations = {"secret": "default/shared-password"}
-    plan = controller(Site).when(in_namespace(namespace)).watches(Secret, map=users).run_with(reconcile)
+    plan = controller_for(Site).when(in_namespace(namespace)).watches(Secret, map=users).run_with(reconcile)
     async with running(plan, cache) as made:
         await until(lambda: made.working)
         await client.create(wanted)
@@ -282,7 +282,7 @@ async def test_owners_are_found_through_a_chain(client, cache, namespace):
 
     here = in_namespace(namespace)
     plan = (
-        controller(Site)
+        controller_for(Site)
         .when(here)
         .watches(Pod, map=owners_through(ReplicaSet, Deployment), when=here)
         .run_with(reconcile)

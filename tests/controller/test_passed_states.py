@@ -7,6 +7,7 @@ import pytest
 from samples.virtual_time import run_virtual
 from steersman.aio import Supervisor
 from steersman.cache import Store, Stored, View
+from steersman.cache.disposal import Disposal, Noted
 from steersman.cache.handlers import PASSED_LIMIT, Registration
 from steersman.controller import Cause, KindSource, Request, labels_changed
 from steersman.controller.mappers import function_mapper
@@ -35,7 +36,7 @@ class World:
             remove=lambda registration: None,
             resync=None,
         )
-        self.registration.start([])
+        self.registration.start(Noted({}, Disposal()))
         return self
 
     async def __aenter__(self):

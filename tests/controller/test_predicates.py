@@ -42,11 +42,19 @@ DELETING = view(
         (resource_version_changed() & ~generation_changed(), {"status", "labels", "notes"}),
         (when(lambda event: event.latest.metadata.annotations["note"] == "z"), {"notes"}),
     ],
-    ids=str,
+    ids=lambda each: ",".join(sorted(each)) if isinstance(each, set) else str(each),  # a set has no order
 )
 def test_changes_pass(predicate, passing):
     changes = {"spec": SPEC, "status": STATUS, "labels": LABELS, "notes": NOTES, "deleting": DELETING, "resync": OLD}
     assert {name for name, new in changes.items() if predicate(changed(OLD, new))} == passing
+
+
+def test_a_resync_passes_predicates_of_change_and_is_selected_by_the_others():
+    again = ObjectEvent("changed", old=OLD, new=OLD, resync=True)
+    assert all(predicate(again) for predicate in (generation_changed(), labels_changed(), annotations_changed("note")))
+    assert (generation_changed() & labelled("app=web"))(again)
+    assert not (generation_changed() & labelled("app=db"))(again)
+    assert not resource_version_changed()(again)
 
 
 @pytest.mark.parametrize(

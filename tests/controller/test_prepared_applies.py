@@ -77,7 +77,7 @@ async def test_an_apply_to_one_object_does_not_reach_its_namesake(client, namesp
     with pytest.raises(Conflict):  # it is gone, and not made anew
         await client.send_apply(prepared, uid=made.uid)
     await client.create(Unstructured(tree | {"data": {"theirs": "1"}}))
-    with pytest.raises(Conflict, match=f"the object is another one than that with uid {made.uid}"):
+    with pytest.raises(Conflict, match=f"another object than the one with uid {made.uid}"):
         await client.send_apply(prepared, uid=made.uid)
 
 

@@ -1,12 +1,15 @@
 """The queue in time: waiting, delays, cancellation, closing."""
 
 import asyncio
+import sys
+from random import Random  # noqa: TID251 - seeded
 
 import pytest
 
 from samples.virtual_time import run_virtual
 from steersman.aio import Supervisor
 from steersman.controller import Cause, Queue, QueueClosed, QueueOptions, Request
+from steersman.controller.queue_state import QueueState
 from steersman.objects import Key
 
 A, B = Request(Key("a", "x")), Request(Key("b", "y"))
@@ -212,3 +215,67 @@ def test_it_is_busy_until_nothing_is_left_but_what_waits_for_its_time():
         assert not queue.busy
 
     run_virtual(scenario())
+
+
+def test_statistics_cost_the_same_however_many_wait():
+    """A scrape of the metrics reads them on the event loop."""
+
+    def instructions(number):
+        state = QueueState()
+        for each in range(number):
+            state.add(Request(Key("a", f"x{each}")), cause("x"), now=float(each), priority=-100 * (each % 2))
+        while (taken := state.take(1e6)) is not None and state.ready > number // 2:
+            state.retry(taken.request, cause("x"), now=1e6, rng=Random(1), at_least=1e6)
+            state.done(taken.request, now=1e6)
+        steps = 0
+
+        def count(frame, event, argument):
+            nonlocal steps
+            frame.f_trace_opcodes = True
+            steps += event == "opcode"
+            return count
+
+        before = sys.gettrace()
+        sys.settrace(count)
+        try:
+            state.statistics(1e6)
+        finally:
+            sys.settrace(before)
+        return steps
+
+    assert instructions(20_000) == instructions(200)
+
+
+def test_a_throttled_request_runs_at_its_time_whatever_is_added():
+    state = QueueState()
+    state.add(A, cause("first"), now=0.0)
+    assert state.take(0.0).request == A
+    state.add(A, cause("during the run"), now=0.5)
+    state.throttle(A, until=10.0)
+    state.done(A, now=1.0)
+    state.add(A, cause("after it"), now=2.0)
+    state.add(B, cause("another"), now=2.0)
+    assert state.take(2.0).request == B
+    assert state.take(9.9) is None
+    assert (state.statistics(9.9).throttled, state.busy) == (1, True)
+    assert [each.note for each in state.take(10.0).causes] == ["during the run", "after it"]
+    assert state.statistics(10.0).throttled == 0
+    state.done(A, now=10.0)
+    state.add(A, cause("later"), now=11.0)
+    assert state.take(11.0).request == A
+
+
+def test_a_server_that_asks_for_a_day_gets_the_longest_backoff():
+    """No event could shorten the time that a server asked for."""
+
+    async def scenario():
+        queue = Queue(QueueOptions(initial=1, factor=2, maximum=300, jitter=0))
+        assert queue.retry(A, at_least=20) == 20
+        assert (await queue.take()).request == A
+        queue.done(A)
+        queue.retry(A, at_least=86400)
+        queue.add(A, cause("someone changed it"))
+        await queue.take()
+        return clock()
+
+    assert run_virtual(scenario())[0] == 320.0

@@ -134,6 +134,11 @@ class QueueMachine(RuleBasedStateMachine):
         assert {r: self.queue.failures(r) for r in REQUESTS if r in self.failures} == self.failures
         assert found.failing == sum(1 for failures in self.failures.values() if failures)
         assert found.failing + found.requeued == len(self.tries)
+        assert {r for r, _ in found.oldest} == self.ready()
+        assert {r for r, _ in found.longest_running} == set(self.running)
+        waits = [seconds for _, seconds in found.oldest]
+        assert waits == sorted(waits, reverse=True)
+        assert waits == [self.now - self.queue._entries[r].ready_at for r, _ in found.oldest]
 
     def teardown(self):
         """Nothing is lost: whatever was added comes out in the end, with every cause."""

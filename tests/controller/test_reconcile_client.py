@@ -2,6 +2,7 @@
 
 import pytest
 
+from samples.limited import limited, rule
 from samples.raw_server import always, answer, serving
 from samples.site import Site, site
 from steersman import Client, MergePatch, ObjectMeta
@@ -10,7 +11,7 @@ from steersman.controller import ReconcileClient
 from steersman.kinds.autoscaling_v1 import Scale
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import encode
-from steersman.objects.errors import OutcomeUnknown
+from steersman.objects.errors import Forbidden, OutcomeUnknown
 
 
 class Told:
@@ -29,8 +30,8 @@ class Told:
     def touched(self, kind, key):
         self.told.append(("touched", kind.kind, key and key.name))
 
-    def unknown(self, kind, key):
-        self.told.append(("unknown", kind.kind, key and key.name))
+    def unknown(self, kind, key, *, namespace=""):
+        self.told.append(("unknown", kind.kind, key and key.name, namespace))
 
 
 @pytest.fixture
@@ -131,7 +132,16 @@ async def test_a_deletion_of_many_that_fails_is_unknown_for_all():
         async with Client.connect(where, retry=RetryPolicy(attempts=1), timeout=2.0) as client:
             with pytest.raises(Exception, match="Forbidden"):
                 await client.observed((told,)).delete_collection(ConfigMap, namespace="default")
-    assert told.told == [("unknown", "ConfigMap", None)]
+    assert told.told == [("unknown", "ConfigMap", None, "default")]
+
+
+async def test_a_deletion_of_many_that_the_authorizer_denies_leaves_no_doubt(api_server, client, namespace):
+    """The denial precedes the first object, so the next read of each of them is still answered by the cache."""
+    told = Told()
+    async with limited(api_server, client, namespace, rule("configmaps")) as operator:
+        with pytest.raises(Forbidden):
+            await operator.client.observed((told,)).delete_collection(ConfigMap, namespace=namespace)
+    assert told.told == []
 
 
 async def test_an_existing_object_that_the_cache_does_not_know_yet_is_updated(client, namespace):
@@ -160,7 +170,7 @@ async def test_a_lost_answer_is_unknown():
         async with Client.connect(where, retry=RetryPolicy(attempts=1), timeout=2.0) as client:
             with pytest.raises(OutcomeUnknown):
                 await ReconcileClient(client, (told,)).create(config("lost", "default"))
-    assert told.told == [("unknown", "ConfigMap", "lost")]
+    assert told.told == [("unknown", "ConfigMap", "lost", "")]
 
 
 async def test_a_refusal_is_told_to_nobody():

@@ -18,7 +18,7 @@ from steersman.controller import (
     Requeue,
     RequeueAfter,
     Write,
-    controller,
+    controller_for,
     when,
 )
 from steersman.controller.traces import WriteTraces
@@ -222,7 +222,7 @@ async def test_a_run_is_linked_to_the_run_of_another_controller_that_wrote_what_
             seen.set()
         return Done()
 
-    plans = [controller(Site).when(here).run_with(publish), controller(ConfigMap).when(here).run_with(read)]
+    plans = [controller_for(Site).when(here).run_with(publish), controller_for(ConfigMap).when(here).run_with(read)]
     made = [plan.assemble(cache) for plan in plans]
     async with asyncio.timeout(20), Supervisor() as tasks:
         for each in made:

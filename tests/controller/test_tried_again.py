@@ -126,7 +126,7 @@ def test_a_moment_that_has_passed_means_soon_and_never_hot(seconds):
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -float("inf")])
 def test_what_is_no_time_is_refused(seconds):
-    with pytest.raises(ValueError, match=r"RequeueAfter needs a number of seconds, got .*return Done\(\)"):
+    with pytest.raises(ValueError, match=r"RequeueAfter needs a finite number of seconds .*return Done\(\)"):
         RequeueAfter(seconds)
 
 
@@ -134,15 +134,15 @@ def test_what_is_no_time_is_refused(seconds):
 
 
 def test_a_failure_that_repeats_shows_its_traceback_once(caplog):
-    same, other = ValueError("no paper"), ValueError("no ink")
+    same, other = ValueError("no paper"), LookupError("no ink")
     with caplog.at_level(logging.INFO):
         played([same, same, same, other, other, Done()])
     assert [(bool(each.exc_info), each.getMessage()) for each in caplog.records] == [
-        (True, "a/x: failed, again in 1.00 s: ValueError: no paper"),
-        (False, "a/x: failed 2 times in a row, again in 2.00 s: ValueError: no paper"),
-        (False, "a/x: failed 3 times in a row, again in 4.00 s: ValueError: no paper"),
-        (True, "a/x: failed 4 times in a row, again in 8.00 s: ValueError: no ink"),
-        (False, "a/x: failed 5 times in a row, again in 8.00 s: ValueError: no ink"),
+        (True, "a/x: failed, retrying in 1.00 s: ValueError: no paper"),
+        (False, "a/x: failed 2 times in a row, retrying in 2.00 s: ValueError: no paper"),
+        (False, "a/x: failed 3 times in a row, retrying in 4.00 s: ValueError: no paper"),
+        (True, "a/x: failed 4 times in a row, retrying in 8.00 s: LookupError: no ink"),
+        (False, "a/x: failed 5 times in a row, retrying in 8.00 s: LookupError: no ink"),
     ]
 
 
@@ -157,8 +157,8 @@ def test_an_error_for_good_shows_its_traceback_once_too(caplog):
     with caplog.at_level(logging.INFO):
         played([TerminalError("bad image"), TerminalError("bad image"), TerminalError("bad name")], meanwhile=CHANGE)
     assert [(bool(each.exc_info), each.getMessage()) for each in caplog.records] == [
-        (True, "a/x: failed for good, waits for a change: TerminalError: bad image"),
-        (False, "a/x: failed for good, waits for a change: TerminalError: bad image"),
+        (True, "a/x: failed for good, waiting for a change: TerminalError: bad image"),
+        (False, "a/x: failed for good, waiting for a change: TerminalError: bad image"),
     ]
 
 

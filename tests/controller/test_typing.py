@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """\
 from typing_extensions import reveal_type
 
-from steersman import Key, Kind, PartialObjectMetadata, Stores, Unstructured, View, controller, owners_through
+from steersman import Key, Kind, PartialObjectMetadata, Stores, Unstructured, View, controller_for, owners_through
 from steersman.kinds.apps_v1 import Deployment, ReplicaSet
 from steersman.kinds.core_v1 import ConfigMap, Pod, Secret
 
@@ -47,7 +47,7 @@ def of_numbers(secret: View[Secret]) -> list[int]:
     return [len(secret.labels)]
 
 
-plan = controller(ConfigMap)
+plan = controller_for(ConfigMap)
 plan.watches(Secret, map=of_secret)
 plan.watches(Secret, map=of_secret_with_stores)
 plan.watches(Secret, map=of_anything)

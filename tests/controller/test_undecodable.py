@@ -7,7 +7,7 @@ import pytest
 from steersman import IntOrString, MergePatch, ObjectMeta, Resource, Spec
 from steersman.aio import Supervisor
 from steersman.cache import Cache
-from steersman.controller import Done, Request, controller
+from steersman.controller import Done, Request, controller_for
 from steersman.objects import Key
 from steersman.objects.errors import NotFound
 
@@ -56,7 +56,7 @@ async def test_an_object_that_our_type_cannot_hold_is_an_error_of_its_key_alone(
 
     for name, size in (("bad", "large"), ("good", 7)):
         await client.create(tank(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec(size=size)))
-    plan = controller(numbered).watches(numbered, map=of_that_size).run_with(reconcile)
+    plan = controller_for(numbered).watches(numbered, map=of_that_size).run_with(reconcile)
     bad = Request(Key(namespace, "bad"))
     async with Cache(client) as cache, Supervisor() as tasks:
         made = plan.assemble(cache)

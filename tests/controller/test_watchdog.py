@@ -29,6 +29,22 @@ async def test_blocking_code_is_reported_with_its_stack_and_its_task():
     assert 0.1 <= blocked.seconds <= 0.45
 
 
+async def test_the_report_names_the_reconcile_and_the_operators_own_line():
+    """The deepest line is in Python's library; the one to change is the operator's."""
+    reports = []
+
+    async def reconcile():
+        block_the_loop(0.5)
+
+    names = {"sites: worker 0": "the reconcile of default/web in controller sites"}
+    dog = Watchdog(threshold=0.1, report=reports.append, names=lambda task: names.get(task.get_name(), ""))
+    async with dog, Supervisor() as tasks:
+        tasks.start(reconcile(), name="sites: worker 0")
+    (blocked,) = reports
+    line = block_the_loop.__code__.co_firstlineno + 1
+    assert f"by the reconcile of default/web in controller sites at {__file__}:{line} in block_the_loop" in str(blocked)
+
+
 async def test_waiting_is_not_blocking():
     reports = []
     async with Watchdog(threshold=0.2, report=reports.append):

@@ -1,22 +1,23 @@
 """Reconcile loops: from a key to a converged world.
 
 Guarantees
-- **Level, not edge.** Reconcile gets a key and reads state; missed, merged and repeated events are harmless.
-- **One at a time per key**, many keys at once; a key added while it is worked on runs once more, later.
-- **No lost keys, no hot loops.** No key is ever dropped; failures back off per key, also while events come in; an echo
-  of a reconcile's own write makes no further reconcile, so a converged world makes none.
-- **Fair.** Namespaces take turns, so one tenant's thousands of keys do not delay another's one; low priority (what was
-  there at the start, resyncs) gives way to what is happening now, but gets its share once it has waited long enough.
-- **Every reconcile knows its causes**, all of those that were merged into it, capped with a count.
-- A crash, a timeout and a blocking call are reported with where they happened, and are those of one key alone.
-- What is written wrongly in a builder is refused there, with what to write instead.
-- Where somebody traces (OpenTelemetry), every run is a span, linked to the spans that caused it.
-- A mapper that fails loses no event: it is asked again until it answers.
+- **Level, not edge.** A reconcile gets a key and reads state. Missed, merged and repeated events are harmless.
+- **One at a time per key**, many keys at once. A key added while it is being reconciled runs once more, later.
+- **No lost keys, no hot loops.** No key is ever dropped. Failures back off per key, even while events come in. The echo
+  of a reconcile's own write causes no further reconcile, so a converged world causes none.
+- **Fair.** Namespaces take turns, so one tenant's thousands of keys do not delay another's single key. Low priority
+  (objects present at the start, resyncs) yields to current events, but gets its share after waiting long enough.
+- **Every reconcile gets its causes**: all that were merged into it, capped, with a count.
+- A crash, a timeout or a blocking call is reported with its source line and affects one key only.
+- A builder rejects mistakes where they are made, and says what to write instead.
+- With OpenTelemetry, every reconcile is a span, linked to the spans that caused it.
+- A failing mapper loses no event: it is retried until it succeeds.
 """
 
-from steersman.controller.builder import ControllerBuilder, Register, controller
+from steersman.controller.builder import ControllerBuilder, Register, controller_for
 from steersman.controller.causes import Cause, Causes, Request
 from steersman.controller.channel_source import ChannelSource
+from steersman.controller.claims import claim, claiming
 from steersman.controller.context import NO_EVENTS, Context, Events, ReconcileFunction, ReconcileLogger, Reconciler
 from steersman.controller.events import KindLike, ObjectEvent, View
 from steersman.controller.mappers import MapFunction, Stores, Through, owners_through
@@ -97,7 +98,9 @@ __all__ = [
     "WriteLog",
     "WriteObserver",
     "annotations_changed",
-    "controller",
+    "claim",
+    "claiming",
+    "controller_for",
     "generation_changed",
     "labelled",
     "labels_changed",

@@ -1,16 +1,19 @@
-"""Running user code once, and reading what came of it.
+"""Run user code once and classify its result.
 
 Guarantees
-- Whatever the code raises or returns becomes one of a closed set of results; nothing but the cancellation of the worker,
-  an interrupt or an exit leaves.
-- A cancellation that the code brought upon itself (it awaited a task that somebody cancelled) is its own failure.
-- A result says whether trying again can help, and after how long the server wants to be asked again.
+- Whatever the code raises or returns becomes one of a closed set of results. Only the worker's cancellation, an
+  interrupt or an exit propagates.
+- A cancellation that the code caused itself (it awaited a task that was cancelled elsewhere) is its own failure. So is
+  a cancellation that `asyncio.TaskGroup` leaves counted in the task: before Python 3.13, a group whose task fails does
+  that.
+- A result says whether a retry can help, and how long the server asked to wait.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -20,34 +23,34 @@ from steersman.objects.errors import AlreadyExists, Conflict, StatusError
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """It came to an end and said when to look again."""
+    """The code finished and returned an outcome."""
 
     outcome: Outcome
 
 
 class Conflicted(msgspec.Struct, frozen=True):
-    """It worked with a state that was not the newest; nothing is wrong."""
+    """The code worked on outdated state; nothing is wrong."""
 
     error: BaseException
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """It failed."""
+    """The code failed."""
 
     error: BaseException
-    #: Trying again cannot help.
+    #: A retry cannot help.
     terminal: bool = False
     timed_out: bool = False
-    #: The server asked for so many seconds of peace.
+    #: Seconds that the server asked to wait.
     at_least: float = 0.0
-    #: The exception points to a mistake in the program rather than to the world around it.
+    #: Whether the exception suggests a bug in the program rather than a problem in its environment.
     crashed: bool = False
 
 
 Result: TypeAlias = Finished | Conflicted | Failed
 
 
-#: What Python raises when a program is wrong; Go would call it a panic.
+#: Exceptions that indicate a bug; in Go, these would be panics.
 _MISTAKES = (
     ArithmeticError,
     AssertionError,
@@ -60,52 +63,81 @@ _MISTAKES = (
 )
 
 
+#: Exceptions that end the program, or this coroutine, and are not failures of the code.
+_EXITS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
 class TimedOut(Exception):
     """A reconcile took longer than its controller allows."""
 
 
-async def attempt(work: Awaitable[Outcome], *, timeout: float | None) -> Result:  # noqa: ASYNC109 - the caller's promise
-    """Await the work within the time."""
+async def attempt(
+    work: Awaitable[Outcome],
+    *,
+    timeout: float | None,  # noqa: ASYNC109 - the caller's promise
+    stopping: Callable[[], bool] | None = None,
+) -> Result:
+    """Await the work within the time limit.
+
+    ``stopping`` returns whether the owner of this task has cancelled it. The task's own count of cancellations cannot:
+    user code may have raised it. Without ``stopping``, an enclosing attempt has to check.
+    """
     task = asyncio.current_task()
     assert task is not None
-    result = await _attempt(task, work, timeout)
-    if task.cancelling():
-        # The code made something else of the cancellation. It is the worker's own: who went on would never end.
+    before = task.cancelling()
+    result = await _attempt(task, work, timeout, stopping or (lambda: task.cancelling() > before))
+    if stopping is None:
+        return result
+    if task.cancelling() > before and not stopping():
+        await _discard_cancellations(task, before)
+    if stopping():
+        # The code swallowed the worker's own cancellation. Raise it again, or the worker would never end.
         raise asyncio.CancelledError
     return result
+
+
+async def _discard_cancellations(task: asyncio.Task[Any], before: int) -> None:
+    """Undo the cancellations that user code requested of its own task, including one not raised yet."""
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    while task.cancelling() > before:
+        task.uncancel()
 
 
 async def _attempt(
     task: asyncio.Task[Any],
     work: Awaitable[Outcome],
     timeout: float | None,  # noqa: ASYNC109 - as above
+    stopping: Callable[[], bool],
 ) -> Result:
     limit = asyncio.timeout(timeout)
     try:
         async with limit:
             return _read(await work)
     except TimeoutError as error:
-        if limit.expired():
-            late = TimedOut(
-                f"it took longer than {timeout:g} seconds and was cancelled; raise timeout= or do less at once"
-            )
-            late.__cause__ = error.__cause__
-            return Failed(late, timed_out=True)
-        return failure(error)
+        return _late(timeout, error) if limit.expired() else failure(error)
     except asyncio.CancelledError as error:
-        if task.cancelling():
+        if limit.expired() and task.cancelling():
+            # A cancellation left behind by the code prevents TimeoutError.
+            return _late(timeout, error)
+        if stopping():
             raise
         return Failed(error)
-    except Exception as error:  # noqa: BLE001 - user code: its failure is that of one key
-        return failure(error)
-    except BaseExceptionGroup as error:
-        if any(isinstance(member, KeyboardInterrupt | SystemExit) for member in _members(error)):
+    except BaseException as error:
+        # User code fails only its own key, even with a BaseException, such as the panic of an extension.
+        if any(isinstance(member, _EXITS) for member in _members(error)):
             raise
         return failure(error)
+
+
+def _late(timeout: float | None, error: BaseException) -> Failed:
+    late = TimedOut(f"it took longer than {timeout:g} seconds and was cancelled; raise timeout= or do less at once")
+    late.__cause__ = error.__cause__
+    return Failed(late, timed_out=True)
 
 
 def failure(error: BaseException) -> Result:
-    """Read what was raised; a group counts as what all its members are."""
+    """Classify an exception. An exception group counts as what all its members are."""
     members = _members(error)
     if any(isinstance(member, TerminalError) for member in members):
         return Failed(error, terminal=True)
@@ -129,7 +161,7 @@ def _read(outcome: object) -> Result:
 
 
 def _is_conflict(error: BaseException) -> bool:
-    # A field that another manager owns stays so: that is an error to be seen, not a race to be run again.
+    # A field owned by another manager stays so: that is an error to report, not a race to retry.
     return (isinstance(error, Conflict) and not error.field_conflicts) or isinstance(error, AlreadyExists)
 
 

@@ -1,8 +1,8 @@
-"""Saying what a controller watches: ``controller(Site).owns(Deployment).watches(Secret, map=sites_using)``.
+"""Declare what a controller watches: ``controller_for(Site).owns(Deployment).watches(Secret, map=sites_using)``.
 
 Guarantees
-- Every mistake that can be seen is raised where it is made, as a `TypeError` or `ValueError` that says what to write
-  instead; nothing wrong is left to be found at run time, when it would look like an event that never came.
+- Every detectable mistake raises a `TypeError` or `ValueError` where it is made, with what to write instead. At run
+  time it would look like an event that never came.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast, get_args, get_origin, overload
 
+import msgspec
+
 from steersman.controller.causes import Request
 from steersman.controller.context import Context, ReconcileFunction, Reconciler
 from steersman.controller.events import KindLike
 from steersman.controller.mappers import MapFunction, Mapper, Owners, Through, check_kind, function_mapper, kind_name
-from steersman.controller.outcomes import Outcome
+from steersman.controller.outcomes import Outcome, no_timedelta
 from steersman.controller.plan import ControllerPlan, WatchedKind, same_object
 from steersman.controller.predicates import Predicate
 from steersman.controller.queue_state import QueueOptions
 from steersman.controller.sources import Source
-from steersman.controller.workers import ControllerOptions
+from steersman.controller.targets import Scope
+from steersman.controller.workers import RESYNC, ControllerOptions
 from steersman.objects import Kind, Object, PartialObjectMetadata, Unstructured
 
 T = TypeVar("T")
@@ -32,36 +35,36 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 @overload
-def controller(
+def controller_for(
     kind: type[ObjectT], *, name: str = ..., namespaced: bool | None = ..., register: Register | None = ...
 ) -> ControllerBuilder[ObjectT]: ...
 @overload
-def controller(
+def controller_for(
     kind: Kind, *, name: str = ..., namespaced: bool | None = ..., register: Register | None = ...
 ) -> ControllerBuilder[Unstructured]: ...
 
 
-def controller(
+def controller_for(
     kind: KindLike, *, name: str = "", namespaced: bool | None = None, register: Register | None = None
 ) -> ControllerBuilder[Any]:
     """Begin a controller that reconciles objects of a kind.
 
-    ``name`` is the kind's in small letters unless given. ``namespaced`` is only for a `Kind`: a class knows it.
-    ``register`` is handed the plan when it is complete.
+    ``name`` defaults to the kind in lower case. ``namespaced`` is only for a `Kind`: a class declares it. ``register``
+    is called with the complete plan.
     """
     return ControllerBuilder(kind, name=name, namespaced=namespaced, register=register)
 
 
 class Register(Protocol):
-    """Takes a complete plan: a manager does."""
+    """Accepts a complete plan, as a manager does."""
 
     def __call__(self, plan: ControllerPlan, /) -> None:
-        """Take it."""
+        """Accept the plan."""
         ...
 
 
 class ControllerBuilder(Generic[T]):
-    """A controller being described; ends with `run_with`."""
+    """A controller under construction; `run_with` completes it."""
 
     def __init__(
         self, kind: KindLike, *, name: str = "", namespaced: bool | None = None, register: Register | None = None
@@ -71,7 +74,7 @@ class ControllerBuilder(Generic[T]):
         self._name = name or kind_name(kind).lower()
         if not _NAME.fullmatch(self._name):
             raise ValueError(
-                f"controller name {self._name!r}: it becomes part of metrics and logs; use small letters, digits, '-' and '.'"
+                f"controller name {self._name!r}: it becomes part of metrics and logs; use lower-case letters, digits, '-' and '.'"
             )
         if isinstance(kind, Kind):
             self._namespaced = namespaced
@@ -79,7 +82,7 @@ class ControllerBuilder(Generic[T]):
             declared = kind.__resource__.namespaced
             if namespaced not in {None, declared}:
                 raise ValueError(
-                    f"controller({kind_name(kind)}): the class says namespaced={declared}; leave it out here"
+                    f"controller({kind_name(kind)}): the class declares namespaced={declared}; leave it out here"
                 )
             self._namespaced = declared
         self._register = register
@@ -89,10 +92,13 @@ class ControllerBuilder(Generic[T]):
         self._options = ControllerOptions()
         self._complete = False
 
-    def when(self, predicate: Predicate, *, resync: float | None = None) -> Self:
-        """Only these events of the reconciled kind count. What was there at the start must pass too."""
+    def when(self, predicate: Predicate, *, resync: float | None = RESYNC) -> Self:
+        """React only to these events of the reconciled kind. Objects present at the start must pass too.
+
+        ``resync`` is that of `options`, next to a predicate. It takes precedence.
+        """
         if self._own is not None:
-            raise ValueError(f"{self._where('when')} was said already; combine predicates with & and |")
+            raise ValueError(f"{self._where('when')} was already called; combine predicates with & and |")
         self._own = WatchedKind(
             kind=self._primary,
             mapper=same_object,
@@ -111,12 +117,12 @@ class ControllerBuilder(Generic[T]):
     ) -> Self:
         """Also reconcile the owner when an object that it owns changes.
 
-        ``any_owner``: not only the owner that controls the object.
+        ``any_owner`` includes owners that do not control the object.
         """
         where = self._where("owns", kind)
         self._check_reach(kind, where)
         if any(watch.kind == kind and watch.words == "owned" for watch in self._watches):
-            raise ValueError(f"{where} was said already; once is enough")
+            raise ValueError(f"{where} was already called for this kind; remove one of the calls")
         mapper = partial(Owners, self._primary, namespaced=self._is_namespaced(where), any_owner=any_owner)
         self._watches.append(
             WatchedKind(
@@ -160,16 +166,16 @@ class ControllerBuilder(Generic[T]):
         self,
         kind: KindLike,
         *,
-        map: MapFunction[Any] | Through | None = None,  # noqa: A002 - the word that everybody expects
+        map: MapFunction[Any] | Through | None = None,  # noqa: A002 - the customary name
         when: Predicate | None = None,
         metadata_only: bool = False,
         resync: float | None = None,
     ) -> Self:
-        """Also reconcile whom ``map`` names when an object of this kind changes.
+        """Also reconcile the objects that ``map`` returns when an object of this kind changes.
 
-        ``map`` is a function from a `View` to keys, asked about the old and the new state; or `owners_through`. With a
-        second parameter it is also given the `Stores` to look things up in. With ``metadata_only`` the view's object is
-        a `PartialObjectMetadata`, whatever kind the function names: it can rely on key, labels and metadata alone.
+        ``map`` is a function from a `View` to keys, called with the old and the new state, or `owners_through`. If it
+        has a second parameter, it also gets the `Stores` for lookups. With ``metadata_only`` the view's object is a
+        `PartialObjectMetadata`, whatever kind the function declares: only key, labels and metadata are available.
         """
         where = self._where("watches", kind)
         name = kind_name(kind)
@@ -187,7 +193,7 @@ class ControllerBuilder(Generic[T]):
             )
             words = "owners through " + ", ".join(kind_name(each) for each in through)
         else:
-            function = function_mapper(map, where)
+            function = function_mapper(map, where, scope=Scope(kind_name(self._primary), self._namespaced))
             mapper, words = (lambda: function), getattr(map, "__name__", "mapped")
         self._watches.append(
             WatchedKind(
@@ -203,14 +209,14 @@ class ControllerBuilder(Generic[T]):
         return self
 
     def on(self, source: Source) -> Self:
-        """Also reconcile whom a source of another kind names, such as a `ChannelSource`."""
+        """Also reconcile the objects that another source names, such as a `ChannelSource`."""
         if isinstance(source, type) or not inspect.iscoroutinefunction(getattr(source, "run", None)):
             raise TypeError(
-                f"{self._where('on')}: {source!r} is no source; write .on(ChannelSource('name')), or give an object "
+                f"{self._where('on')}: {source!r} is not a source; write .on(ChannelSource('name')), or pass an object "
                 "with async def run(self, emit, started)"
             )
         if any(present is source for present in self._sources):
-            raise ValueError(f"{self._where('on')}: source {source.name} is there already")
+            raise ValueError(f"{self._where('on')}: source {source.name} was already added")
         self._sources.append(source)
         return self
 
@@ -220,25 +226,39 @@ class ControllerBuilder(Generic[T]):
         concurrency: int = ControllerOptions().concurrency,
         timeout: float | None = ControllerOptions().timeout,
         queue: QueueOptions | None = None,
+        resync: float | None = RESYNC,
     ) -> Self:
-        """How many at once, how long each may take, how failures back off."""
-        self._options = ControllerOptions(concurrency=concurrency, timeout=timeout, queue=queue or QueueOptions())
+        """Set the concurrency, the timeout, the backoff of failures, and the resync interval.
+
+        Every ``resync`` seconds, give or take a tenth, all objects of the reconciled kind are queued with low priority,
+        even if nothing changed. None or 0 turns it off.
+        """
+        self._options = ControllerOptions(
+            concurrency=concurrency, timeout=timeout, queue=queue or QueueOptions(), resync=resync
+        )
         return self
 
     def run_with(self, reconciler: Reconciler[T] | ReconcileFunction) -> ControllerPlan:
-        """Say what reconciles: an object with ``async def reconcile(self, ctx, request)``, or such a function."""
+        """Complete the controller with its reconciler.
+
+        That is an object with ``async def reconcile(self, ctx, request)``, or such a function.
+        """
         where = self._where("run_with")
         if self._complete:
-            raise ValueError(f"{where} was called already; begin another controller for another reconciler")
+            raise ValueError(f"{where} was already called; begin another controller for another reconciler")
         checked = _check_reconciler(reconciler, self._primary, where)
         self._complete = True
+        own = self._own or WatchedKind(kind=self._primary, mapper=same_object, resync=RESYNC)
+        if own.resync == RESYNC:
+            own = msgspec.structs.replace(own, resync=self._options.resync or None)
         plan = ControllerPlan(
             name=self._name,
             primary=self._primary,
-            watches=(self._own or WatchedKind(kind=self._primary, mapper=same_object), *self._watches),
+            watches=(own, *self._watches),
             sources=tuple(self._sources),
             reconciler=checked,
             options=self._options,
+            namespaced=self._namespaced,
         )
         if self._register is not None:
             self._register(plan)
@@ -254,15 +274,15 @@ class ControllerBuilder(Generic[T]):
     def _is_namespaced(self, where: str) -> bool:
         if self._namespaced is None:
             name = kind_name(self._primary)
-            raise ValueError(f"{where}: is {name} namespaced? Say it: controller(Kind(...), namespaced=True)")
+            raise ValueError(f"{where}: is {name} namespaced? Declare it: controller_for(Kind(...), namespaced=True)")
         return self._namespaced
 
     def _check_reach(self, kind: KindLike, where: str) -> None:
-        """Refuse an ownership that Kubernetes does not allow: its garbage collector would delete the owned object."""
+        """Reject an ownership that Kubernetes does not allow: its garbage collector would delete the owned object."""
         if not isinstance(kind, Kind) and not kind.__resource__.namespaced and self._is_namespaced(where):
             name, primary = kind_name(kind), kind_name(self._primary)
             raise ValueError(
-                f"{where}: a {primary} lives in a namespace and cannot own a {name}, which lives in none; "
+                f"{where}: a {primary} is namespaced and cannot own a {name}, which is cluster-scoped; "
                 f"label the {name} and write .watches({name}, map=function)"
             )
 
@@ -270,18 +290,19 @@ class ControllerBuilder(Generic[T]):
 def _checked(predicate: Predicate | None, where: str) -> Predicate | None:
     if predicate is not None and not isinstance(predicate, Predicate):  # pyright: ignore[reportUnnecessaryIsInstance]
         hint = "call it: when=generation_changed()" if inspect.isfunction(predicate) else "write when=when(function)"
-        raise TypeError(f"{where}: {predicate!r} is no predicate; for one of your own use when(function), or {hint}")
+        raise TypeError(f"{where}: {predicate!r} is not a predicate; for your own use when(function), or {hint}")
     return predicate
 
 
 def _seconds(resync: float | None, where: str) -> float | None:
-    if resync is not None and not 0 < resync < float("inf"):
-        raise ValueError(f"{where}: resync is a number of seconds above 0; got {resync}")
-    return resync
+    no_timedelta(resync, f"{where}: resync")
+    if resync is not None and not 0 <= resync < float("inf"):
+        raise ValueError(f"{where}: resync must be a number of seconds, or None or 0 for never (got {resync})")
+    return resync or None
 
 
 class _FunctionReconciler:
-    """A reconciler that is a function."""
+    """A function as a reconciler."""
 
     def __init__(self, function: ReconcileFunction) -> None:
         self._function = function
@@ -293,11 +314,14 @@ class _FunctionReconciler:
 def _check_reconciler(reconciler: object, primary: KindLike, where: str) -> Reconciler[Any]:
     name = getattr(reconciler, "__name__", type(reconciler).__name__)
     if isinstance(reconciler, type):
-        raise TypeError(f"{where}: {name} is a class; give an object of it: run_with({name}())")
+        raise TypeError(f"{where}: {name} is a class; pass an instance: run_with({name}())")
     method = getattr(reconciler, "reconcile", None)
     if method is None and callable(reconciler):
         _check_call(reconciler, f"async def {name}(ctx, request)", where)
         return _FunctionReconciler(cast("ReconcileFunction", reconciler))
+    if inspect.iscoroutine(reconciler):
+        reconciler.close()
+        raise TypeError(f"{where}: {name} was called; pass the function itself: run_with({name})")
     if method is None:
         raise TypeError(f"{where}: {name} has no method reconcile; write async def reconcile(self, ctx, request)")
     _check_call(method, "async def reconcile(self, ctx, request)", where)
@@ -311,6 +335,10 @@ def _check_reconciler(reconciler: object, primary: KindLike, where: str) -> Reco
 
 
 def _check_call(function: Callable[..., Any], write: str, where: str) -> None:
+    if inspect.isasyncgenfunction(function):
+        raise TypeError(
+            f"{where}: it yields, but a reconcile returns one outcome; write return Done() instead of yield Done()"
+        )
     if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)):
         raise TypeError(
             f"{where}: it is not async; write {write}, and call blocking code with await asyncio.to_thread(...)"
@@ -322,7 +350,7 @@ def _check_call(function: Callable[..., Any], write: str, where: str) -> None:
 
 
 def _declared_kind(cls: type) -> object:
-    """The X of a class that says it is a ``Reconciler[X]``."""
+    """The X of a class that derives from ``Reconciler[X]``."""
     for parent in cls.__mro__:
         for declared in getattr(parent, "__orig_bases__", ()):
             arguments = get_args(declared)

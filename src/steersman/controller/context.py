@@ -1,4 +1,4 @@
-"""What a reconcile is given, and what a reconciler is."""
+"""The context of a reconcile, and the interface of a reconciler."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class ReconcileLogger(logging.LoggerAdapter[logging.Logger]):
-    """Adds controller, key, reconcile id and causes to every record, beside what the call itself adds."""
+    """Adds controller, key, reconcile id and causes to every log record, in addition to the call's own fields."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """Join both sets of fields; those of the call win."""
+        """Join both sets of fields; those of the call take precedence."""
         kwargs["extra"] = {**(self.extra or {}), **(kwargs.get("extra") or {})}
         return msg, kwargs
 
 
 class Events(Protocol):
-    """Tells people what happened to an object, where they look for it; see `steersman.client.EventRecorder`."""
+    """Records Kubernetes Events about an object; see `steersman.client.EventRecorder`."""
 
     def record(
         self,
@@ -41,21 +41,21 @@ class Events(Protocol):
         note: str,
         related: Object | Unstructured | ObjectReference | None = None,
     ) -> None:
-        """Tell that ``action`` was taken or failed, and why; returns at once and never raises."""
+        """Record that ``action`` was taken or failed, and why. Returns at once and never raises."""
         ...
 
 
 class _NobodyListens:
     def record(self, *told: object, **named: object) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
-#: For reconciles outside of a manager: what is told, nobody hears.
+#: For reconciles outside a manager: drops all events.
 NO_EVENTS: Events = _NobodyListens()
 
 
 class Context(msgspec.Struct, frozen=True):
-    """One reconcile: how to read and write, and why it happens."""
+    """The context of one reconcile: how to read and write, and why it happens."""
 
     client: ReconcileClient
     request: Request
@@ -64,19 +64,21 @@ class Context(msgspec.Struct, frozen=True):
     reconcile_id: str
     #: Records events about objects: ``ctx.events.record(site, "Warning", "NoImage", "Deploying", "...")``.
     events: Events = NO_EVENTS
-    #: The metrics of the manager; None outside of one.
+    #: The metrics of the manager; None outside a manager.
     registry: Registry | None = None
     #: The name of the controller.
     controller: str = ""
+    #: Why the key is throttled, if every reconcile of it writes and triggers the next; empty otherwise.
+    loop: str = ""
 
 
 class Reconciler(Protocol[T_co]):
-    """Makes one object so: ``class SiteReconciler(Reconciler[Site])``."""
+    """Makes one object match its spec: ``class SiteReconciler(Reconciler[Site])``."""
 
     async def reconcile(self, ctx: Context, request: Request) -> Outcome:
-        """Read the state, change what differs from what is wanted, and say when to look again. Failures are raised."""
+        """Read the state, change what differs from the spec, and return when to run again. Failures are raised."""
         ...
 
 
-#: A reconciler that needs no class.
+#: A reconciler as a plain function.
 ReconcileFunction: TypeAlias = Callable[[Context, Request], Awaitable[Outcome]]

@@ -1,12 +1,12 @@
-"""Requests that may run now, in the order in which they will.
+"""The requests that are ready to run, in their order.
 
 Guarantees
-- Between tenants (cluster and namespace) of one priority: turns, one request each. A tenant's single request waits for
-  at most one request of every other tenant, whatever number they have waiting.
+- Tenants (cluster and namespace) of one priority take turns, one request each. A tenant's single request waits for at
+  most one request of every other tenant, however many they have.
 - Within a tenant: first come, first served.
-- Higher priority first; but a request that has waited for ``patience`` seconds belongs to those of which one is taken
-  at least every ``share`` turns. So nothing starves, and a flood of old requests does not hold up new ones either.
-- Every operation costs the same whatever the number of requests; only different priorities cost.
+- Higher priority goes first, but at least one of every ``share`` turns goes to a request that has waited for
+  ``patience`` seconds. So nothing starves, and a flood of old requests does not delay new ones either.
+- The cost of an operation does not depend on the number of requests, only on the number of different priorities.
 
 Pure: time is passed in and must not run backwards.
 """
@@ -14,6 +14,7 @@ Pure: time is passed in and must not run backwards.
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import islice
 
 from steersman.controller.causes import Request
 
@@ -24,15 +25,17 @@ class _Band:
     __slots__ = ("entered", "lines")
 
     def __init__(self) -> None:
-        # OrderedDict, not dict: taking from the front of a dict again and again is quadratic.
-        #: When each request came into this band; the oldest first.
+        # An OrderedDict, because repeatedly taking from the front of a dict is quadratic.
+        #: When each request entered this band, oldest first.
         self.entered: OrderedDict[Request, float] = OrderedDict()
         #: The tenants in the order of their turns, each with its own line.
         self.lines: OrderedDict[tuple[str, str], OrderedDict[Request, None]] = OrderedDict()
 
     def push(self, request: Request, now: float) -> None:
+        # The steps that can fail come first, so that a request is in both places or in neither.
+        line = self.lines.setdefault(request.tenant, OrderedDict())
+        line[request] = None
         self.entered[request] = now
-        self.lines.setdefault(request.tenant, OrderedDict())[request] = None
 
     def pop(self) -> Request:
         tenant, line = self.lines.popitem(last=False)
@@ -54,19 +57,20 @@ class _Band:
 
 
 class FairLine:
-    """A line with priorities, turns between tenants, and patience that ends."""
+    """A queue with priorities, turns between tenants, and a limit on starvation."""
 
     __slots__ = ("_bands", "_patience", "_places", "_share", "_turns")
 
     def __init__(self, *, patience: float, share: int) -> None:
         if not patience >= 0:
-            raise ValueError(f"patience is a number of seconds, 0 or more; got {patience}")
+            raise ValueError(f"patience must be a non-negative number of seconds (got {patience})")
         if share < 2:
-            raise ValueError(f"share is every how many turns an old request goes first, 2 or more; got {share}")
+            raise ValueError(f"share must be at least 2: one of every share turns goes to an old request (got {share})")
         self._patience = patience
         self._share = share
         self._bands: dict[int, _Band] = {}
-        self._places: dict[Request, int] = {}
+        #: The priority of each waiting request, in order of arrival; a promoted request keeps its place here.
+        self._places: OrderedDict[Request, int] = OrderedDict()
         self._turns = 0
 
     def __len__(self) -> int:
@@ -76,20 +80,21 @@ class FairLine:
         return request in self._places
 
     def push(self, request: Request, priority: int, now: float) -> None:
-        """Put a request at the end of its tenant's line; one that waits already moves up if this is more urgent."""
+        """Append a request to its tenant's line. A waiting request is promoted if this priority is higher."""
         present = self._places.get(request)
         if present is not None:
             if priority <= present:
                 return
-            self._drop(request, present)
-        self._places[request] = priority
+            self._leave(request, present)
         band = self._bands.get(priority)
         if band is None:
-            band = self._bands[priority] = _Band()
+            band = _Band()
         band.push(request, now)
+        self._bands[priority] = band
+        self._places[request] = priority
 
     def pop(self, now: float) -> Request | None:
-        """Take the next request, or None."""
+        """Take the next request; None if none is ready."""
         if not self._bands:
             return None
         priority = self._next_band(now)
@@ -101,12 +106,12 @@ class FairLine:
         return request
 
     def depths(self) -> dict[int, int]:
-        """How many wait at each priority, the highest first."""
+        """The number of requests at each priority, highest first."""
         return {priority: len(self._bands[priority].entered) for priority in sorted(self._bands, reverse=True)}
 
-    def waiting(self) -> dict[Request, float]:
-        """When each waiting request came to its place."""
-        return {request: at for band in self._bands.values() for request, at in band.entered.items()}
+    def longest(self, number: int) -> list[Request]:
+        """The first ``number`` requests by arrival; the cost is proportional to the result."""
+        return list(islice(self._places, number))
 
     def _next_band(self, now: float) -> int:
         top = max(self._bands)
@@ -118,9 +123,8 @@ class FairLine:
                 return old
         return top
 
-    def _drop(self, request: Request, priority: int) -> None:
+    def _leave(self, request: Request, priority: int) -> None:
         band = self._bands[priority]
         band.remove(request)
         if not band.entered:
             del self._bands[priority]
-        del self._places[request]

@@ -1,12 +1,12 @@
-"""From an object that changed to the objects to reconcile.
+"""Map an object that changed to the objects to reconcile.
 
 Guarantees
-- A mapper is asked about the old *and* the new state, and about those between: who was let go of and who was taken on
-  both hear of it.
-- A mapper for another kind than the one that is watched is an error for a type checker.
-- It may answer with keys in any namespace.
-- Owners are found by group and kind, in whatever version the reference is written.
-- A chain of owners is followed by uid, also when a link in the middle was deleted a moment ago.
+- A mapper is called with the old *and* the new state, and those between, so both the previous and the new targets are
+  reconciled.
+- A mapper for another kind than the watched one is an error for a type checker.
+- A mapper may return keys in any namespace.
+- Owners are found by group and kind, in any version of the reference.
+- A chain of owners is followed by uid, even if a link in the middle was just deleted.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload
 
 from steersman.controller.causes import Request
 from steersman.controller.events import KindLike, ObjectEvent, View
+from steersman.controller.targets import ANY_SCOPE, Scope, Target
 from steersman.objects import (
     GroupKind,
     GroupVersionKind,
@@ -32,17 +33,24 @@ from steersman.objects import (
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
 
-#: What a mapper may answer with.
-Target: TypeAlias = Request | Key | str
-#: How labels are asked for: ``"app=web,tier!=cache"``, ``{"app": "web"}`` or a selector.
+#: A label selector: ``"app=web,tier!=cache"``, ``{"app": "web"}`` or a `Selector`.
 Labels: TypeAlias = Selector | str | dict[str, str]
 
-#: Deleted links that are remembered, so that what they owned still finds the way up.
+#: Number of deleted links to remember, so that events of the objects they owned still find the owner.
 _VANISHED_LIMIT = 4096
 
 
 class Stores(Protocol):
-    """What mappers may look up: the kinds that the controller watches."""
+    """Read access to the kinds that the controller watches, for mappers.
+
+    A mapper cannot wait. The first lookup by namespace, label or owner builds that index in one turn of the event loop, and so
+    does a lookup by a declared index that is not complete yet. An index that was declared before the first list is complete.
+    """
+
+    @property
+    def life(self) -> object:
+        """The same object as `ReconcileClient.life` in every reconcile of this assembled controller."""
+        ...
 
     @overload
     def get(self, kind: type[ObjectT], key: Key) -> View[ObjectT] | None: ...
@@ -50,7 +58,7 @@ class Stores(Protocol):
     def get(self, kind: Kind, key: Key) -> View[Unstructured] | None: ...
 
     def get(self, kind: KindLike, key: Key) -> View[Any] | None:
-        """The object as last seen, or None."""
+        """The object as last seen; None if it is missing."""
         ...
 
     @overload
@@ -72,7 +80,7 @@ class Stores(Protocol):
     def by_index(self, kind: Kind, name: str, value: Hashable) -> Iterable[View[Unstructured]]: ...
 
     def by_index(self, kind: KindLike, name: str, value: Hashable) -> Iterable[View[Any]]:
-        """The objects that a declared index (see `Manager.index`) has under a value."""
+        """The objects that a declared index (see `Manager.index`) holds for a value."""
         ...
 
     @overload
@@ -81,38 +89,42 @@ class Stores(Protocol):
     def owned_by(self, kind: Kind, owner: View[Any] | str) -> Iterable[View[Unstructured]]: ...
 
     def owned_by(self, kind: KindLike, owner: View[Any] | str) -> Iterable[View[Any]]:
-        """The objects that name an object, or its uid, among their owners."""
+        """The objects with an owner reference to an object or its uid."""
         ...
 
 
-#: A mapper of your own: ``def sites_using(secret: View[Secret]) -> list[Key]``. With a second parameter it also gets
+#: What a mapper may return: several targets, or one.
+Targets: TypeAlias = Iterable[Target] | Target
+#: A user's mapper: ``def sites_using(secret: View[Secret]) -> list[Key]``. If it has a second parameter, it also gets
 #: the `Stores` of the kinds that the controller watches.
-MapFunction: TypeAlias = Callable[[View[T]], Iterable[Target]] | Callable[[View[T], Stores], Iterable[Target]]
+MapFunction: TypeAlias = Callable[[View[T]], Targets] | Callable[[View[T], Stores], Targets]
 
 
 class Mapper(Protocol):
-    """Finds the requests that an event concerns."""
+    """Finds the requests for an event."""
 
     def requests(self, event: ObjectEvent, stores: Stores) -> Iterable[Request]:
-        """Each once, in a defined order."""
+        """The requests, each once, in a defined order."""
         ...
 
 
 class _NoStores:
+    @property
+    def life(self) -> object:
+        return self
+
     def get(self, kind: KindLike, key: Key) -> View[Any] | None:
-        raise LookupError(f"{kind_name(kind)} {key} cannot be looked up: this source was made without stores")
+        raise LookupError(f"{kind_name(kind)} {key} cannot be looked up: this source has no stores")
 
     def list(self, kind: KindLike, *, namespace: str = "", labels: Labels | None = None) -> Iterable[View[Any]]:
         del namespace, labels
-        raise LookupError(f"{kind_name(kind)} cannot be looked up: this source was made without stores")
+        raise LookupError(f"{kind_name(kind)} cannot be looked up: this source has no stores")
 
     def by_index(self, kind: KindLike, name: str, value: Hashable) -> Iterable[View[Any]]:
-        raise LookupError(
-            f"{kind_name(kind)} by {name}={value} cannot be looked up: this source was made without stores"
-        )
+        raise LookupError(f"{kind_name(kind)} by {name}={value} cannot be looked up: this source has no stores")
 
     def owned_by(self, kind: KindLike, owner: View[Any] | str) -> Iterable[View[Any]]:
-        raise LookupError(f"{kind_name(kind)} of {owner} cannot be looked up: this source was made without stores")
+        raise LookupError(f"{kind_name(kind)} of {owner} cannot be looked up: this source has no stores")
 
 
 #: For sources whose mappers look up nothing.
@@ -120,17 +132,17 @@ NO_STORES: Stores = _NoStores()
 
 
 def kind_of(kind: KindLike) -> GroupVersionKind:
-    """Group, version and kind."""
+    """The group, version and kind."""
     return kind.gvk()
 
 
 def kind_name(kind: KindLike) -> str:
-    """How to speak of a kind: the name of its class."""
+    """The display name of a kind: the name of its class."""
     return kind.kind if isinstance(kind, Kind) else kind.__name__
 
 
 class SameObject:
-    """The object itself is reconciled."""
+    """Maps an object to itself."""
 
     def requests(self, event: ObjectEvent, stores: Stores) -> Iterable[Request]:
         """The object's own key."""
@@ -139,7 +151,7 @@ class SameObject:
 
 
 class Owners:
-    """The owners of a kind, reached directly or through other kinds."""
+    """Maps an object to its owners of one kind, directly or through other kinds."""
 
     def __init__(
         self, owner: KindLike, *, namespaced: bool, through: tuple[KindLike, ...] = (), any_owner: bool = False
@@ -149,7 +161,7 @@ class Owners:
         self._namespaced = namespaced
         self._through = through
         self._any_owner = any_owner
-        #: uid of a deleted link -> its owners
+        #: Owners of deleted links, by the link's uid.
         self._vanished: OrderedDict[str, tuple[str, list[OwnerReference]]] = OrderedDict()
 
     def requests(self, event: ObjectEvent, stores: Stores) -> Iterable[Request]:
@@ -162,13 +174,13 @@ class Owners:
         return found
 
     def above(self, through: tuple[KindLike, ...]) -> Owners:
-        """The rest of the chain, with the same memory."""
+        """The rest of the chain, sharing the memory of deleted links."""
         rest = Owners(self._kind, namespaced=self._namespaced, through=through, any_owner=self._any_owner)
         rest._vanished = self._vanished
         return rest
 
     def remember_vanished(self, view: View[Any]) -> None:
-        """A link of the chain is gone; what it owned may still have something to tell."""
+        """Remember a deleted link of the chain: events of the objects it owned may still arrive."""
         self._vanished[view.uid] = (view.key.namespace, view.metadata.owner_references or [])
         if len(self._vanished) > _VANISHED_LIMIT:
             self._vanished.popitem(last=False)
@@ -189,7 +201,7 @@ class Owners:
         self, namespace: str, reference: OwnerReference, through: tuple[KindLike, ...], stores: Stores
     ) -> Iterable[Request]:
         link, *rest = through
-        # An owner lives in the same namespace or in none.
+        # An owner is in the same namespace, or cluster-scoped.
         view = stores.get(link, Key(namespace, reference.name)) or stores.get(link, Key("", reference.name))
         if view is not None and view.uid == reference.uid:
             yield from self._climb(view.key.namespace, view.metadata.owner_references or [], tuple(rest), stores)
@@ -199,74 +211,78 @@ class Owners:
 
 
 class Function:
-    """A mapper of the user's own, asked about every state."""
+    """A user's mapper, called with every state."""
 
-    def __init__(self, function: Callable[..., Iterable[Target]], *, wants_stores: bool) -> None:
+    def __init__(self, function: Callable[..., Targets], *, wants_stores: bool, scope: Scope = ANY_SCOPE) -> None:
         self._function = function
         self._wants_stores = wants_stores
+        self._scope = scope
 
     def requests(self, event: ObjectEvent, stores: Stores) -> Iterable[Request]:
-        """What the function says of each state, the old one first."""
+        """The function's results for each state, oldest first."""
         found: dict[Request, None] = {}
         for view in event.states:
-            targets = self._function(view, stores) if self._wants_stores else self._function(view)
-            for target in targets:
-                found[as_request(target)] = None
+            returned: object = self._function(view, stores) if self._wants_stores else self._function(view)
+            try:
+                found |= dict.fromkeys(self._scope.requests(returned))
+            except (TypeError, ValueError) as error:
+                name = getattr(self._function, "__name__", type(self._function).__name__)
+                raise type(error)(f"mapper {name} on {view.kind.kind} {view.key}: {error}") from error
         return found
 
 
 class Through:
-    """A chain of owners, of which the builder knows the end; made by `owners_through`."""
+    """A chain of owners whose end the builder adds; made by `owners_through`."""
 
     def __init__(self, kinds: tuple[KindLike, ...]) -> None:
         self.kinds = kinds
 
 
 def owners_through(*kinds: KindLike) -> Through:
-    """Follow controller references upwards: ``watches(Pod, map=owners_through(ReplicaSet, Deployment))``.
+    """Follow controller references upward: ``watches(Pod, map=owners_through(ReplicaSet, Deployment))``.
 
-    Name the kinds between, the nearest first; the last one's owner is the object to reconcile.
+    Pass the kinds between, nearest first. The owner of the last one is the object to reconcile.
     """
     if not kinds:
-        raise TypeError("owners_through() needs the kinds between; if there are none, write .owns(Pod)")
+        raise TypeError("owners_through() needs the kinds between; without any, write .owns(Pod)")
     for kind in kinds:
         check_kind(kind, "owners_through")
     return Through(kinds)
 
 
-def function_mapper(function: object, where: str) -> Function:
-    """Check a function of the user's and make it a mapper."""
+def function_mapper(function: object, where: str, *, scope: Scope = ANY_SCOPE) -> Function:
+    """Check a user's function and wrap it as a mapper."""
     if isinstance(function, type) or not callable(function):
         raise TypeError(
-            f"{where}: map={function!r} is no function; write def keys_of(view) -> list[Key] and map=keys_of"
+            f"{where}: map={function!r} is not a function; write def keys_of(view) -> list[Key] and map=keys_of"
         )
-    checked = cast("Callable[..., Iterable[Target]]", function)
+    checked = cast("Callable[..., Targets]", function)
     name = getattr(function, "__name__", type(function).__name__)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         raise TypeError(
-            f"{where}: {name} is async, but a mapper cannot wait; write def {name}(view, stores) and look things up in stores"
+            f"{where}: {name} is async, but a mapper cannot await; write def {name}(view, stores) and look things up in stores"
         )
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return Function(checked, wants_stores=False)
+        return Function(checked, wants_stores=False, scope=scope)
     positional = [p for p in parameters if p.kind in {p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD}]
     required = [p for p in positional if p.default is p.empty]
     several = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     if len(required) > 2 or not (positional or several):
         raise TypeError(f"{where}: {name} takes {len(required)} arguments; a mapper takes (view) or (view, stores)")
-    return Function(checked, wants_stores=len(required) == 2)
+    return Function(checked, wants_stores=len(required) == 2, scope=scope)
 
 
 def check_kind(kind: object, where: str) -> None:
-    """Refuse what is no kind, and say what to write."""
+    """Raise `TypeError` unless this is a kind, with what to write instead."""
     if isinstance(kind, Kind):
         return
     if isinstance(kind, Object):
-        raise TypeError(f"{where}: {kind.kind} {kind.key} is an object; give its class, {type(kind).__name__}")
+        raise TypeError(f"{where}: {kind.kind} {kind.key} is an object; pass its class, {type(kind).__name__}")
     if not isinstance(kind, type) or not issubclass(kind, Object):
         raise TypeError(
-            f'{where}: {kind!r} is no kind; give a class, or Kind("group/version", "Name") where there is none'
+            f'{where}: {kind!r} is not a kind; pass a class, or Kind("group/version", "Name") if there is none'
         )
     if getattr(kind, "__resource__", None) is None:
         raise TypeError(f'{where}: {kind.__name__} has no kind; declare the class with group="..." and version="..."')
@@ -276,18 +292,5 @@ def _group_kind(reference: OwnerReference) -> GroupKind:
     try:
         return GroupKind(reference.group, reference.kind)
     except ValueError:
-        # A reference that the garbage collector cannot read either.
+        # The garbage collector cannot read such a reference either.
         return GroupKind("", "")
-
-
-def as_request(target: object) -> Request:
-    """Read what a mapper or a program gave as a request."""
-    match target:
-        case Request():
-            return target
-        case Key():
-            return Request(target)
-        case str():
-            return Request(Key.parse(target))
-        case _:
-            raise TypeError(f"a mapper gave {target!r}; give Key(namespace, name), 'namespace/name' or a Request")

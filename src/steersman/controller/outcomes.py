@@ -1,46 +1,61 @@
-"""How a reconcile can end well: a closed union. Failures are raised."""
+"""The successful outcomes of a reconcile: a closed union. Failures are raised."""
 
 from __future__ import annotations
 
 import math
+from datetime import timedelta
+from numbers import Real
 from typing import TypeAlias
 
 import msgspec
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The object is as it should be, or an event will say when to look again.
+    """The object matches its spec, or an event will trigger the next reconcile.
 
-    One's own writes to children and to the status are no such event: whoever goes on step by step returns `Requeue`.
+    The reconcile's own writes to children and to the status trigger nothing. To continue step by step, return
+    `Requeue`.
     """
 
 
 class Requeue(msgspec.Struct, frozen=True):
-    """Look again soon; each in a row waits longer, as failures do."""
+    """Run again soon; consecutive requeues back off like failures."""
 
 
-#: The shortest time between two runs that `RequeueAfter` can ask for, in seconds.
+#: The shortest delay of `RequeueAfter`, in seconds.
 SOONEST = 0.01
 
 
-class RequeueAfter(msgspec.Struct, frozen=True):
-    """Look again after so many seconds, or earlier if something happens.
+def no_timedelta(given: object, option: str) -> None:
+    """Raise `TypeError` for a `timedelta`, and say how many seconds it is."""
+    if isinstance(given, timedelta):
+        name = option.rpartition(" ")[2]
+        raise TypeError(f"{option} must be a number of seconds; write {name}={given.total_seconds():g}")
 
-    0 and less, such as the time left until a moment that has passed, mean as soon as possible: after `SOONEST`. Each in a
-    row waits no longer than asked for, so whoever waits for something that may take long returns `Requeue`.
+
+class RequeueAfter(msgspec.Struct, frozen=True):
+    """Run again after this many seconds, or earlier if an event arrives.
+
+    Zero and negative values, such as the time left until a past moment, mean as soon as possible: after `SOONEST`.
+    Repeating it does not back off; to wait for something that may take long, return `Requeue`.
     """
 
     seconds: float
 
     def __post_init__(self) -> None:
+        given: object = self.seconds
+        if isinstance(given, timedelta):
+            raise TypeError(f"RequeueAfter needs a number of seconds; write RequeueAfter({given.total_seconds():g})")
+        if isinstance(given, bool) or not isinstance(given, Real):
+            raise TypeError(f"RequeueAfter needs a number of seconds, such as RequeueAfter(30) (got {given!r})")
         if not math.isfinite(self.seconds):
             raise ValueError(
-                f"RequeueAfter needs a number of seconds, got {self.seconds}; to wait for a change alone return Done()"
+                f"RequeueAfter needs a finite number of seconds (got {self.seconds}); to wait only for events, return Done()"
             )
 
     @property
     def delay(self) -> float:
-        """The seconds that it stands for: never so few that the controller would run hot."""
+        """The delay in seconds: never so short that the controller would run hot."""
         return max(float(self.seconds), SOONEST)
 
 
@@ -48,4 +63,4 @@ Outcome: TypeAlias = Done | Requeue | RequeueAfter
 
 
 class TerminalError(Exception):
-    """Trying again cannot help: the error is reported and the object waits for a change."""
+    """A retry cannot help: the error is reported and the object waits for a change."""

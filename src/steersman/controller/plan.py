@@ -1,8 +1,8 @@
-"""A controller before it runs: what it watches, and how that leads to objects to reconcile.
+"""The plan of a controller: what it watches, and how events map to objects to reconcile.
 
 Guarantees
-- A plan is data: a manager can read from it which kinds are watched, and how, before anything starts.
-- `assemble` makes a new controller every time, with nothing of an earlier one in it.
+- A plan is data: a manager can read which kinds are watched, and how, before anything starts.
+- `assemble` makes a new controller every time, which shares nothing with an earlier one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from steersman.controller.mappers import Mapper, Owners, SameObject, kind_name
 from steersman.controller.predicates import Predicate, when
 from steersman.controller.records import KeyRecord
 from steersman.controller.sources import KindSource, Source
+from steersman.controller.targets import Scope
 from steersman.controller.watching import CachedKinds
 from steersman.controller.workers import Controller, ControllerOptions
 from steersman.objects import GroupVersionKind
@@ -27,18 +28,18 @@ from steersman.telemetry import Registry
 
 
 class WatchedKind(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind that is watched, and whom its events concern."""
+    """A watched kind, and the mapper for its events."""
 
     kind: KindLike
     #: Makes the mapper: each assembled controller has its own.
     mapper: Callable[[], Mapper]
-    #: How the mapper is spoken of.
+    #: A description of the mapper.
     words: str = ""
     predicate: Predicate | None = None
     metadata_only: bool = False
-    #: Kinds between this one and the one that is reconciled, the nearest first.
+    #: Kinds between this one and the reconciled one, nearest first.
     through: tuple[KindLike, ...] = ()
-    #: Every so many seconds all objects are looked at again.
+    #: The interval, in seconds, at which all objects are reconciled again.
     resync: float | None = None
 
 
@@ -51,13 +52,15 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...]
     reconciler: Reconciler[Any]
     options: ControllerOptions
-    #: Kinds that it makes, changes and deletes, beside those that it owns.
+    #: Kinds that it creates, changes and deletes, beside those that it owns.
     writes: tuple[KindLike, ...] = ()
-    #: The conditions of the reconciled object that are its own: no other controller of a manager may set them.
+    #: The conditions that it owns on the reconciled object: no other controller of a manager may set them.
     conditions: tuple[str, ...] = ()
+    #: Whether the reconciled kind is namespaced; None if unknown.
+    namespaced: bool | None = None
 
     def kinds(self) -> dict[KindLike, bool]:
-        """Every kind that is listened to or looked up, and whether its metadata is enough."""
+        """Every kind that is watched or looked up, and whether its metadata is enough."""
         found: dict[KindLike, bool] = {}
         for watch in self.watches:
             for kind in (watch.kind, *watch.through):
@@ -73,9 +76,9 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
         events: Events = NO_EVENTS,
         registry: Registry | None = None,
     ) -> Controller:
-        """Make the controller; it reads from the cache and writes with ``client``, the cache's own unless given.
+        """Make the controller. It reads from the cache and writes with ``client`` (default: the cache's own).
 
-        ``on_record`` is told of every run, for metrics and traces; ``events`` and ``registry`` are what reconciles find
+        ``on_record`` is called for every reconcile, for metrics and traces. Reconciles find ``events`` and ``registry``
         in their context.
         """
         kinds = CachedKinds(cache)
@@ -91,6 +94,7 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
             traces=kinds.traces,
             events=events,
             registry=registry,
+            scope=Scope(kind_name(self.primary), self.namespaced),
         )
 
     def _watched(self) -> list[GroupVersionKind]:
@@ -107,10 +111,10 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def _links(watch: WatchedKind, mapper: Owners, kinds: CachedKinds) -> Iterator[KindSource]:
-        """Listen to the kinds between.
+        """Watch the kinds between.
 
-        One that appears after what it owns tells the owner above, which could not be found before; one that vanishes
-        is remembered, so that what it owned is still understood.
+        One that appears after the object it owns triggers the owner above, which could not be found before. One that
+        vanishes is remembered, so that later events of the objects it owned still find the owner.
         """
         for position, kind in enumerate(watch.through):
             above = mapper.above(watch.through[position + 1 :])
@@ -126,10 +130,10 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Planned(Protocol):
-    """Whatever can say which controller it is: a `StateMachine`, for example."""
+    """An object with a controller plan, such as a `StateMachine`."""
 
     def plan(self) -> ControllerPlan:
-        """Everything that the controller is made of."""
+        """The plan of its controller."""
         ...
 
 
@@ -146,5 +150,5 @@ def _remembering(mapper: Owners) -> Callable[[ObjectEvent], None]:
 
 
 def same_object() -> Mapper:
-    """The object itself is reconciled."""
+    """A mapper from an object to itself."""
     return SameObject()

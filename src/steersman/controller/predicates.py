@@ -1,10 +1,12 @@
-"""Which events are worth a reconcile.
+"""Filters for events that are worth a reconcile.
 
 Guarantees
-- A predicate sees the states of the watch, never one's own pending writes, and decodes nothing it does not ask for.
-- Predicates combine with ``&``, ``|`` and ``~``; the right side is not asked when the left one decides.
-- Where several changes reach us as one, the states between count too: a label that was there for a moment did change.
-- An object that appears or vanishes passes every predicate of change: something was not there before, or is not now.
+- A predicate sees the states of the watch, never pending own writes, and decodes nothing that it does not access.
+- Predicates combine with ``&``, ``|`` and ``~``; the right side is skipped when the left one decides.
+- When several changes arrive as one, the states between count too: a label that existed for a moment did change.
+- An object that appears or vanishes passes every predicate of change.
+- A resync passes predicates of change: ``when(generation_changed(), resync=3600)`` runs every hour. It does not pass
+  `resource_version_changed`. Predicates that select objects (`labelled`, `when`) apply to resyncs too.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from steersman.objects import Selector
 
 
 class Predicate:
-    """A question about an event; made by the functions of this module."""
+    """A filter for events; made by the functions of this module."""
 
     __slots__ = ("_ask", "_words")
 
@@ -44,7 +46,7 @@ class Predicate:
         return Predicate(lambda event: not self(event), f"not {self}")
 
     def __bool__(self) -> bool:
-        raise TypeError(f"'{self}' is a predicate, not an answer: combine predicates with &, | and ~, not and, or, not")
+        raise TypeError(f"'{self}' is a predicate, not a boolean: combine predicates with &, | and ~, not and, or, not")
 
     def __str__(self) -> str:
         return self._words
@@ -53,9 +55,9 @@ class Predicate:
         return f"<Predicate {self._words}>"
 
 
-def _changed(part: Callable[[View[Any]], object], words: str) -> Predicate:
+def _changed(part: Callable[[View[Any]], object], words: str, *, resync: bool = True) -> Predicate:
     def ask(event: ObjectEvent) -> bool:
-        if event.old is None or event.new is None:
+        if event.old is None or event.new is None or (event.resync and resync):
             return True
         first, *others = (part(view) for view in event.states)
         return any(other != first for other in others)
@@ -66,7 +68,7 @@ def _changed(part: Callable[[View[Any]], object], words: str) -> Predicate:
 def generation_changed() -> Predicate:
     """The spec changed, or deletion began; changes of status and metadata alone do not pass.
 
-    Kinds that count no generation (ConfigMap, Secret) pass whenever anything changed.
+    Kinds without a generation (ConfigMap, Secret) pass on every change.
     """
 
     def part(view: View[Any]) -> object:
@@ -91,8 +93,8 @@ def annotations_changed(*names: str) -> Predicate:
 
 
 def resource_version_changed() -> Predicate:
-    """Anything at all changed: what does not pass is a resync."""
-    return _changed(lambda view: view.resource_version, "the resource version changed")
+    """Anything changed; only a resync does not pass."""
+    return _changed(lambda view: view.resource_version, "the resource version changed", resync=False)
 
 
 def labelled(selector: Selector | str) -> Predicate:
@@ -104,10 +106,10 @@ def labelled(selector: Selector | str) -> Predicate:
 
 
 def when(function: Callable[[ObjectEvent], bool]) -> Predicate:
-    """A question of your own: ``when(lambda event: event.latest.key.namespace != "kube-system")``."""
+    """Your own filter: ``when(lambda event: event.latest.key.namespace != "kube-system")``."""
     name = getattr(function, "__name__", type(function).__name__)
     if not callable(function):  # pyright: ignore[reportUnnecessaryComparison]
-        raise TypeError(f"when({function!r}): give a function that takes an event and says yes or no")
+        raise TypeError(f"when({function!r}): pass a function that takes an event and returns True or False")
     if inspect.iscoroutinefunction(function):
-        raise TypeError(f"when({name}): a predicate cannot wait; write def {name}(event), not async def")
+        raise TypeError(f"when({name}): a predicate cannot await; write def {name}(event), not async def")
     return Predicate(function, name)

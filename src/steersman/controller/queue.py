@@ -1,11 +1,11 @@
 """The queue of one controller: `QueueState` with a loop around it.
 
-Guarantees are those of `steersman.controller.queue_state`; beyond them:
+It has the guarantees of `steersman.controller.queue_state`, and these:
 
-- `take` waits for a request whose time has come; the running loop's `time()` is the time.
-- A cancelled `take` takes nothing, and somebody else is woken in its place.
-- After `close` nothing is handed out; whoever waits or asks gets `QueueClosed`. What was not taken is left: the next
-  start lists everything again.
+- `take` waits for a request that is due; time is the running loop's `time()`.
+- A cancelled `take` takes nothing, and another waiter wakes instead.
+- After `close`, `take` raises `QueueClosed`, also for those already waiting. Requests that were not taken are dropped:
+  the next start lists everything again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _RETRY = Cause(what="retry")
 
 
 class QueueClosed(Exception):
-    """The queue hands out nothing more."""
+    """The queue is closed."""
 
 
 class Queue:
-    """Requests to work on, each once at a time."""
+    """Requests to reconcile, each by one worker at a time."""
 
     def __init__(self, options: QueueOptions | None = None) -> None:
         self._state = QueueState(options)
@@ -34,7 +34,7 @@ class Queue:
         self._closed = False
 
     def add(self, request: Request, cause: Cause, *, priority: int = 0, after: float = 0.0) -> None:
-        """Let the request run, not before ``after`` seconds from now; after `close` this does nothing."""
+        """Queue the request to run after ``after`` seconds. After `close` this does nothing."""
         if self._closed:
             return
         self._state.add(request, cause, now=_now(), priority=priority, after=after)
@@ -47,20 +47,20 @@ class Queue:
                 raise QueueClosed("the queue is closed")
             taken = self._state.take(_now())
             if taken is not None:
-                # Others may be ready too, and this waiter may have been the only one that was woken.
+                # Other requests may be ready too, and this may have been the only waiter that woke.
                 self._wake()
                 return taken
             await self._wait()
 
     def done(self, request: Request) -> None:
-        """The work on the request has ended."""
+        """End the work on the request."""
         self._state.done(request, now=_now())
         self._wake()
 
     def retry(self, request: Request, cause: Cause = _RETRY, *, at_least: float = 0.0, failed: bool = True) -> float:
-        """Let the request run again after its backoff, which grows with every call; return the seconds.
+        """Queue the request again after its backoff, which grows with every call. Returns the seconds.
 
-        ``failed`` is false if the run itself asked for it.
+        ``failed`` is false if the reconcile itself asked for it.
         """
         if self._closed:
             return 0.0
@@ -69,11 +69,15 @@ class Queue:
         return delay
 
     def forget(self, request: Request) -> None:
-        """The request succeeded: its next failure backs off from the start."""
+        """Reset the backoff after a success."""
         self._state.forget(request)
 
+    def throttle(self, request: Request, seconds: float) -> None:
+        """Keep the request from running for this many seconds: it runs hot."""
+        self._state.throttle(request, until=_now() + seconds)
+
     def failures(self, request: Request) -> int:
-        """How often the request failed in a row."""
+        """The number of consecutive failures of the request."""
         return self._state.failures(request)
 
     def is_running(self, request: Request) -> bool:
@@ -81,12 +85,12 @@ class Queue:
         return self._state.is_running(request)
 
     def due_in(self, request: Request) -> float | None:
-        """In how many seconds the request runs next at the earliest; None if nothing asks for it."""
+        """Seconds until the request may run next; None if it is not queued."""
         due = self._state.due(request)
         return None if due is None else max(0.0, due - _now())
 
     def close(self) -> None:
-        """Hand out nothing more."""
+        """Close the queue: `take` returns nothing more."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -101,11 +105,11 @@ class Queue:
 
     @property
     def busy(self) -> bool:
-        """Whether a request is ready, runs or is tried again; one that only waits for its time does not count."""
+        """Whether a request is ready, running or in backoff. One that only waits for its time does not count."""
         return self._state.busy
 
     def statistics(self) -> QueueStatistics:
-        """Count, and name those that wait and run for the longest time."""
+        """The counters, and the requests that have waited or run longest."""
         return self._state.statistics(_now())
 
     async def _wait(self) -> None:
@@ -122,9 +126,9 @@ class Queue:
             raise
 
     def _wake(self) -> None:
-        """Call as many waiters as there are requests ready, and wait for the next time."""
+        """Wake as many waiters as requests are ready, and set the timer for the next one."""
         if self._closed or not self._waiters:
-            # Nobody to call: whoever comes next looks for himself, and sets the timer if he has to wait.
+            # No waiter: the next `take` checks for itself, and sets the timer if it must wait.
             return
         self._state.advance(_now())
         for _ in range(min(self._state.ready, len(self._waiters))):

@@ -1,8 +1,8 @@
-"""What a controller remembers for the person on call: totals, and of each key the last run.
+"""Records for the on-call engineer: totals, and the last reconcile of each key.
 
 Guarantees
-- Bounded: the keys that ran last are kept, and of those that ran earlier the ones that failed stay longer.
-- Nothing here holds an object or a traceback: an error is kept as words.
+- Bounded: the most recent keys are kept; among older ones, those that failed stay longer.
+- No object and no traceback is held: an error is kept as text.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from steersman.controller.causes import Causes, Request
 from steersman.controller.queue_state import QueueStatistics
 from steersman.controller.sources import SourceStatistics
 
-#: The result of a run, in the words that dashboards of controllers know, and two more.
+#: The result of a reconcile, in the terms of controller dashboards, and two more.
 Label: TypeAlias = Literal["success", "requeue", "requeue_after", "error", "conflict", "terminal_error"]
 
-#: The results of runs that failed.
+#: The results of failed reconciles.
 FAILED: frozenset[Label] = frozenset({"error", "terminal_error"})
 
 KEY_LIMIT = 4096
-#: Keys whose last run failed that are shown beside the newest.
+#: Number of failing keys shown beside the newest keys.
 FAILING_LIMIT = 1000
 
-#: Where a controller's queue has a key: "idle" means that nothing asks for it.
+#: The state of a key in a controller's queue: "idle" means not queued.
 KeyState: TypeAlias = Literal["running", "ready", "delayed", "idle"]
 
 
 class Place(NamedTuple):
-    """Where the queue has a key, and in how many seconds it runs: 0 if it runs or is ready, None if nothing asks for it."""
+    """The state of a key, and the seconds until it runs: 0 if it is running or ready, None if it is not queued."""
 
     state: KeyState
     next_run: float | None
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The last run of one request."""
+    """The last reconcile of one request."""
 
     request: Request
     reconcile_id: str
@@ -52,46 +52,50 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     #: How long it was ready before it ran.
     waited: float
     writes: int
-    #: Failures in a row, this run included.
+    #: Consecutive failures, including this reconcile.
     failures: int
-    #: What failed last, and when; kept after a success.
+    #: The last error and its time; kept after a success.
     last_error: str = ""
     last_error_at: datetime | None = None
-    #: It failed because it took too long.
+    #: It failed because it exceeded its timeout.
     timed_out: bool = False
-    #: It failed with an exception that points to a mistake in the program, such as a TypeError.
+    #: It failed with an exception that suggests a bug in the program, such as a TypeError.
     crashed: bool = False
-    #: The span of the run, in W3C's form (traceparent); empty if nobody traces.
+    #: The span of the reconcile, as a W3C traceparent; empty without tracing.
     trace: str = ""
-    #: In how many seconds it runs again; None if nothing asks for it, 0 if it is ready or runs.
+    #: Why the key is throttled: every reconcile writes, and these fields keep changing; empty otherwise.
+    loop: str = ""
+    #: Seconds until it runs again; None if it is not queued, 0 if it is ready or running.
     next_run: float | None = None
 
 
 class ControllerStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a page about a controller shows."""
+    """A snapshot of a controller."""
 
     name: str
     concurrency: int
-    #: Whether it reconciles: all sources have told what was there at the start.
+    #: Whether it is reconciling: all sources have delivered the objects present at the start.
     working: bool
     active: int
     results: dict[Label, int]
     timeouts: int
-    #: Causes that were echoes of one's own writes and made no run.
+    #: Causes that were echoes of own writes and triggered no reconcile.
     echoes: int
     busy_seconds: float
     queue: QueueStatistics
     sources: tuple[SourceStatistics, ...]
-    #: The last runs, the newest first, and all those that failed.
+    #: The last reconciles, newest first, and all that failed.
     keys: tuple[KeyRecord, ...]
-    #: When the controller was made; what it counts, it counts from then on.
+    #: When the controller was made; its counters start then.
     since: datetime | None = None
-    #: What it reconciles: ``apps/v1 Deployment``; empty if nobody said.
+    #: Keys that are throttled because every reconcile of them writes.
+    looping: int = 0
+    #: What it reconciles: ``apps/v1 Deployment``; empty if unknown.
     kind: str = ""
 
 
 class Records:
-    """Counts and remembers runs."""
+    """Counts and remembers reconciles."""
 
     def __init__(self, limit: int = KEY_LIMIT) -> None:
         self._limit = limit
@@ -102,11 +106,11 @@ class Records:
         self.busy_seconds = 0.0
 
     def get(self, request: Request) -> KeyRecord | None:
-        """The last run of a request, if it is remembered."""
+        """The last reconcile of a request; None if it is not remembered."""
         return self._good.get(request) or self._bad.get(request)
 
     def add(self, record: KeyRecord) -> KeyRecord:
-        """Remember a run; the record with the last error from before, if this run had none."""
+        """Remember a reconcile. Returns the record with the previous error if this reconcile had none."""
         request = record.request
         before = self.get(request)
         if before is not None and before.last_error and not record.last_error:
@@ -124,10 +128,10 @@ class Records:
         return record
 
     def newest(self, keys: int) -> list[KeyRecord]:
-        """The last runs of so many keys, the newest first, and of every key that fails, up to `FAILING_LIMIT`; none of 0."""
+        """The last reconciles of ``keys`` keys, newest first, and of up to `FAILING_LIMIT` failing keys; none if 0."""
         if keys <= 0:
             return []
-        # Both are in the order of time already.
+        # Both are already ordered by time.
         good, bad = reversed(self._good.values()), reversed(self._bad.values())
         shown = list(islice(heapq.merge(good, bad, key=_finished, reverse=True), keys))
         there = {record.request for record in shown}

@@ -1,11 +1,11 @@
-"""Where causes come from: watched kinds.
+"""Sources of causes: watched kinds.
 
 Guarantees
-- A source calls ``started`` once, when everything that was there at its start has been told.
-- What was there at the start, and looks without a change, come with low priority.
-- User code in the way (predicates, mappers) that fails loses nothing: a failing predicate lets the event pass, a failing
-  mapper is asked again, with growing delays, until it answers (see `steersman.controller.mapping_retries`). Both are
-  logged and counted with the object they failed on; the other objects go on.
+- A source calls ``started`` once, when it has delivered every object that was present at its start.
+- Objects present at the start, and resyncs, have low priority.
+- Failing user code (predicates, mappers) loses nothing. A failing predicate lets the event pass. A failing mapper is
+  retried with growing delays until it succeeds (see `steersman.controller.mapping_retries`). Both are logged and
+  counted with the object; other objects are not affected.
 """
 
 from __future__ import annotations
@@ -26,70 +26,74 @@ from steersman.controller.mapping_retries import MappingRetries, remainder, sing
 from steersman.controller.predicates import Predicate
 from steersman.controller.queue_state import LOW_PRIORITY
 from steersman.objects.errors import DecodeError
+from steersman.telemetry import error_words, user_frames
 
 _log = logging.getLogger("steersman.controller")
 
-#: So many seconds pass between two failures that a source logs with their traceback: a mapper that fails on everything
-#: must not fill the disk.
+#: Seconds between two failures that a source logs with a traceback: a mapper that fails on everything must not fill the
+#: disk.
 _LOG_EVERY = 1.0
 
-#: Takes a request, its cause and its priority; never waits.
+#: Exceptions that end the program. Anything else that user code raises, even a BaseException, fails one object only.
+EXITS = (KeyboardInterrupt, SystemExit)
+
+#: Called with a request, its cause and its priority; never waits.
 Emit: TypeAlias = Callable[[Request, Cause, int], None]
 
 
 class SourceStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What came through a source."""
+    """The counters of a source."""
 
     name: str
     started: bool
     events: int
-    #: Events that a predicate held back.
+    #: Events that a predicate filtered out.
     filtered: int
     emitted: int
     #: Failures of predicates and mappers.
     failures: int
     last_failure: str = ""
-    #: Objects whose mapper failed and is asked again.
+    #: Objects whose mapper failed and is being retried.
     retrying: int = 0
-    #: Objects that are gone and whose mapper failed too often: nobody was told.
+    #: Deleted objects whose mapper failed too often: their events were dropped.
     given_up: int = 0
 
 
 class Source(Protocol):
-    """Tells a controller what to reconcile."""
+    """Feeds a controller with requests."""
 
     @property
     def name(self) -> str:
-        """How logs and pages speak of it."""
+        """The name in logs and on pages."""
         ...
 
     async def run(self, emit: Emit, started: Callable[[], None]) -> None:
-        """Emit until cancelled; call ``started`` when everything that was there at the start was emitted."""
+        """Emit until cancelled; call ``started`` when everything present at the start was emitted."""
         ...
 
     def statistics(self) -> SourceStatistics:
-        """What came through."""
+        """The counters of this source."""
         ...
 
 
 class Registration(Protocol):
-    """A handler's place at an informer."""
+    """A handler registered with an informer."""
 
     async def wait_synced(self) -> None:
-        """Wait until the handler was told everything that was there at the start."""
+        """Wait until the handler was called for every object present at the start."""
         ...
 
 
 class Watched(Protocol):
-    """A kind that is being watched, seen from a controller: it can be listened to."""
+    """A watched kind that a controller can listen to."""
 
     def listen(self, handler: Callable[[ObjectEvent], None]) -> AbstractAsyncContextManager[Registration]:
-        """Call ``handler`` with every event for as long as the block lasts."""
+        """Call ``handler`` with every event while the block lasts."""
         ...
 
 
 class KindSource:
-    """Requests from the events of one kind."""
+    """Turns the events of one kind into requests."""
 
     def __init__(
         self,
@@ -113,7 +117,7 @@ class KindSource:
         self._last_failure = ""
         self._retries = MappingRetries()
         self._timer: asyncio.TimerHandle | None = None
-        #: When a failure was last logged, and how many were not since.
+        #: When a failure was last logged, and how many were not logged since.
         self._logged: float | None = None
         self._unlogged = 0
 
@@ -131,7 +135,7 @@ class KindSource:
                 self._timer.cancel()
 
     def statistics(self) -> SourceStatistics:
-        """What came through."""
+        """The counters of this source."""
         return SourceStatistics(
             name=self.name,
             started=self._started,
@@ -149,7 +153,9 @@ class KindSource:
         if self._before is not None:
             try:
                 self._before(event)
-            except Exception as error:  # noqa: BLE001 - an object that cannot be read is an error of that object
+            except EXITS:
+                raise
+            except BaseException as error:  # noqa: BLE001 - an object that cannot be read is an error of that object
                 self._failed("reading", event, error, "it goes on")
         if self._passes(event):
             self._tell(self._retries.merged(event))
@@ -160,11 +166,13 @@ class KindSource:
     def _tell(self, event: ObjectEvent) -> None:
         try:
             requests = tuple(self._mapper.requests(event, self._stores))
-        except Exception as error:  # noqa: BLE001 - user code: whatever it raises is an error of this object
+        except EXITS:
+            raise
+        except BaseException as error:  # noqa: BLE001 - user code: whatever it raises is an error of this object
             self._tell_apart(event, error)
             return
         if self._retries and self._retries.succeeded(event.key):
-            _log.info("source %s: the mapper answers again on %r", self.name, event, extra=self._fields(event))
+            _log.info("source %s: the mapper succeeds again on %r", self.name, event, extra=self._fields(event))
         self._send(event, requests)
 
     def _send(self, event: ObjectEvent, requests: Iterable[Request]) -> None:
@@ -180,21 +188,25 @@ class KindSource:
             return True
         try:
             return self._predicate(event)
-        except Exception as error:  # noqa: BLE001 - as above; one reconcile too many is better than one too few
+        except EXITS:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as above; one reconcile too many is better than one too few
             self._failed("predicate", event, error, "the event passes")
             return True
 
-    # mappers that failed
+    # failed mappers
 
-    def _tell_apart(self, event: ObjectEvent, error: Exception) -> None:
-        """The mapper failed: tell of the states on which it does not, and ask again about the others."""
+    def _tell_apart(self, event: ObjectEvent, error: BaseException) -> None:
+        """Emit the states on which the mapper succeeds, and schedule a retry of the others."""
         failed: list[View[Any]] = []
         requests: dict[Request, None] = {}
         for view in event.states if len(event.states) > 1 else ():
             try:
                 requests |= dict.fromkeys(self._mapper.requests(single(event, view), self._stores))
-            except Exception as other:  # noqa: BLE001 - as above
-                # What our type cannot hold will never be held, and nobody has read it: once it is gone, it is no matter.
+            except EXITS:
+                raise
+            except BaseException as other:  # noqa: BLE001 - as above
+                # A past state that cannot be decoded never will be, and no reconcile has read it.
                 if view is event.new or not isinstance(other, DecodeError):
                     failed.append(view)
         self._send(event, requests)
@@ -202,15 +214,12 @@ class KindSource:
             self._retry(remainder(event, failed) if failed else event, error)
         else:
             self._retries.succeeded(event.key)
-            self._failed("mapper", event, error, "the states that it could not read are gone")
+            self._failed("mapper", event, error, "the states it could not read are gone")
 
-    def _retry(self, event: ObjectEvent, error: Exception) -> None:
+    def _retry(self, event: ObjectEvent, error: BaseException) -> None:
         loop = asyncio.get_running_loop()
         delay = self._retries.failed(event, now=loop.time(), rng=randomness())
-        if delay is None:
-            then = "the object is gone, and nobody is told any more"
-        else:
-            then = f"it is asked again in {delay:.1f} s"
+        then = "the object is gone, and its event is dropped" if delay is None else f"retrying in {delay:.1f} s"
         self._failed("mapper", event, error, then)
         self._set_timer(loop)
 
@@ -229,9 +238,9 @@ class KindSource:
             self._tell(event)
         self._set_timer(loop)
 
-    def _failed(self, what: str, event: ObjectEvent, error: Exception, then: str) -> None:
+    def _failed(self, what: str, event: ObjectEvent, error: BaseException, then: str) -> None:
         self._failures += 1
-        self._last_failure = f"{what} on {event!r}: {type(error).__name__}: {error}"[:4000]
+        self._last_failure = f"{what} on {event!r}: {error_words(error)}"[:4000]
         moment = asyncio.get_running_loop().time()
         if self._logged is not None and moment - self._logged < _LOG_EVERY:
             self._unlogged += 1
@@ -240,7 +249,13 @@ class KindSource:
         more = f" ({self._unlogged} more failures since the last line)" if self._unlogged else ""
         self._logged, self._unlogged = moment, 0
         _log.error(
-            "source %s: %s; %s%s", self.name, self._last_failure, then, more, exc_info=error, extra=self._fields(event)
+            "source %s: %s; %s%s",
+            self.name,
+            self._last_failure,
+            then,
+            more,
+            exc_info=user_frames(error),
+            extra=self._fields(event),
         )
 
     def _fields(self, event: ObjectEvent) -> dict[str, Any]:

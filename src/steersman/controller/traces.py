@@ -1,12 +1,12 @@
-"""Who caused a reconcile, as links between spans.
+"""The causes of a reconcile as links between spans.
 
 Guarantees
-- Nothing is computed or kept while nobody traces (see `steersman.telemetry`).
-- A link is never a guess: a change is linked to the reconcile that wrote exactly that version of the object, through
-  this cache; what somebody else wrote is told in words.
-- The event of a write often comes before its answer, so links are looked for when a run begins and again when it ends.
-  A run that ends before the answer to the write that caused it has no link.
-- Bounded: the newest writes are remembered. An event that comes later than that has no link.
+- Nothing is computed or kept without tracing (see `steersman.telemetry`).
+- A link is never a guess: a change is linked to the reconcile that wrote exactly that version of the object through
+  this cache. Other writers appear as text.
+- The event of a write often arrives before its answer, so links are resolved when a reconcile begins and again when it
+  ends. A reconcile that ends before the answer to the write that caused it has no link.
+- Bounded: the newest writes are remembered. An event that arrives later has no link.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from steersman.controller.write_log import Write
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured
 from steersman.telemetry import NO_SPAN, Span, SpanLink, begin_span, current_traceparent, is_tracing
 
-#: Writes whose events may still be on their way.
+#: Writes whose events may still arrive.
 WRITE_LIMIT = 10_000
 
 
 class WriteTraces:
-    """The spans in which objects were written; an observer of writes."""
+    """The spans in which objects were written; a write observer."""
 
     def __init__(self, limit: int = WRITE_LIMIT) -> None:
         self._limit = limit
@@ -35,13 +35,13 @@ class WriteTraces:
         return len(self._written)
 
     def find(self, cause: Cause) -> str:
-        """The span that wrote the state which a cause shows; empty if it is not known."""
+        """The span that wrote the state that a cause shows; empty if unknown."""
         if cause.kind is None or cause.key is None or not cause.resource_version:
             return ""
         return self._written.get((cause.kind, cause.key, cause.resource_version), "")
 
     def written(self, write: Write, obj: Object | Unstructured) -> None:
-        """Remember who wrote this version. Of two answers with one version, the first wrote it."""
+        """Remember which span wrote this version. If two answers have the same version, the first wrote it."""
         del obj
         trace = current_traceparent() if write.certain else ""
         if trace:
@@ -50,21 +50,21 @@ class WriteTraces:
                 self._written.popitem(last=False)
 
     def deleted(self, kind: GroupVersionKind, key: Key, uid: str) -> None:
-        """Nothing: the version of the last state is not told."""
+        """Do nothing: the version of the last state is unknown."""
 
     def touched(self, kind: GroupVersionKind, key: Key | None) -> None:
-        """Nothing: what came of it was not shown."""
+        """Do nothing: the answer did not show the result."""
 
-    def unknown(self, kind: GroupVersionKind, key: Key | None) -> None:
-        """Nothing: perhaps it was not written."""
+    def unknown(self, kind: GroupVersionKind, key: Key | None, *, namespace: str = "") -> None:
+        """Do nothing: the write may not have happened."""
 
 
-#: Controllers of one cache read each other's writes from it.
+#: Controllers of one cache share the traces of their writes.
 _of_caches: WeakKeyDictionary[Cache, WriteTraces] = WeakKeyDictionary()
 
 
 def traces_of(cache: Cache) -> WriteTraces:
-    """What is known of the writes through a cache, shared by its controllers."""
+    """The traces of writes through a cache, shared by its controllers."""
     found = _of_caches.get(cache)
     if found is None:
         found = _of_caches[cache] = WriteTraces()
@@ -72,7 +72,7 @@ def traces_of(cache: Cache) -> WriteTraces:
 
 
 class ReconcileSpan:
-    """The span of one run, and the causes whose own spans were not known when it began."""
+    """The span of one reconcile, and the causes whose spans were unknown when it began."""
 
     __slots__ = ("_traces", "_unlinked", "span", "traceparent")
 
@@ -83,7 +83,7 @@ class ReconcileSpan:
         self._traces = traces
 
     def end(self) -> None:
-        """Link to what came to be known meanwhile, and end."""
+        """Link to the spans that became known meanwhile, and end."""
         if self._traces is not None:
             for cause in self._unlinked:
                 if trace := self._traces.find(cause):
@@ -97,7 +97,7 @@ _NO_RUN = ReconcileSpan(NO_SPAN, [], None)
 def begin_reconcile(
     controller: str, request: Request, reconcile_id: str, causes: Causes, traces: WriteTraces | None
 ) -> ReconcileSpan:
-    """The span of a run, already current: what the run asks of the server is inside of it."""
+    """The span of a reconcile, already current: its requests become children."""
     if not is_tracing():
         return _NO_RUN
     known: dict[str, None] = {}

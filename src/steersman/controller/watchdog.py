@@ -1,56 +1,78 @@
-"""Blocking code, found in the act.
+"""Reports code that blocks the event loop, while it blocks.
 
 Guarantees
-- If the loop does not turn for ``threshold`` seconds, the stack that blocks it is reported once, while it blocks, with
-  the name of the task it belongs to; and again, with the time it took, when the loop turns again.
-- It costs one wake-up of a thread and one turn of the loop every quarter of the threshold; nothing when not entered.
-
-For development: whoever blocks a loop delays every other key, and no event tells so.
+- If the loop does not turn for ``threshold`` seconds, the watchdog reports the blocking stack once, while it blocks.
+  The report names the reconcile (controller and key) or the task, and the line in the operator's own source.
+- When the loop turns again, the watchdog logs how long it was blocked.
+- It costs one thread wake-up and one turn of the loop every quarter of the threshold, and nothing when not entered.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import threading
-import traceback
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
+from steersman.controller.stacks import line_of, text_of, thread_stack
+
 _log = logging.getLogger("steersman.controller")
+
+#: The default threshold, in seconds.
+THRESHOLD = 1.0
+
+#: Names the reconcile of a task; empty if the task is not a reconcile.
+TaskNames = Callable[[asyncio.Task[Any]], str]
+
+
+def no_names(task: asyncio.Task[Any]) -> str:
+    """An empty name: without controllers, no task is a reconcile."""
+    del task
+    return ""
 
 
 class Blocked(msgspec.Struct, frozen=True):
-    """The loop did not turn."""
+    """A report that the loop does not turn."""
 
     seconds: float
+    #: The reconcile, or the name of the task if it is not a reconcile.
     task: str
     stack: str
+    #: The blocking line in the operator's own source.
+    line: str = ""
 
     def __str__(self) -> str:
+        at = f" at {self.line}" if self.line else ""
         return (
-            f"the event loop was blocked for {self.seconds:.2f} s by {self.task}: nothing else could run. "
+            f"the event loop was blocked for {self.seconds:.2f} s by {self.task}{at}: nothing else could run. "
             f"Await it, or move it out of the loop with asyncio.to_thread.\n{self.stack}"
         )
 
 
 def log_blocked(blocked: Blocked) -> None:
-    """Log it: what is done unless a watchdog is told otherwise."""
+    """Log a report; the default of a watchdog."""
     _log.warning("%s", blocked, extra={"task_name": blocked.task})
 
 
 class Watchdog:
     """Watches the running loop from a thread: ``async with Watchdog(threshold=0.2): ...``."""
 
-    def __init__(self, *, threshold: float = 0.2, report: Callable[[Blocked], None] = log_blocked) -> None:
+    def __init__(
+        self,
+        *,
+        threshold: float = 0.2,
+        report: Callable[[Blocked], None] = log_blocked,
+        names: TaskNames = no_names,
+    ) -> None:
         if not 0 < threshold < float("inf"):
-            raise ValueError(f"threshold is a number of seconds above 0; got {threshold}")
+            raise ValueError(f"threshold must be a number of seconds above 0 (got {threshold})")
         self._threshold = threshold
         self._report = report
+        self._names = names
         self._stop = threading.Event()
         self._turned = threading.Event()
         self._thread: threading.Thread | None = None
@@ -69,7 +91,8 @@ class Watchdog:
         self._stop.set()
         self._turned.set()
         assert self._thread is not None
-        await asyncio.to_thread(self._thread.join)
+        # It waits only for these two, but a report being written may take a moment.
+        self._thread.join(timeout=1.0)
 
     def _watch(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
         while not self._stop.wait(self._threshold / 4):
@@ -81,18 +104,14 @@ class Watchdog:
                 return  # the loop is closed
             if self._turned.wait(self._threshold) or self._stop.is_set():
                 continue
-            task, stack = _task_name(loop), _stack(thread)
-            self._report(Blocked(loop.time() - asked, task, stack))
+            task, stack = self._task_name(loop), thread_stack(thread)
+            self._report(Blocked(loop.time() - asked, task, text_of(stack), line_of(stack)))
             self._turned.wait()
             if not self._stop.is_set():
                 _log.warning("the event loop turns again; %s blocked it for %.2f s", task, loop.time() - asked)
 
-
-def _task_name(loop: asyncio.AbstractEventLoop) -> str:
-    task = asyncio.current_task(loop)
-    return f"task {task.get_name()!r}" if task else "a callback"
-
-
-def _stack(thread: int) -> str:
-    frame = sys._current_frames().get(thread)  # noqa: SLF001 - Python's own way to look at another thread
-    return "".join(traceback.format_stack(frame)) if frame else ""
+    def _task_name(self, loop: asyncio.AbstractEventLoop) -> str:
+        task = asyncio.current_task(loop)
+        if task is None:
+            return "a callback"
+        return self._names(task) or f"task {task.get_name()!r}"

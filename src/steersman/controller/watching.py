@@ -1,8 +1,8 @@
-"""The cache as a controller sees it: kinds to listen to, stores to look things up in, a place to record writes.
+"""The cache as a controller sees it: kinds to watch, stores for lookups, and a recorder of writes.
 
 Guarantees
-- An informer is used for as long as a source listens, and no longer.
-- A write is visible to every reader of the cache before the reconcile that made it goes on.
+- An informer is used only while a source listens.
+- A write is visible to every reader of the cache before the reconcile that made it continues.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
 
 
 def event_of(notification: Notification) -> ObjectEvent:
-    """What an informer tells, as predicates and mappers see it."""
+    """An informer's notification, as predicates and mappers see it."""
     between = notification.passed
     match notification:
         case Appeared(new) if between:
@@ -46,18 +46,23 @@ def event_of(notification: Notification) -> ObjectEvent:
 
 
 class CachedKinds:
-    """The kinds that one controller watches, out of a cache."""
+    """The kinds of a cache that one controller watches."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self._informers: dict[GroupVersionKind, Informer[Any]] = {}
-        #: What needs not be applied again.
+        #: Remembers applies, to skip those that would change nothing.
         self.applies = Applies(self._informers.get)
-        #: Who wrote what, for spans.
+        #: Which span wrote what.
         self.traces = traces_of(cache)
 
+    @property
+    def life(self) -> object:
+        """The same object as `ReconcileClient.life` in every reconcile of this assembled controller."""
+        return self.applies
+
     def watched(self, kind: KindLike, *, resync: float | None = None) -> CachedKind:
-        """A kind to listen to."""
+        """A kind to watch."""
         return CachedKind(self, kind, resync)
 
     @asynccontextmanager
@@ -72,7 +77,7 @@ class CachedKinds:
             finally:
                 registration.remove()
 
-    # looking things up
+    # lookups
 
     def get(self, kind: KindLike, key: Key) -> View[Any] | None:
         """An object of a watched kind as last seen."""
@@ -87,12 +92,12 @@ class CachedKinds:
         return [informer.view(stored) for stored in found]
 
     def by_index(self, kind: KindLike, name: str, value: Hashable) -> Iterable[View[Any]]:
-        """The objects of a watched kind that a declared index has under a value."""
+        """The objects of a watched kind that a declared index holds for a value."""
         informer = self._informer(kind)
         return [informer.view(stored) for stored in informer.store.by_index(name, value)]
 
     def owned_by(self, kind: KindLike, owner: View[Any] | str) -> Iterable[View[Any]]:
-        """The objects of a watched kind that name an object, or its uid, among their owners."""
+        """The objects of a watched kind with an owner reference to an object or its uid."""
         informer = self._informer(kind)
         uid = owner if isinstance(owner, str) else owner.uid
         return [informer.view(stored) for stored in informer.store.by_owner(uid)]
@@ -109,10 +114,13 @@ class CachedKinds:
     # the client of a reconcile
 
     def client_for(self, client: Client) -> Callable[[WriteLog], ReconcileClient]:
-        """Make clients that read from the cache and record what they write, in it and in the reconcile's log."""
+        """A factory of clients that read from the cache, and record their writes in it and in the reconcile's log."""
+        client = client.not_waiting()
         reads, recorder, traces = self._cache.reader(), CacheRecorder(self._cache), self.traces
 
         def make(log: WriteLog) -> ReconcileClient:
+            for kind, key in log.befores:
+                log.befores[kind, key] = self.before(kind, key) or b""
             return ReconcileClient(
                 client, (recorder, log, traces), reads=reads, before=self.before, intents=self.applies
             )
@@ -120,7 +128,7 @@ class CachedKinds:
         return make
 
     def before(self, kind: GroupVersionKind, key: Key) -> bytes | None:
-        """The bytes of an object as a reader sees it now; None if it is not there or not watched."""
+        """The bytes of an object as a reader sees it now; None if it is missing or not watched."""
         informer = self._informers.get(kind)
         if informer is None:
             return None
@@ -129,7 +137,7 @@ class CachedKinds:
 
 
 class CachedKind:
-    """One kind of a cache, to listen to."""
+    """One kind of a cache, to watch."""
 
     def __init__(self, kinds: CachedKinds, kind: KindLike, resync: float | None) -> None:
         self._kinds = kinds
@@ -137,7 +145,7 @@ class CachedKind:
         self._resync = resync
 
     def listen(self, handler: Callable[[ObjectEvent], None]) -> AbstractAsyncContextManager[Registration]:
-        """Call ``handler`` with every event for as long as the block lasts."""
+        """Call ``handler`` with every event while the block lasts."""
         return self._kinds._listen(self._kind, self._resync, handler)  # noqa: SLF001 - a private name of this module
 
 
@@ -148,7 +156,7 @@ class CacheRecorder:
         self._cache = cache
 
     def written(self, write: Write, obj: Object | Unstructured) -> None:
-        """Show the object as the server answered it."""
+        """Show the object as in the server's answer."""
         self._cache.record_write(obj, kind=_kind(write.kind))
 
     def deleted(self, kind: GroupVersionKind, key: Key, uid: str) -> None:
@@ -156,14 +164,14 @@ class CacheRecorder:
         self._cache.record_delete(_kind(kind), key, uid)
 
     def touched(self, kind: GroupVersionKind, key: Key | None) -> None:
-        """Ask the server at the next read. Nobody knows the key of what was created under a generated name."""
+        """Read from the server next time. The key of an object with a generated name is unknown."""
         if key is not None and key.name:
             self._cache.record_unknown(_kind(kind), key)
 
-    def unknown(self, kind: GroupVersionKind, key: Key | None) -> None:
-        """Ask the server at the next read; without a key, of everything."""
+    def unknown(self, kind: GroupVersionKind, key: Key | None, *, namespace: str = "") -> None:
+        """Read from the server next time; without a key, for every object of the kind, or of one namespace."""
         if key is None:
-            self._cache.record_unknown(_kind(kind), None)
+            self._cache.record_unknown(_kind(kind), None, namespace=namespace)
         else:
             self.touched(kind, key)
 

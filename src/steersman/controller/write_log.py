@@ -1,7 +1,8 @@
-"""What a reconcile wrote: the observer between the client of a context and the suppression of echoes."""
+"""The writes of one reconcile, observed between its client and the suppression of echoes."""
 
 from __future__ import annotations
 
+from steersman.client.bindings import raw_bytes
 from steersman.client.observing import Write, WriteObserver
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured
 
@@ -11,34 +12,40 @@ __all__ = ["Write", "WriteLog", "WriteObserver"]
 class WriteLog:
     """The writes of one reconcile, in order."""
 
-    __slots__ = ("_by_version", "touches", "unknowns", "writes")
+    __slots__ = ("_by_version", "answers", "befores", "keep", "touches", "unknowns", "writes")
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep: bool = False) -> None:
         self.writes: list[Write] = []
+        #: The last answer for each written object, if answers are kept.
+        self.answers: dict[tuple[GroupVersionKind, Key], bytes] = {}
+        #: The objects that the previous reconcile wrote, as they were when this one began, if answers are kept.
+        self.befores: dict[tuple[GroupVersionKind, Key], bytes] = {}
+        self.keep = keep
         self.touches = 0
         self.unknowns = 0
         self._by_version: dict[tuple[GroupVersionKind, Key, str], Write] = {}
 
     def written(self, write: Write, obj: Object | Unstructured) -> None:
         """Remember the write. One that changed nothing has the version of an earlier one and makes no event."""
-        del obj
+        if self.keep and (raw := raw_bytes(obj)) is not None:
+            self.answers[write.kind, write.key] = raw
         self.writes.append(write)
-        # Of two answers with one version the first made the event: the second changed nothing.
+        # If two answers have the same version, the first made the event: the second changed nothing.
         self._by_version.setdefault((write.kind, write.key, write.resource_version), write)
 
     def deleted(self, kind: GroupVersionKind, key: Key, uid: str) -> None:
-        """Count it: the version of the last state is not told."""
+        """Count it: the version of the last state is unknown."""
         del uid
         self.touched(kind, key)
 
     def touched(self, kind: GroupVersionKind, key: Key | None) -> None:
-        """Count it: no version is known, so nothing can be suppressed."""
+        """Count it: its version is unknown, so nothing can be suppressed."""
         del kind, key
         self.touches += 1
 
-    def unknown(self, kind: GroupVersionKind, key: Key | None) -> None:
-        """Count it: its event, if it comes, is not known to be ours."""
-        del kind, key
+    def unknown(self, kind: GroupVersionKind, key: Key | None, *, namespace: str = "") -> None:
+        """Count it: its event, if any, cannot be recognized as ours."""
+        del kind, key, namespace
         self.unknowns += 1
 
     def find(self, kind: GroupVersionKind, key: Key, resource_version: str) -> Write | None:

@@ -1,0 +1,163 @@
+"""Claim objects by labels, as a ReplicaSet claims its Pods: adopt orphans that match, release what no longer does.
+
+Guarantees
+- `claim` adopts an object only if the selector matches it, no owner controls it, and neither it nor its owner is being
+  deleted. It reads the owner live before the first adoption, because a cache may still show an owner that is gone or
+  was replaced.
+- `claim` releases an object that it controls and the selector no longer matches. The object stays, without its owner.
+- Each write names the uid and the resource version that was seen. If two owners want the same orphan, one gets it and
+  the other gets a `Conflict`, which the runtime retries. A recreated object is a different object.
+- An owner that is being deleted adopts and releases nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+from steersman.cache.reader import as_selector
+from steersman.client.patch_documents import MergePatch
+from steersman.controller.context import Context
+from steersman.controller.events import KindLike, View
+from steersman.controller.mappers import Labels, Stores, kind_name
+from steersman.objects import Key, Object, OwnershipError, Selector, owner_reference, to_json
+from steersman.objects.errors import Conflict, Invalid, NotFound
+from steersman.objects.status import Status
+
+#: Returns the labels of the objects that an owner claims.
+SelectorOf = Callable[[Any], Labels]
+
+
+async def claim(ctx: Context, owner: Object, kind: type[Any], labels: Labels, *, mark: str = "") -> list[Any]:
+    """Adopt the orphans that ``labels`` select, release what they no longer select, and return the owner's objects.
+
+    Example: ``pods = await claim(ctx, site, Pod, {"app": site.key.name})``. With ``mark``, adopted objects get an
+    annotation of this name, and only objects that have it are released.
+    """
+    selector = _checked(owner, kind, labels)
+    namespace = owner.key.namespace or None
+    found: dict[str, Any] = {each.uid: each for each in await ctx.client.owned_by(kind, owner)}
+    for each in await ctx.client.list(kind, namespace=namespace, labels=selector):
+        found.setdefault(each.uid, each)
+    claims = _Claims(ctx, owner, kind, mark)
+    kept: list[Any] = []
+    for each in found.values():
+        claimed = await claims.judge(each, matches=selector.matches(each.metadata.labels))
+        if claimed is not None:
+            kept.append(claimed)
+    if claims.conflicts:
+        raise claims.conflicts[0]
+    return kept
+
+
+def claiming(owner: type[Object], labels: SelectorOf) -> Callable[[View[Any], Stores], Iterable[Key]]:
+    """A mapper to the owners whose labels select an orphan: ``.watches(Pod, map=claiming(Site, pods_of))``.
+
+    Use it with ``.owns(Pod)``, which reconciles the owners of objects that are already claimed.
+    """
+
+    def claimers(view: View[Any], stores: Stores) -> list[Key]:
+        metadata = view.metadata
+        if any(each.controller for each in metadata.owner_references or ()) or metadata.deletion_timestamp is not None:
+            return []
+        namespace = view.key.namespace if owner.__resource__.namespaced else ""
+        return [
+            each.key
+            for each in stores.list(owner, namespace=namespace)
+            if as_selector(labels(each.object)).matches(view.labels)
+        ]
+
+    return claimers
+
+
+def _checked(owner: Object, kind: type[Any], labels: Labels) -> Selector:
+    name = kind_name(cast("KindLike", kind))
+    selector = as_selector(labels)
+    if not selector:
+        raise ValueError(
+            f"claim({name}) for {owner.kind} {owner.key}: empty labels would adopt every {name}; pass at least one label"
+        )
+    if owner.key.namespace and not kind.__resource__.namespaced:
+        raise OwnershipError(
+            f"{owner.kind} {owner.key} cannot claim objects of kind {name}, which is cluster-scoped: the garbage collector would"
+            " not find the owner"
+        )
+    return selector
+
+
+class _Claims:
+    """The claims of one owner in one reconcile."""
+
+    def __init__(self, ctx: Context, owner: Object, kind: type[Any], mark: str) -> None:
+        self._ctx = ctx
+        self._owner = owner
+        self._kind = kind
+        self._mark = mark
+        #: Whether the server still has the owner; None before it was read.
+        self._may_adopt: bool | None = None
+        self.conflicts: list[Conflict] = []
+
+    async def judge(self, obj: Any, *, matches: bool) -> Any:
+        """The object if it belongs to the owner, possibly after adoption; None otherwise."""
+        controller = next((each for each in obj.metadata.owner_references or () if each.controller), None)
+        if controller is not None:
+            return await self._judge_controlled(obj, controller.uid, matches=matches)
+        near = not self._owner.key.namespace or obj.key.namespace == self._owner.key.namespace
+        if not matches or not near or obj.deleting or self._owner.deleting:
+            return None
+        return await self._adopt(obj)
+
+    async def _judge_controlled(self, obj: Any, controller: str, *, matches: bool) -> Any:
+        if controller != self._owner.uid:
+            return None
+        # Without the mark, it belongs to the owner for another reason than its labels.
+        strange = bool(self._mark) and self._mark not in (obj.metadata.annotations or {})
+        if matches:
+            return obj
+        if not self._owner.deleting and not strange:
+            await self._release(obj)
+        return None
+
+    async def _adopt(self, obj: Any) -> Any:
+        if self._may_adopt is None:
+            live = await self._ctx.client.live.find(type(self._owner), self._owner.key)
+            self._may_adopt = live is not None and live.uid == self._owner.uid and not live.deleting
+        if not self._may_adopt:
+            return None
+        others = [each for each in _references(obj) if each.get("uid") != self._owner.uid]
+        own = to_json(owner_reference(self._owner))
+        adopted = await self._write(obj, [*others, own], mark="true")
+        if adopted is not None:
+            self._ctx.logger.info("%s: adopted %s %s", self._ctx.request, obj.kind, obj.key)
+        return adopted
+
+    async def _release(self, obj: Any) -> None:
+        others = [each for each in _references(obj) if each.get("uid") != self._owner.uid]
+        if await self._write(obj, others or None, mark=None) is not None:
+            self._ctx.logger.info("%s: released %s %s", self._ctx.request, obj.kind, obj.key)
+
+    async def _write(self, obj: Any, references: list[dict[str, Any]] | None, *, mark: str | None) -> Any:
+        metadata: dict[str, Any] = {
+            "uid": obj.uid,
+            "resourceVersion": obj.metadata.resource_version,
+            "ownerReferences": references,
+        }
+        if self._mark:
+            metadata["annotations"] = {self._mark: mark}
+        try:
+            return await self._ctx.client.patch(self._kind, obj.key, MergePatch({"metadata": metadata}))
+        except NotFound:
+            return None
+        except Conflict as conflict:
+            self.conflicts.append(conflict)
+        except Invalid as error:
+            if all(cause.field != "metadata.uid" for cause in error.causes):
+                raise
+            message = f"{obj.kind} {obj.key} was recreated: it no longer has uid {obj.uid}"
+            self.conflicts.append(Conflict(Status(message=message, reason="Conflict", code=409), tried=error.tried))
+        return None
+
+
+def _references(obj: Any) -> list[dict[str, Any]]:
+    metadata = cast("dict[str, Any]", to_json(obj).get("metadata") or {})
+    return cast("list[dict[str, Any]]", metadata.get("ownerReferences") or [])
