@@ -8,10 +8,10 @@ import pytest
 
 from samples.eventually import eventually
 from samples.site import Site, site
-from steersman import Client, Kind, ObjectMeta
+from steersman import Client, Kind, ObjectMeta, Resource, Spec
 from steersman.aio import Supervisor
 from steersman.client import MergePatch
-from steersman.controller import Done, controller
+from steersman.controller import Done, controller_for
 from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.core_v1 import ConfigMap, Secret, Service
 from steersman.manager import LeaderElection, Manager
@@ -100,12 +100,12 @@ async def test_a_controller_is_added_and_removed_while_others_run(client, namesp
         # and back again, under the same name
         manager.controller(Site).run_with(sites)
         await eventually(lambda: sorted(sites.names) == ["a", "a", "b"])
-        with pytest.raises(ValueError, match="there is no controller nothing; there are more-sites, site"):
+        with pytest.raises(ValueError, match=r'no controller is named "nothing"; the manager has more-sites, site'):
             await manager.remove("nothing")
         await manager.remove("site")
         await manager.remove("more-sites")
         assert kinds_of(manager) == set()
-    with pytest.raises(RuntimeError, match="comes too late"):
+    with pytest.raises(RuntimeError, match="the manager is stopping"):
         manager.controller(ConfigMap).run_with(maps)
 
 
@@ -120,7 +120,7 @@ async def test_removing_drains(client, namespace):
         removing = tasks.start(manager.remove("site"), name="remove")
         await eventually(lambda: manager.plans == ())
         assert not removing.done()
-        with pytest.raises(ValueError, match="controller site is being removed"):
+        with pytest.raises(ValueError, match='controller "site" is being removed'):
             manager.controller(Site).run_with(Seen(namespace))
         sites.hold.set()
         await removing
@@ -146,7 +146,7 @@ async def test_what_a_new_controller_needs_and_is_not_cached_is_named(client, na
     manager.controller(Site).watches(Secret, map=lambda view: [], metadata_only=True).run_with(Seen(namespace))
     async with running(manager):
         await eventually(lambda: kinds_of(manager) == {"Site", "Secret"})
-        plan = controller(Secret).run_with(Seen(namespace))
+        plan = controller_for(Secret).run_with(Seen(namespace))
         with pytest.raises(ValueError, match=r"controller secret needs whole objects of Secret.*kinds=\{Secret"):
             manager.add(plan)
         assert [plan.name for plan in manager.plans] == ["site"]
@@ -172,6 +172,29 @@ async def test_a_kind_that_is_not_there_holds_up_only_who_watches_it(client, nam
         assert [each.name for each in manager.statistics().controllers if not each.working] == ["missing"]
         await manager.remove("missing")
         assert manager.phase == "running"
+
+
+async def test_a_controller_of_a_kind_that_comes_later_is_removed_and_added_again(client, namespace, crd_group):
+    """Its first informer, which the term waited for, is gone: the second one needs no wait."""
+
+    class PebbleSpec(Spec):
+        size: int = 1
+
+    class Pebble(Resource[PebbleSpec, None], group=crd_group, version="v1"):
+        """A pebble."""
+
+    maps, pebbles = Seen(namespace), Seen(namespace)
+    manager = Manager(client, leader=LeaderElection("later", namespace=namespace), grace=5.0)
+    manager.controller(ConfigMap).run_with(maps)
+    manager.controller(Pebble).run_with(pebbles)
+    await client.create(ConfigMap(metadata=ObjectMeta(name="settings", namespace=namespace)))
+    async with running(manager):
+        await eventually(lambda: "settings" in maps.names)
+        await manager.remove("pebble")
+        await client.install(Pebble)
+        await client.create(Pebble(metadata=ObjectMeta(name="one", namespace=namespace), spec=PebbleSpec()))
+        manager.controller(Pebble).run_with(pebbles)
+        await eventually(lambda: pebbles.names == ["one"])
 
 
 async def test_a_controller_added_as_a_candidate_waits_for_the_term(client, api_server, namespace):

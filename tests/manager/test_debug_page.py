@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from steersman.cache import InformerStatistics
-from steersman.cache.informer import ScopeStatistics
+from steersman.cache.statistics import ScopeStatistics
 from steersman.controller import Cause, Causes, ControllerStatistics, KeyRecord, QueueStatistics, Request
 from steersman.controller.sources import SourceStatistics
 from steersman.manager.debug_page import explanation, overview
@@ -111,7 +111,7 @@ def controller(name="site", *, keys=(), **rest) -> ControllerStatistics:
     return ControllerStatistics(name=name, keys=tuple(keys), **(figures | rest))
 
 
-def informer(kind="web.example.com/v1 Site", *, phase="watching", failures=0, last_error="", **rest):
+def informer(kind="web.example.com/v1 Site", *, phase="watching", failures=0, last_error="", staleness=0.0, **rest):
     scope = ScopeStatistics(
         namespace="",
         phase=phase,
@@ -121,6 +121,7 @@ def informer(kind="web.example.com/v1 Site", *, phase="watching", failures=0, la
         failures=failures,
         unreadable=0,
         last_error=last_error,
+        staleness=staleness,
     )
     figures = {"objects": 12, "synced": True, "served": True, "own_writes": 0, "pending": (), "index_failures": 0}
     return InformerStatistics(kind=kind, scopes=(scope,), **(figures | rest))
@@ -204,21 +205,21 @@ def test_a_kind_that_is_not_served_is_a_warning_of_a_manager_that_works():
     waiting = controller("gizmo", working=False, results={}, sources=(source("Gizmo", started=False),))
     missing = informer("gizmo.example.com/v1 Gizmo", served=False, synced=False, objects=0, phase="waiting")
     check = CheckResult(
-        name="caches", kind="ready", ok=True, message="waits for gizmo.example.com/v1 Gizmo: not served"
+        name="caches", kind="ready", ok=True, message="waiting for gizmo.example.com/v1 Gizmo: not served"
     )
     page = Page(overview(manager(controllers=(controller(), waiting), informers=(missing,), checks=(check,))))
     assert "gizmo reconciles nothing yet: the server has no gizmo.example.com/v1 Gizmo" in page.text
-    assert "waits for gizmo.example.com/v1 Gizmo: not served" in page.text
+    assert "waiting for gizmo.example.com/v1 Gizmo: not served" in page.text
 
 
 def test_a_mapper_that_fails_is_seen_with_what_it_left_behind():
     failing = source("Secret (users)", failures=7, retrying=3, last_failure="mapper on <Secret a/b>: KeyError: 'x'")
     page = Page(overview(manager(controllers=(controller(sources=(failing,)),))))
-    assert "mapping failed 7 times; 3 objects to be asked about again: mapper on <Secret a/b>" in page.text
+    assert "mapping failed 7 times; 3 objects to be mapped again: mapper on <Secret a/b>" in page.text
     lost = replace(failing, retrying=0, given_up=2)
     found = problems(manager(controllers=(controller(sources=(lost,)),)))
     assert [each.tone for each in found] == ["bad"]
-    assert "2 objects that are gone were given up" in found[0].words
+    assert "2 deleted objects were given up" in found[0].words
 
 
 def test_a_run_that_was_traced_can_be_found_in_the_traces():
@@ -237,9 +238,9 @@ def test_a_start_is_given_its_time():
         phase="syncing", started=NOW - timedelta(seconds=3), controllers=(waiting,), checks=(check,), informers=()
     )
     assert problems(young) == []
-    assert "Starting: the caches fill" in Page(overview(young)).text
+    assert "Starting: the caches are filling" in Page(overview(young)).text
     old = replace(young, started=NOW - timedelta(minutes=3))
-    assert "site reconciles nothing yet: it waits for the first list of Site" in Page(overview(old)).text
+    assert "site reconciles nothing yet: waiting for the first list of Site" in Page(overview(old)).text
 
 
 def test_what_is_stuck_is_said():
@@ -253,7 +254,17 @@ def test_what_is_stuck_is_said():
 def test_a_lost_watch_is_said_with_its_error():
     lost = informer(phase="waiting", failures=3, last_error="connection refused")
     page = Page(overview(manager(informers=(lost,))))
-    assert "the watch is lost, what is cached may be old, 3 times in a row: connection refused" in page.text
+    assert "the watch is lost, the cache may be stale, 3 times in a row: connection refused" in page.text
+
+
+def test_a_stale_cache_comes_first():
+    """What is decided on it is wrong whatever else is right."""
+    failing = controller(keys=[record(result="error", failures=5, error="it broke")])
+    silent = informer(staleness=400.0, last_error="nothing came for 100 s")
+    (first, *_) = problems(manager(controllers=(failing,), informers=(informer("v1 Pod"), silent)))
+    assert first.tone == "bad"
+    assert first.subject == "web.example.com/v1 Site"
+    assert first.words == "the watch is lost, the cache may be stale, for 6 min 40 s: nothing came for 100 s"
 
 
 def test_a_process_that_stands_by_is_not_ill():
@@ -282,7 +293,7 @@ def test_a_check_and_a_blocked_loop_are_shown():
         )
     )
     assert "check disk is not healthy: full" in page.text
-    assert "was blocked once of late, for at least 700 ms by task 'site: a/b'" in page.text
+    assert "was blocked once recently, for at least 700 ms by task 'site: a/b'" in page.text
     assert "line 7" in page.text
 
 
@@ -310,7 +321,7 @@ def test_two_hundred_controllers_stay_readable():
     assert order[0] == "controller-ill"
     assert len(order) == 200
     assert len(text) < 2_000_000
-    assert "Last runs, 7 of 100" in page.text
+    assert "Last reconciles, 7 of 100" in page.text
 
 
 def test_ids_are_not_repeated():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from samples.site import Site, site
-from steersman import Context, Done, Manager, Request
+from steersman import Context, Done, Key, LeaderElection, Manager, MergePatch, Request
+from steersman.aio import Supervisor
 from steersman.controller import NO_EVENTS
+from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.events_v1 import Event
 from steersman.manager.event_log import EventLog
 from steersman.objects.errors import NotFound
@@ -67,3 +70,36 @@ async def test_what_is_told_before_and_after_nobody_hears(control_plane, caplog)
         NO_EVENTS.record(found, "Normal", "Never", "Telling", "nobody ever listens")
     assert [each.reason for each in await client.list(Event, namespace=control_plane.namespace)] == ["InTime"]
     assert caplog.records == []
+
+
+async def test_events_end_with_the_term(client, namespace, sites):
+    """A deposed leader writes no events, and neither does a task of its own that outlives the term."""
+    deposed, leaked = asyncio.Event(), []
+    election = LeaderElection("ship", namespace=namespace, lease=3.0, renew=2.0, retry=0.5)
+    manager = Manager(client, name="telling", leader=election, namespaces=(namespace,))
+
+    async def outlive(ctx: Context, found: Site) -> None:
+        await deposed.wait()
+        ctx.events.record(found, "Normal", "TooLate", "Telling", "recorded after the term")
+
+    async def reconcile(ctx: Context, request: Request) -> Done:
+        found = await ctx.client.get(Site, request.key)
+        ctx.events.record(found, "Normal", "InTime", "Telling", "recorded in the term")
+        leaked.append(asyncio.get_running_loop().create_task(outlive(ctx, found)))
+        return Done()
+
+    manager.controller(Site, name="sites").run_with(reconcile)
+    web = await client.create(site("web", namespace))
+    async with asyncio.timeout(60), Supervisor() as tasks:
+        tasks.start(manager.run(signals=False), name="manager")
+        while not (leaked and manager.events.idle):  # noqa: ASYNC110 - an event log sets no event
+            await asyncio.sleep(0.01)
+        thief = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 3600}}
+        await client.patch(Lease, Key(namespace, "ship"), MergePatch(thief))
+        while manager.controllers:  # noqa: ASYNC110 - nor does a manager
+            await asyncio.sleep(0.01)
+        deposed.set()
+        manager.events.record(web, "Normal", "StandingBy", "Telling", "recorded by a candidate")
+        await leaked[0]
+        manager.stop()
+    assert {each.reason for each in await client.list(Event, namespace=namespace)} == {"InTime"}

@@ -14,25 +14,39 @@ from steersman.client import RetryPolicy
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import NotLeading
 from steersman.manager.fence import Fence, FencedTransport
+from steersman.manager.lease_state import Rules
 from steersman.objects.errors import ApiError, OutcomeUnknown
-from steersman.transport import InProcessTransport, ServerResponse
+from steersman.transport import HttpTransport, InProcessTransport, Listener, ServerResponse
 
 BODY = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"a","name":"b"}}'
 
 
-class Crowded:
-    """A transport whose connections are all in use for a while."""
+class Line:
+    """A transport on which requests wait for a connection."""
 
-    def __init__(self, transport, wait: float) -> None:
+    def __init__(self, transport) -> None:
         self._transport = transport
-        self._wait = wait
+
+    async def before(self) -> None:
+        """Wait for a connection."""
 
     async def send(self, request, *, stream=False, timeout=None, before_send=None):  # noqa: ASYNC109
-        await asyncio.sleep(self._wait)
+        await self.before()
         return await self._transport.send(request, stream=stream, timeout=timeout, before_send=before_send)
 
     async def close(self) -> None:
         await self._transport.close()
+
+
+class Crowded(Line):
+    """A transport whose connections are all in use for a while."""
+
+    def __init__(self, transport, wait: float) -> None:
+        super().__init__(transport)
+        self._wait = wait
+
+    async def before(self) -> None:
+        await asyncio.sleep(self._wait)
 
 
 def server(*, takes: float = 0.0):
@@ -98,6 +112,107 @@ def test_the_server_is_told_how_long_it_may_take(rest: float) -> None:
     assert 0 < int(written["timeout"].removesuffix("ms")) <= 1000 * rest
     assert "timeout" not in read
     assert passed_on == {"x": "1"}
+
+
+RULES = Rules(identity="us", lease=15.0, renew=10.0, retry=2.0)
+
+
+async def renew(fence: Fence) -> None:
+    """Move the deadline as a leader does whose renewals succeed."""
+    while True:
+        fence.move(aio.boottime() + RULES.renew)
+        await asyncio.sleep(RULES.retry)
+
+
+def test_a_write_may_take_longer_than_the_rest_of_the_term_while_renewals_succeed() -> None:
+    async def scenario() -> None:
+        transport, arrived = server(takes=11.0)
+        fence = Fence(aio.boottime() + RULES.renew, name="ship", rules=RULES)
+        async with transport, aio.Supervisor() as tasks:
+            tasks.start(renew(fence), name="renewals")
+            await fenced(transport, fence).delete(ConfigMap, Key("a", "b"))
+            tasks.cancel()
+        assert arrived == ["DELETE"]
+        assert fence.settled(15.0)
+
+    assert run_virtual(scenario())[1] >= 11.0
+
+
+def test_a_write_without_renewals_is_waited_for_until_the_term_ends() -> None:
+    async def scenario() -> None:
+        transport, _ = server(takes=11.0)
+        fence = Fence(aio.boottime() + RULES.renew, name="ship", term=3, rules=RULES)
+        async with transport:
+            with pytest.raises(OutcomeUnknown, match="no answer before term 3 of the Lease ship ended"):
+                await fenced(transport, fence).delete(ConfigMap, Key("a", "b"))
+
+    assert run_virtual(scenario())[1] <= RULES.renew
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["gives up", "does not answer"])
+def test_a_write_that_is_too_slow_for_a_lease_says_so(answers) -> None:
+    """The error names the term and what to change."""
+
+    async def handle(request) -> ServerResponse:
+        told = float(dict(request.query)["timeout"].removesuffix("ms")) / 1000
+        await asyncio.sleep(told if answers else 1000.0)
+        return ServerResponse(status=504, body=b"{}")
+
+    async def scenario() -> None:
+        fence = Fence(aio.boottime() + RULES.renew, name="ship", term=3, rules=RULES)
+        async with InProcessTransport(handle) as transport, aio.Supervisor() as tasks:
+            tasks.start(renew(fence), name="renewals")
+            with pytest.raises(OutcomeUnknown, match=r"12.0 s, the limit of term 3 of the Lease ship.*lease="):
+                await fenced(transport, fence).delete(ConfigMap, Key("a", "b"))
+            tasks.cancel()
+        assert not fence.settled(15.0)
+
+    assert run_virtual(scenario())[1] < RULES.lease
+
+
+@pytest.mark.parametrize("wait", [0.0, 1.5, 4.0, 8.0, 9.9])
+def test_the_server_gives_up_before_the_lease_can_be_taken(wait: float) -> None:
+    """Also if the write waited for a connection, while no renewal succeeded."""
+    ends: list[float] = []
+
+    async def handle(request) -> ServerResponse:
+        told = float(dict(request.query)["timeout"].removesuffix("ms")) / 1000
+        ends.append(asyncio.get_running_loop().time() + told)
+        return ServerResponse(status=200, headers=(("Content-Type", "application/json"),), body=BODY)
+
+    class CrowdedOnce(Line):
+        waited = False
+
+        async def before(self) -> None:
+            if not self.waited:
+                self.waited = True
+                await asyncio.sleep(wait)
+
+    async def scenario() -> None:
+        async with InProcessTransport(handle) as transport:
+            fence = Fence(aio.boottime() + RULES.renew, name="ship", rules=RULES)
+            await fenced(CrowdedOnce(transport), fence).delete(ConfigMap, Key("a", "b"))
+
+    run_virtual(scenario())
+    assert len(ends) == 1
+    assert RULES.renew < ends[0] <= RULES.lease
+
+
+def test_the_callers_own_time_for_the_server_is_cut_to_that_of_the_lease() -> None:
+    told: list[list[str]] = []
+
+    async def handle(request) -> ServerResponse:
+        told.append([value for name, value in request.query if name == "timeout"])
+        return ServerResponse(status=200, headers=(("Content-Type", "application/json"),), body=BODY)
+
+    async def scenario() -> None:
+        async with InProcessTransport(handle) as transport:
+            client = fenced(transport, Fence(aio.boottime() + RULES.renew, name="ship", rules=RULES))
+            for wanted in ("60s", "1h", "forever", "0s", "0ms", "3s"):
+                await client.request("POST", f"/api/v1/namespaces/a/configmaps?timeout={wanted}", body=b"{}")
+
+    run_virtual(scenario())
+    assert told == [["12000ms"]] * 5 + [["3s"]]  # zero is no limit to a server
 
 
 @pytest.mark.parametrize(
@@ -217,3 +332,37 @@ def test_the_transport_stays_open_when_a_view_of_it_is_closed() -> None:
             assert (await client.get(ConfigMap, Key("a", "b"))).metadata.name == "b"
 
     run_virtual(scenario())
+
+
+async def test_a_write_that_became_outdated_in_the_pool_is_sent_once_with_less_time() -> None:
+    """Over HTTP: nothing is sent with the longer time, and the connection stays usable."""
+    arrived, go_on, told = asyncio.Event(), asyncio.Event(), []
+
+    async def handle(request) -> ServerResponse:
+        if request.method == "GET":
+            arrived.set()
+            await go_on.wait()
+        else:
+            told.append(int(dict(request.query)["timeout"].removesuffix("ms")))
+        return ServerResponse(status=200, headers=(("Content-Type", "application/json"),), body=BODY)
+
+    fence = Fence(aio.boottime() + RULES.renew, name="ship", rules=RULES)
+    async with (
+        asyncio.timeout(30),
+        Listener(handle) as listener,
+        HttpTransport(listener.address, max_connections=1) as transport,
+        aio.Supervisor() as tasks,
+    ):
+        client = fenced(transport, fence)
+        tasks.start(client.get(ConfigMap, Key("a", "b")), name="takes the only connection")
+        await arrived.wait()
+        writing = tasks.start(client.delete(ConfigMap, Key("a", "b")), name="waits for it")
+        while fence.settled(15.0):  # noqa: ASYNC110 - a fence sets no event
+            await asyncio.sleep(0.01)
+        # as if no renewal had succeeded for five seconds
+        fence.move(aio.boottime() + 5.0)
+        go_on.set()
+        await writing
+    assert len(told) == 1
+    assert told[0] <= 1000 * (5.0 + RULES.lease - RULES.renew)
+    assert fence.settled(15.0)

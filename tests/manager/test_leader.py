@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from steersman import Client, MergePatch, ObjectMeta
+from steersman import Client, ControlPlane, MergePatch, ObjectMeta
 from steersman.aio import Supervisor
+from steersman.apiserver import Plugin
+from steersman.client import RateLimit
 from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.manager import Campaign, LeaderElection, NotLeading, Term
@@ -53,6 +55,29 @@ async def test_a_released_lease_is_taken_at_once(client, namespace) -> None:
 
 async def _next_term(campaign: Campaign) -> Term:
     return await anext(campaign)
+
+
+async def test_a_candidate_that_hesitates_leaves_the_lease_to_another(client, namespace) -> None:
+    async with asyncio.timeout(60), Supervisor() as tasks, AsyncExitStack() as campaigns:
+        patient = LeaderElection("ship", namespace=namespace, lease=40.0, renew=20.0, retry=0.5)
+        stale = await campaigns.enter_async_context(patient.campaign(client, hesitates=lambda: True))
+        waiting = tasks.start(_next_term(stale), name="stale")
+        await asyncio.wait([waiting], timeout=2.0)
+        assert not waiting.done()
+        healthy = await campaigns.enter_async_context(patient.campaign(client))
+        term = await anext(healthy)
+        assert term.valid
+        assert not stale.leading
+        waiting.cancel()
+
+
+async def test_a_candidate_that_hesitates_leads_if_there_is_no_other(client, namespace) -> None:
+    """Not before the Lease has been free for its duration."""
+    began = asyncio.get_running_loop().time()
+    async with asyncio.timeout(60), election(namespace).campaign(client, hesitates=lambda: True) as campaign:
+        term = await anext(campaign)
+        assert asyncio.get_running_loop().time() - began >= 3.0
+        assert term.valid
 
 
 async def test_leaving_the_campaign_clears_the_holder(client, namespace) -> None:
@@ -102,7 +127,7 @@ async def test_leadership_is_lost_and_regained_in_process(client, namespace) -> 
         old, new = terms
         assert cancelled.is_set()
         assert new.valid
-        with pytest.raises(NotLeading, match=r"create configmaps.*not sent.* any more"):
+        with pytest.raises(NotLeading, match=r"create configmaps.*not sent.* no longer leads"):
             await old.client.create(config_map(namespace))
         assert (await old.client.list(ConfigMap, namespace=namespace)).items == []
         await new.client.create(config_map(namespace))
@@ -148,6 +173,70 @@ async def test_a_stopped_process_cannot_write_when_it_goes_on(api_server, client
         if child.returncode is None:
             child.kill()
             await child.wait()
+
+
+async def _renewals(client: Client, key: Key, count: int) -> None:
+    """Wait until the Lease was renewed so often."""
+    before = (await client.get(Lease, key)).metadata.resource_version
+    async with client.watch(Lease, namespace=key.namespace, resource_version=before) as events:
+        seen = aiter(events)
+        for _ in range(count):
+            await anext(seen)
+
+
+async def test_renewals_do_not_wait_for_a_connection(api_server, client, namespace) -> None:
+    """A leader whose connections are all taken by slow requests keeps its term."""
+    taken = Client.connect(kubeconfig=api_server.kubeconfig, namespace=namespace, max_connections=1)
+    async with asyncio.timeout(30), taken as crowded, Supervisor() as tasks:
+        # an answer without an end, read as a whole: it keeps the only connection
+        endless = f"/api/v1/namespaces/{namespace}/configmaps?watch=true&timeoutSeconds=60"
+        tasks.start(crowded.request("GET", endless), name="slow request")
+        async with election(namespace).campaign(crowded) as campaign, await anext(campaign) as term:
+            # longer than a term lasts without a renewal
+            await _renewals(client, Key(namespace, "ship"), 8)
+            assert term.valid
+            assert term.number == 1
+        tasks.cancel()
+    assert (await client.get(Lease, Key(namespace, "ship"))).spec.holder_identity is None
+
+
+async def test_renewals_do_not_wait_for_the_rate_limit(api_server, client, namespace) -> None:
+    limit = RateLimit(per_second=0.01, burst=1)
+    async with asyncio.timeout(30), api_server.client(rate_limit=limit) as limited, Supervisor() as tasks:
+        for number in range(100):
+            tasks.start(limited.create(config_map(namespace, f"queued-{number}")), name=f"queued {number}")
+        async with election(namespace).campaign(limited) as campaign, await anext(campaign) as term:
+            await _renewals(client, Key(namespace, "ship"), 8)
+            assert term.valid
+            assert term.number == 1
+        tasks.cancel()
+
+
+class SlowUpdates(Plugin):
+    """An admission plugin that takes its time, as webhooks do."""
+
+    operations = frozenset({"UPDATE"})
+
+    async def validate(self, attributes) -> None:
+        if attributes.name == "log":
+            await asyncio.sleep(3.0)
+
+
+async def test_a_write_may_take_longer_than_a_term_without_renewal() -> None:
+    """A leader that renews can write to a server whose webhooks are slow."""
+    slow = LeaderElection("ship", namespace="default", lease=9.0, renew=2.0, retry=0.5)
+    async with asyncio.timeout(60), ControlPlane(admission=[SlowUpdates()], controllers=[]) as plane:
+        client = Client(plane.transport(), namespace="default")
+        await client.create(config_map("default"))
+        async with slow.campaign(client) as campaign, await anext(campaign) as term:
+            written = await term.client.patch(ConfigMap, Key("default", "log"), MergePatch({"data": {"a": "b"}}))
+            assert written.data == {"a": "b"}
+            assert term.valid
+
+
+def test_a_pool_needs_a_place() -> None:
+    with pytest.raises(ValueError, match="max_connections must be at least 1"):
+        Client.connect(max_connections=0)
 
 
 @pytest.mark.slow

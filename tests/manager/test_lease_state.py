@@ -408,3 +408,30 @@ def test_patience_that_cannot_work_is_refused(patience) -> None:
     lease, renew, retry = patience
     with pytest.raises(ValueError, match="leader election needs"):
         Rules(identity="a", lease=lease, renew=renew, retry=retry)
+
+
+def test_a_renewal_that_was_lost_is_sent_again_at_once() -> None:
+    """It waited for its answer longer than `retry`: waiting once more could cost the term.
+
+    The server was slow once, so the next renewal left after 3 s; it was lost, and given up after half of `renew`.
+    """
+    server = Server()
+    leader = Candidate("a", offset=0.0, speed=1.0)
+    leader.observe(server.answer(leader.command), 0.0)
+    leader.observe(server.answer(leader.command), 1.0)
+    leader.observe(Woke(), 3.0)
+    leader.observe(Failed(), 8.0)
+    assert leader.command == Wait(0.0)
+    leader.observe(Woke(), 8.0)
+    leader.observe(server.answer(leader.command), 8.5)
+    assert leader.leads(17.9)
+
+
+def test_a_renewal_that_fails_at_once_is_not_sent_again_at_once() -> None:
+    server = Server()
+    leader = Candidate("a", offset=0.0, speed=1.0)
+    leader.observe(server.answer(leader.command), 0.0)
+    leader.observe(server.answer(leader.command), 0.0)
+    leader.observe(Woke(), 2.0)
+    leader.observe(Failed(), 2.0)
+    assert leader.command == Wait(2.0)

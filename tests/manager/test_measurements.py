@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from steersman.cache import InformerStatistics
+from steersman.cache import InformerStatistics, ScopeStatistics
 from steersman.controller import Causes, ControllerStatistics, KeyRecord, QueueStatistics, Request, SourceStatistics
 from steersman.manager.measurements import Measurements
 from steersman.manager.statistics import LeaderStatistics, ManagerStatistics
@@ -44,6 +44,11 @@ def queue(**values):
         "longest_running": (),
     }
     return QueueStatistics(**(defaults | values))
+
+
+def scope(**values):
+    defaults = {"namespace": "", "phase": "watching", "watermark": "7", "requests": 1, "lists": 1}
+    return ScopeStatistics(**(defaults | {"failures": 0, "unreadable": 0, "last_error": ""} | values))
 
 
 def controller(name="site", **values):
@@ -124,7 +129,7 @@ def test_gauges_show_what_is_so_at_the_time_of_reading(measurements):
         own_writes=0,
         pending=(),
         index_failures=0,
-        scopes=(),
+        scopes=(scope(staleness=90.0, relists=2), scope(staleness=1.0, relists=1)),
     )
     leader = LeaderStatistics(lease="web/operator", identity="x", leading=True)
     measurements.collect(manager(controller(queue=busy), informers=(informer,), leader=leader))
@@ -141,6 +146,8 @@ def test_gauges_show_what_is_so_at_the_time_of_reading(measurements):
     assert found['steersman_source_failures_total{controller="site"}'] == 2
     assert found['steersman_echoes_total{controller="site"}'] == 7
     assert found['steersman_cached_objects{kind="v1, Kind=ConfigMap"}'] == 17
+    assert found['steersman_cache_staleness_seconds{kind="v1, Kind=ConfigMap"}'] == 90
+    assert found['steersman_cache_relists_total{kind="v1, Kind=ConfigMap"}'] == 3
     assert found['leader_election_master_status{name="web/operator"}'] == 1
 
     measurements.collect(manager(controller(), leader=msgspec.structs.replace(leader, leading=False)))

@@ -1,4 +1,4 @@
-"""Who may read metrics and the debug page from elsewhere: decided by the API server's own RBAC."""
+"""Who may read metrics and the debug page with token review: the API server's own RBAC decides."""
 
 import dataclasses
 
@@ -14,9 +14,6 @@ from steersman.manager.endpoint_handler import EndpointHandler
 from steersman.manager.token_review import Reviewer
 from steersman.transport import HttpTransport, Listener
 from steersman.wire import Request
-
-#: What a request from another machine would look like: a proxy passed it on.
-ELSEWHERE = ("X-Forwarded-For", "10.0.0.1")
 
 
 class Counted:
@@ -64,7 +61,7 @@ async def allow(client: Client, account: str, *paths: str) -> None:
 
 
 async def get(transport, path: str, token: str = "") -> tuple[int, str]:
-    headers = (ELSEWHERE, *((("Authorization", f"Bearer {token}"),) if token else ()))
+    headers = (("Authorization", f"Bearer {token}"),) if token else ()
     async with await transport.send(Request("GET", path, headers=headers)) as response:
         assert ("WWW-Authenticate" in response.headers) == (response.status == 401)
         return response.status, (await response.read()).decode()
@@ -85,12 +82,11 @@ async def test_a_service_account_with_the_role_is_let_in_and_others_are_not(clie
         )
         assert (await get(transport, "/metrics", stranger))[0] == 403
         status, words = await get(transport, "/metrics", "no-such-token")
-        assert (status, words) == (401, "the API server does not know this token, or it has expired\n")
+        assert (status, words) == (401, "the API server does not recognize this token, or it has expired\n")
         assert (await get(transport, "/metrics"))[0] == 401
-        # health is open, and so is this machine
+        # health is open to the kubelet
         assert (await get(transport, "/healthz"))[0] == 200
-        async with await transport.send(Request("GET", "/metrics")) as response:
-            assert response.status == 200
+        assert (await get(transport, "/readyz"))[0] in {200, 500}
         # a scrape every few seconds costs the API server nothing
         before = len(counted[0].paths)
         for _ in range(5):
@@ -98,6 +94,28 @@ async def test_a_service_account_with_the_role_is_let_in_and_others_are_not(clie
             assert (await get(transport, "/metrics", stranger))[0] == 403
         assert len(counted[0].paths) == before
         assert set(counted[0].paths) == {"tokenreviews", "subjectaccessreviews"}
+
+
+async def test_an_address_of_this_machine_is_no_token(client):
+    """A sidecar of a service mesh forwards every stranger from the loopback address."""
+    handler = EndpointHandler(Manager(name="guarded"), Reviewer(client))
+    async with Listener(handler) as listener, HttpTransport(listener.address) as transport:
+        for host in ("localhost", "127.0.0.1:8080", "[::1]:8080", "10.244.1.7:8080", "operator.shop.svc"):
+            for path in ("/metrics", "/debug", "/debug/statistics.json", "/debug/explain.json"):
+                async with await transport.send(Request("GET", path, headers=(("Host", host),))) as response:
+                    assert response.status == 401, (host, path)
+
+
+async def test_a_second_token_is_not_read_instead_of_the_first(client):
+    """A proxy that checks one of two headers would vouch for the other."""
+    scraper = await token_of(client, "scraper")
+    await allow(client, "scraper", "/metrics")
+    handler = EndpointHandler(Manager(name="guarded"), Reviewer(client))
+    async with Listener(handler) as listener, HttpTransport(listener.address) as transport:
+        one = ("Authorization", f"Bearer {scraper}")
+        for headers in ((one, ("Authorization", "Bearer x")), (("Authorization", "Basic x"), one)):
+            async with await transport.send(Request("GET", "/metrics", headers=headers)) as response:
+                assert response.status in {400, 401}
 
 
 async def test_a_wildcard_covers_the_debug_pages(client):

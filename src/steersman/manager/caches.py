@@ -1,13 +1,16 @@
-"""The cache of a manager: which kinds are held near, and for which controllers.
+"""The cache of a manager: which kinds it holds, and for which controllers.
 
 Guarantees
-- A kind is held while a controller that was added needs it, whether or not this program leads; the last one that is
-  removed lets it go.
-- Of a kind only metadata is cached where no controller that was there first needs more. What was said for a kind goes
-  before that.
-- Reading a held kind does not hold it any longer.
-- Where the manager has namespaces of its own, nothing of a namespaced kind is read outside of them, unless what was said
-  for the kind names others; cluster-scoped kinds are cached whole.
+- A kind is cached while an added controller needs it, whether or not this program leads. Removing the last such
+  controller stops its informer.
+- Only metadata of a kind is cached if that is all that the first controllers need. Options given to the manager take
+  precedence.
+- Reading a cached kind does not keep it cached longer.
+- The caches are warm, and the program may campaign, once every kind that can be listed is synced. A kind that is not
+  served, is denied or keeps failing does not block the campaign, as long as one controller has all of its kinds.
+- A program whose caches have missed changes for `STALE` seconds hesitates to lead: see `LeaderElection.campaign`.
+- A manager with namespaces reads namespaced kinds only in them, unless the options of a kind name others.
+  Cluster-scoped kinds are cached whole.
 """
 
 from __future__ import annotations
@@ -24,9 +27,12 @@ from steersman.objects import Kind, Object
 
 AnyKind = type[Any] | Kind
 
+#: After this many seconds without news from a watch, another candidate should lead.
+STALE = 10.0
+
 
 class ManagedCache(Cache):
-    """A cache whose informers belong to the plans of a manager."""
+    """A cache whose informers belong to the controllers of a manager."""
 
     def __init__(
         self,
@@ -37,15 +43,18 @@ class ManagedCache(Cache):
         namespaces: tuple[str, ...] = (),
     ) -> None:
         super().__init__(client, kinds=kinds, uncached=uncached)
-        #: What was said goes before what plans need.
+        #: Kinds with explicit options, which take precedence over what the plans need.
         self._said = frozenset(kinds)
         self._namespaces = namespaces
         self._held: dict[str, ControllerPlan] = {}
-        #: The kinds of those plans: every read asks for them.
+        #: The kinds of those plans. Every read looks them up.
         self._held_kinds: frozenset[AnyKind] = frozenset()
 
     def hold(self, *plans: ControllerPlan) -> None:
-        """Keep the kinds of these plans near from now on; `ValueError` if less is cached of one than it needs."""
+        """Cache the kinds of these plans from now on.
+
+        Raises `ValueError` if a running informer caches less than a plan needs.
+        """
         needed = _needed(plans)
         for kind, options in needed.items():
             shared = self._shared.get(kind)
@@ -53,13 +62,13 @@ class ManagedCache(Cache):
                 if kind not in self._said:
                     self._options[kind] = options
                 if not self.is_uncached(kind):
-                    self._options_of(kind)  # what cannot be cached is said before anything is held
+                    self._options_of(kind)  # raises before anything is held
             elif shared.informer.options.metadata_only and not options.metadata_only and kind not in self._said:
                 name = kind.gvk().kind
                 users = ", ".join(plan.name for plan in plans if kind in plan.kinds())
                 raise ValueError(
-                    f"controller {users} needs whole objects of {name}, of which this manager caches metadata alone"
-                    f" since it started; say Manager(kinds={{{name}: KindOptions()}})"
+                    f"controller {users} needs whole objects of {name}, but this manager has cached only their metadata"
+                    f" since it started; pass Manager(kinds={{{name}: KindOptions()}})"
                 )
         for plan in plans:
             for kind in plan.kinds():
@@ -69,7 +78,7 @@ class ManagedCache(Cache):
         self._count_kinds()
 
     def let_go(self, name: str) -> None:
-        """The controller of this name needs its kinds no more."""
+        """Release the kinds of the controller with this name."""
         plan = self._held.pop(name, None)
         self._count_kinds()
         for kind in plan.kinds() if plan is not None else ():
@@ -77,7 +86,7 @@ class ManagedCache(Cache):
                 self._release(kind, shared)
 
     def informer(self, kind: Any) -> Informer[Any]:
-        """A kind's informer; one that nobody holds is used from now on until the cache ends."""
+        """A kind's informer. One that no controller holds starts now and runs until the cache closes."""
         shared = self._shared.get(kind)
         if shared is not None and kind in self._held_kinds:
             return shared.informer
@@ -93,24 +102,44 @@ class ManagedCache(Cache):
         namespaced = _is_namespaced(kind)
         if namespaced is None:
             raise ValueError(
-                f"{kind.gvk().kind} has no Python type here, so whether it is namespaced is not known when caching begins; say"
+                f"{kind.gvk().kind} has no Python type here, so the cache cannot tell whether it is namespaced; pass"
                 f" Manager(kinds={{{kind!r}: KindOptions(namespaces={self._namespaces!r})}}), or KindOptions() if it is"
                 " cluster-scoped"
             )
         return structs.replace(options or KindOptions(), namespaces=self._namespaces if namespaced else ())
 
     def informers(self) -> dict[AnyKind, Informer[Any]]:
-        """Every informer that runs."""
+        """All running informers by kind."""
         return {kind: shared.informer for kind, shared in self._shared.items()}
 
     def held(self) -> list[Informer[Any]]:
-        """The informers that controllers need, in the order in which they came."""
+        """The informers that controllers need, in the order in which they were added."""
         needed = {kind: None for plan in self._held.values() for kind in plan.kinds()}
         return [self._shared[kind].informer for kind in needed if kind in self._shared]
 
+    def is_warm(self, *, patient: bool = True) -> bool:
+        """Whether a term could begin: one controller has all of its kinds, and no promising first list is running.
+
+        With ``patient=False``, first lists that are still running do not count.
+        """
+        if not any(self._is_complete(plan) for plan in self._held.values()):
+            return not self._held
+        return not patient or not any(
+            informer.served and not informer.synced and informer.denied is None and not informer.failing
+            for informer in self.held()
+        )
+
+    def is_stale(self) -> bool:
+        """Whether a kind that controllers need may have missed changes for `STALE` seconds."""
+        return any(informer.synced and informer.staleness >= STALE for informer in self.held())
+
+    def _is_complete(self, plan: ControllerPlan) -> bool:
+        shared = [self._shared[kind] for kind in plan.kinds() if kind in self._shared]
+        return all(each.informer.synced for each in shared)
+
 
 def _is_namespaced(kind: type[Object] | Kind) -> bool | None:
-    """None: only the server knows."""
+    """Whether a kind is namespaced; None if only the server can tell."""
     return None if isinstance(kind, Kind) else kind.__resource__.namespaced
 
 

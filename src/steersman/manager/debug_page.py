@@ -1,10 +1,11 @@
-"""The debug page: what a manager does, for the person who is on call and has a browser.
+"""The debug page: what a manager is doing, for the on-call engineer.
 
 Guarantees
-- Pure functions from statistics to one HTML document that needs nothing else: no file, no other server, no script.
+- Pure functions turn statistics into one self-contained HTML document: no file, no other server, no other script.
 - The first screen says whether all is well, who leads, what is stuck and what fails.
-- What comes from outside (names, errors, causes) is escaped, and the page's content policy runs no script but its own.
-- The size is bounded, however many controllers there are; what is left out is counted.
+- Text from outside (names, errors, causes) is escaped, and the content security policy runs no script but the page's
+  own.
+- The page's size is bounded for any number of controllers. Omitted rows are counted.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from steersman.manager.words import count, duration, next_run, percent
 from steersman.objects import Key
 from steersman.objects.misuse import nearest
 
-#: Rows of the longer tables, and of all tables of last runs together.
+#: Row limits of the longer tables, and of all tables of recent reconciles together.
 FAILING_ROWS = 1000
 SLOW_ROWS = 12
 RUN_ROWS = 1500
@@ -73,7 +74,7 @@ def overview(statistics: ManagerStatistics) -> str:
 
 
 def explanation(found: Sequence[Explanation], *, kind: str, key: Key, statistics: ManagerStatistics) -> str:
-    """The page about one key, as ``/debug/explain?kind=...`` asked for it: a section for each controller that may know it."""
+    """The page about one key, for ``/debug/explain?kind=...``: a section for each matching controller."""
     back = element("p", element("a", "All of this manager", href="/debug"))
     sections = [_explained(each, statistics) for each in found]
     if not found:
@@ -101,7 +102,7 @@ def _explained(each: Explanation, statistics: ManagerStatistics) -> Html:
         )
     causes = [element("li", str(cause)) for cause in record.causes]
     if record.causes.omitted:
-        causes.append(element("li", f"and {record.causes.omitted:,} more that are not kept", class_="soft"))
+        causes.append(element("li", f"and {record.causes.omitted:,} more, not kept", class_="soft"))
     merged = f"{count(record.causes.total, 'event')} in one run" if record.causes.total > 1 else ""
     failed = record.result in FAILED
     when = join(ago(record.last_error_at, now), " ") if record.last_error_at and not failed else NOTHING
@@ -109,6 +110,7 @@ def _explained(each: Explanation, statistics: ManagerStatistics) -> Html:
         f"Controller {each.controller}",
         element(
             "dl",
+            _fact("Ready", str(each.ready)) if each.ready is not None else None,
             _fact("Why it last ran", element("ol", causes) if causes else DASH, element("div", merged, class_="soft")),
             _fact(
                 "How it ended",
@@ -140,11 +142,7 @@ def _fact(name: str, *words: Child) -> Html:
 
 
 def _failures(record: KeyRecord) -> str:
-    return (
-        "none that is retried: trying again cannot help"
-        if record.result == "terminal_error"
-        else f"{record.failures:,}"
-    )
+    return "not retried: a retry cannot help" if record.result == "terminal_error" else f"{record.failures:,}"
 
 
 def _next(each: Explanation) -> str:
@@ -158,11 +156,11 @@ def _next(each: Explanation) -> str:
 
 
 def _never_ran(each: Explanation, statistics: ManagerStatistics) -> Html:
-    """What to say of a key without a record, and what may have been meant."""
+    """The section for a key without a record, with suggestions for a misspelled key."""
     known = [
         str(record.request.key) for one in statistics.controllers if one.name == each.controller for record in one.keys
     ]
-    words = "none here, or so long ago that it is not remembered"
+    words = "never here, or too long ago to be remembered"
     meant = nearest(str(each.key), known)
     if not meant:
         return join(words)
@@ -173,7 +171,7 @@ def _never_ran(each: Explanation, statistics: ManagerStatistics) -> Html:
 
 
 def _title(statistics: ManagerStatistics, found: Sequence[Problem]) -> str:
-    """What a tab among many shows."""
+    """The title that the browser's tab shows."""
     name = statistics.name or "manager"
     return f"({len(found)}) {name}" if found else name
 
@@ -217,9 +215,9 @@ def _calm(statistics: ManagerStatistics) -> tuple[str, str]:
         case "candidate":
             return "quiet", "Standing by: another process leads"
         case "starting" | "syncing":
-            return "quiet", "Starting: the caches fill"
+            return "quiet", "Starting: the caches are filling"
         case "draining":
-            return "quiet", "Draining: what runs is finished, nothing new starts"
+            return "quiet", "Draining: running reconciles finish, no new ones start"
         case "stopped":
             return "quiet", "Stopped"
 
@@ -229,10 +227,12 @@ def _leads(statistics: ManagerStatistics) -> Html:
     if leader is None:
         return join("No leader election: this process acts alone.")
     lease = element("span", leader.lease, class_="mono")
+    if not leader.identity:
+        return join("Not a candidate yet: the caches are filling. Lease ", lease)
     if leader.leading:
         since = join(", for ", duration((statistics.now - leader.since).total_seconds())) if leader.since else NOTHING
         return join("This process leads as ", element("span", leader.identity, class_="mono"), since, ". Lease ", lease)
-    holder = element("span", leader.holder, class_="mono") if leader.holder else "nobody"
+    holder = element("span", leader.holder, class_="mono") if leader.holder else "no one"
     return join("Led by ", holder, "; this is ", element("span", leader.identity, class_="mono"), ". Lease ", lease)
 
 
@@ -279,7 +279,7 @@ def _leader_figure(statistics: ManagerStatistics) -> tuple[str, str]:
     if leader.leading:
         since = f"for {duration((statistics.now - leader.since).total_seconds())}" if leader.since else "now"
         return "this one", since
-    return ("another", leader.holder) if leader.holder else ("nobody", "lease is free")
+    return ("another", leader.holder) if leader.holder else ("no one", "the Lease is free")
 
 
 def _figure(name: str, value: str | int, note: str, *, tone: str = "") -> Html:

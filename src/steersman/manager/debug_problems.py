@@ -1,8 +1,8 @@
-"""What is wrong with a manager, in sentences, the worst first: the first thing that the debug page says.
+"""The problems of a manager as sentences, worst first: the top of the debug page.
 
 Guarantees
 - Pure: the same statistics give the same sentences.
-- Nothing is wrong with a world that converges: a program that starts, stands by or ends says so, and is not ill for it.
+- A converging program has no problems: starting, standing by and stopping are reported as states, not as problems.
 """
 
 from __future__ import annotations
@@ -15,62 +15,63 @@ import msgspec
 from steersman.cache import InformerStatistics
 from steersman.controller import ControllerStatistics, KeyRecord
 from steersman.manager.debug_parts import identifier
+from steersman.manager.own_checks import STALE_AFTER
 from steersman.manager.statistics import ManagerStatistics
 from steersman.manager.words import count, duration
 
 Tone: TypeAlias = Literal["bad", "warn"]
 
-#: Seconds after which a run, or a wait for a worker, is worth a look.
+#: Seconds after which a running reconcile, or a wait for a worker, is reported.
 LONG_RUN = 60.0
 LONG_WAIT = 30.0
-#: Seconds for which a blocked loop is news.
+#: Seconds for which a blocked loop stays on the page.
 BLOCKED_IS_NEWS = 600.0
-#: Seconds that a start may take before it is worth a look.
+#: Seconds that a start may take before it is reported.
 LONG_START = 60.0
-#: Checks of every manager about its own parts.
+#: Checks that summarize parts of the manager, which report their own problems.
 _SUMMARIES = frozenset({"caches", "controllers"})
 FAILED = frozenset({"error", "terminal_error"})
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One thing that somebody should look at."""
+    """One thing to look at."""
 
     tone: Tone
-    #: What it is about.
+    #: The controller, kind or check that it concerns.
     subject: str
     words: str
-    #: The id of the part of the page that shows it.
+    #: The HTML id of the section that shows it.
     place: str
 
 
 def problems(statistics: ManagerStatistics) -> list[Problem]:
-    """Everything that is wrong, the worst first."""
-    parts = [
-        *(problem for each in statistics.controllers for problem in _controller(each, statistics)),
-        *(problem for each in statistics.informers for problem in _informer(each, statistics)),
-    ]
-    found = [*_checks(statistics, told=bool(parts)), *parts, *_blocked(statistics)]
+    """All problems, worst first."""
+    # Stale caches come first: every decision based on them may be wrong.
+    caches = [problem for each in statistics.informers for problem in _informer(each, statistics)]
+    controllers = [problem for each in statistics.controllers for problem in _controller(each, statistics)]
+    checks = _checks(statistics, told=bool(caches or controllers))
+    found = [*caches, *checks, *controllers, *_blocked(statistics)]
     return sorted(found, key=lambda each: each.tone != "bad")
 
 
 def failing(controller: ControllerStatistics) -> list[KeyRecord]:
-    """The keys whose last run failed, those that failed most often first."""
+    """The keys whose last reconcile failed, most failures first."""
     bad = [record for record in controller.keys if record.result in FAILED]
     return sorted(bad, key=lambda record: record.failures, reverse=True)
 
 
 def controller_place(name: str) -> str:
-    """The id of a controller's part of the page."""
+    """The HTML id of a controller's section."""
     return identifier("controller", name)
 
 
 def informer_place(kind: str) -> str:
-    """The id of an informer's row."""
+    """The HTML id of an informer's row."""
     return identifier("informer", kind)
 
 
 def _checks(statistics: ManagerStatistics, *, told: bool) -> Iterator[Problem]:
-    """Checks that fail; not those that sum up what the parts themselves tell better."""
+    """The failing checks, except summaries whose parts already reported a problem."""
     excused = _starts(statistics) or statistics.phase in {"candidate", "draining", "stopped"}
     for each in statistics.checks:
         if each.ok or (each.kind == "ready" and (excused or (told and each.name in _SUMMARIES))):
@@ -85,7 +86,7 @@ def _checks(statistics: ManagerStatistics, *, told: bool) -> Iterator[Problem]:
 
 
 def _starts(statistics: ManagerStatistics) -> bool:
-    """Whether the program has begun so lately that it need not work yet."""
+    """Whether the program has just started and need not work yet."""
     began = statistics.started
     young = began is None or (statistics.now - began).total_seconds() < LONG_START
     return young and statistics.phase in {"starting", "syncing"}
@@ -101,6 +102,11 @@ def _controller(each: ControllerStatistics, statistics: ManagerStatistics) -> It
         first_line = last.last_error.strip().partition("\n")[0]
         words = f"{count(len(records), 'key fails', 'keys fail')}; last {last.request}: {first_line[:240]}"
         yield Problem("bad", each.name, words, "failing")
+    if each.looping:
+        hot = next((record for record in each.keys if record.loop), None)
+        said = f"; last {hot.request}: {hot.loop}" if hot is not None else ""
+        words = f"{count(each.looping, 'key runs', 'keys run')} hot, throttled{said}"
+        yield Problem("bad", each.name, words, place)
     oldest = each.queue.oldest[0] if each.queue.oldest else None
     longest = each.queue.longest_running[0] if each.queue.longest_running else None
     if oldest is not None and oldest[1] >= LONG_WAIT:
@@ -113,15 +119,15 @@ def _controller(each: ControllerStatistics, statistics: ManagerStatistics) -> It
     for source in each.sources:
         if source.failures:
             said = f": {source.last_failure}" if source.last_failure else ""
-            left = f"; {count(source.retrying, 'object')} to be asked about again" if source.retrying else ""
-            gone = count(source.given_up, "object that is gone was", "objects that are gone were")
+            left = f"; {count(source.retrying, 'object')} to be mapped again" if source.retrying else ""
+            gone = count(source.given_up, "deleted object was", "deleted objects were")
             lost = f"; {gone} given up" if source.given_up else ""
             words = f"source {source.name}: its predicate or mapping failed {_times(source.failures)}{left}{lost}{said}"
             yield Problem("bad" if source.given_up else "warn", each.name, words, place)
 
 
 def _stuck(each: ControllerStatistics, statistics: ManagerStatistics) -> bool:
-    """Whether a controller should work and does not."""
+    """Whether a controller should be working but is not."""
     if each.working or statistics.phase in {"draining", "stopped"}:
         return False
     return bool(_absent(each, statistics)) or not _starts(statistics)
@@ -131,12 +137,12 @@ def _waits_for(each: ControllerStatistics, statistics: ManagerStatistics) -> str
     if absent := _absent(each, statistics):
         return f"the server has no {', '.join(dict.fromkeys(absent))}; is the CRD installed?"
     if waiting := [source.name for source in each.sources if not source.started]:
-        return f"it waits for the first list of {', '.join(waiting)}"
-    return "it starts, or it stops"
+        return f"waiting for the first list of {', '.join(waiting)}"
+    return "it is starting or stopping"
 
 
 def _absent(each: ControllerStatistics, statistics: ManagerStatistics) -> list[str]:
-    """Kinds that a controller waits for and the server does not know."""
+    """The kinds that a controller waits for and the server does not serve."""
     missing = {one.kind.rpartition(" ")[2]: one.kind for one in statistics.informers if not one.served}
     waiting = [source.name.partition(" ")[0] for source in each.sources if not source.started]
     return [missing[kind] for kind in waiting if kind in missing]
@@ -145,32 +151,37 @@ def _absent(each: ControllerStatistics, statistics: ManagerStatistics) -> list[s
 def _informer(each: InformerStatistics, statistics: ManagerStatistics) -> Iterator[Problem]:
     place = informer_place(each.kind)
     kind = each.kind
-    # A controller that waits for the kind has said so already.
+    # A controller that waits for the kind has already reported it.
     said_before = any(kind in _absent(one, statistics) for one in statistics.controllers if _stuck(one, statistics))
     if not each.served:
         if said_before:
             return
-        yield Problem("warn", kind, "is not served; it is waited for. Install its CRD if there should be one", place)
+        yield Problem("warn", kind, "is not served yet; waiting. Install its CRD if it should be", place)
     else:
         for scope in each.scopes:
             where = f" in namespace {scope.namespace}" if scope.namespace else ""
-            if scope.failures and scope.phase != "watching":
-                what = "the watch is lost, what is cached may be old" if each.synced else "cannot be listed"
+            if (scope.failures and scope.phase != "watching") or scope.staleness >= STALE_AFTER:
+                what = "the watch is lost, the cache may be stale" if each.synced else "cannot be listed"
+                age = f", for {duration(scope.staleness)}" if each.synced and scope.staleness >= 1 else ""
+                times = f", {_times(scope.failures)} in a row" if scope.failures else ""
                 said = f": {scope.last_error}" if scope.last_error else ""
-                tone: Tone = "warn" if each.synced else "bad"
-                yield Problem(tone, kind, f"{what}{where}, {_times(scope.failures)} in a row{said}", place)
+                tone: Tone = "warn" if each.synced and scope.staleness < STALE_AFTER else "bad"
+                yield Problem(tone, kind, f"{what}{where}{age}{times}{said}", place)
             if scope.unreadable:
                 words = f"{count(scope.unreadable, 'object')}{where} could not be decoded: see the log"
                 yield Problem("warn", kind, words, place)
     if each.index_failures:
         yield Problem("warn", kind, f"an index failed {_times(each.index_failures)}: see the log", place)
+    if each.transform_failures:
+        words = f"its transform failed {_times(each.transform_failures)}: those objects are cached whole; see the log"
+        yield Problem("warn", kind, words, place)
 
 
 def _blocked(statistics: ManagerStatistics) -> Iterator[Problem]:
     recent = [each for each in statistics.blocked if (statistics.now - each.at).total_seconds() < BLOCKED_IS_NEWS]
     if recent:
         worst = max(recent, key=lambda each: each.seconds)
-        words = f"was blocked {_times(len(recent))} of late, for at least {duration(worst.seconds)} by {worst.task}"
+        words = f"was blocked {_times(len(recent))} recently, for at least {duration(worst.seconds)} by {worst.task}"
         yield Problem("warn", "the event loop", words, "blocked")
 
 

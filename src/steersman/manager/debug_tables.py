@@ -1,8 +1,8 @@
 """The tables of the debug page: keys, controllers, informers, checks, blocked loops.
 
 Guarantees
-- What needs a look comes first.
-- The number of rows is bounded, however many controllers there are; what is left out is counted.
+- Rows that need attention come first.
+- The number of rows is bounded for any number of controllers. Omitted rows are counted.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from steersman.manager.debug_problems import (
 from steersman.manager.statistics import BlockedLoop, ManagerStatistics
 from steersman.manager.words import count, duration, next_run, percent
 
-#: Rows of the longer tables, and of all tables of last runs together.
+#: Row limits of the longer tables, and of all tables of recent reconciles together.
 FAILING_ROWS = 1000
 SLOW_ROWS = 12
 RUN_ROWS = 1500
 
 
 def errors_of(controller: ControllerStatistics) -> int:
-    """How many runs of a controller failed."""
+    """How many reconciles of a controller failed."""
     return sum(times for result, times in controller.results.items() if result in FAILED)
 
 
@@ -57,10 +57,10 @@ def errors_of(controller: ControllerStatistics) -> int:
 
 
 def failing_keys(statistics: ManagerStatistics) -> Html:
-    """Keys whose last run failed."""
+    """Keys whose last reconcile failed."""
     found = [(each.name, record) for each in statistics.controllers for record in failing(each)]
     if not found:
-        return section("Failing keys", note="none: the last run of every key ended well", id_="failing")
+        return section("Failing keys", note="none: the last reconcile of every key succeeded", id_="failing")
     found.sort(key=lambda pair: pair[1].finished, reverse=True)
     rows = [
         (
@@ -82,13 +82,13 @@ def failing_keys(statistics: ManagerStatistics) -> Html:
         "Failing keys",
         table(("Key and controller", "#In a row", "Last error", "Failed", "Next try"), rows),
         element("p", f"and {left:,} more; all are in statistics.json") if left else None,
-        note=f"{len(found):,}, the latest first",
+        note=f"{len(found):,}, latest first",
         id_="failing",
     )
 
 
 def slow_keys(statistics: ManagerStatistics) -> Html:
-    """Keys that run or wait for a worker longest."""
+    """The keys that have been running or waiting for a worker longest."""
     waiting = _longest(
         (each.name, request, seconds) for each in statistics.controllers for request, seconds in each.queue.oldest
     )
@@ -98,7 +98,7 @@ def slow_keys(statistics: ManagerStatistics) -> Html:
         for request, seconds in each.queue.longest_running
     )
     if not waiting and not running:
-        return section("Running and waiting longest", note="nothing runs, nothing waits for a worker", id_="slow")
+        return section("Running and waiting longest", note="nothing is running or waiting for a worker", id_="slow")
     rows = [
         (
             cell(key_link(name, request), element("div", name, class_="soft"), class_="keys"),
@@ -138,13 +138,13 @@ _COLUMNS = (
 
 
 def controllers_table(statistics: ManagerStatistics, found: Sequence[Problem]) -> Html:
-    """A row for each controller; it opens to the sources and the last runs."""
+    """A row for each controller; it opens to show sources and recent reconciles."""
     controllers = statistics.controllers
     if not controllers:
         why = "another process leads" if statistics.phase == "candidate" else f"the manager is {statistics.phase}"
         return section("Controllers", note=f"none runs: {why}", id_="controllers")
     troubled = {each.subject: each.tone for each in reversed(found)}
-    # What needs a look comes first; the rest stays where it was added.
+    # What needs attention comes first; the rest keeps the order in which it was added.
     order = {"bad": 0, "warn": 1}
     ordered = sorted(controllers, key=lambda each: order.get(troubled.get(each.name, ""), 2))
     budget = max(3, min(50, RUN_ROWS // len(controllers)))
@@ -163,7 +163,7 @@ def controllers_table(statistics: ManagerStatistics, found: Sequence[Problem]) -
     return section(
         "Controllers",
         element("div", element("div", head, rows, class_="controllers"), class_="scroll", id="controllers-scroll"),
-        note=f"{len(controllers):,}; click one for its sources and last runs",
+        note=f"{len(controllers):,}; click one for its sources and last reconciles",
         id_="controllers",
         extra=search,
     )
@@ -215,16 +215,16 @@ def _results(each: ControllerStatistics) -> Html:
         return NOTHING
     words = ", ".join(f"{times:,} {result.replace('_', ' ')}" for result, times in sorted(each.results.items()))
     queue = each.queue
-    told = f"Runs by result: {words}. Causes taken: {queue.adds:,}; retries: {queue.retries:,}; busy for {duration(each.busy_seconds)} in all."
+    told = f"Reconciles by result: {words}. Causes taken: {queue.adds:,}; retries: {queue.retries:,}; busy for {duration(each.busy_seconds)} in all."
     return element("p", told)
 
 
 def _last_runs(each: ControllerStatistics, statistics: ManagerStatistics, budget: int) -> Html:
     if not each.keys:
-        return element("p", "No key ran yet.")
+        return element("p", "No key has been reconciled yet.")
     shown = each.keys[:budget]
     rows = [_run(each.name, record, statistics) for record in shown]
-    title = f"Last runs, {len(shown):,} of {len(each.keys):,}" if len(shown) < len(each.keys) else "Last runs"
+    title = f"Last reconciles, {len(shown):,} of {len(each.keys):,}" if len(shown) < len(each.keys) else "Last runs"
     head = ("Key", "Why", "Ended", "#Took", "#Waited", "#Writes", "When", "Next run")
     return join(element("h3", title), table(head, rows))
 
@@ -277,13 +277,17 @@ def _sources(each: ControllerStatistics) -> Html:
 
 
 def informers_table(statistics: ManagerStatistics) -> Html:
-    """What is cached, and how it is followed."""
+    """The cached kinds, and the state of their watches."""
     if not statistics.informers:
         return section("Informers", note="no kind is cached yet", id_="informers")
-    ordered = sorted(statistics.informers, key=lambda each: (each.served and each.synced, each.kind))
+    ordered = sorted(statistics.informers, key=lambda each: (each.served and each.synced, -_staleness(each), each.kind))
     rows = [_informer(each) for each in ordered]
     head = ("Kind", "State", "#Objects", "Watch", "#Lists", "#Requests", "#Own writes", "#To tell", "Last error")
     return section("Informers", table(head, rows), note=f"{len(rows):,} kinds", id_="informers")
+
+
+def _staleness(each: InformerStatistics) -> float:
+    return max((scope.staleness for scope in each.scopes), default=0.0)
 
 
 def _informer(each: InformerStatistics) -> tuple[Html, ...]:
@@ -297,6 +301,7 @@ def _informer(each: InformerStatistics) -> tuple[Html, ...]:
             f"{scope.namespace}: " if scope.namespace else "",
             scope.phase,
             f" ({count(scope.failures, 'failure')})" if scope.failures else "",
+            f", stale for {duration(scope.staleness)}" if scope.staleness >= 1 else "",
             class_="nowrap" if scope.phase == "watching" else "nowrap warn-text",
         )
         for scope in each.scopes
@@ -325,7 +330,7 @@ def _informer(each: InformerStatistics) -> tuple[Html, ...]:
 
 
 def checks_table(statistics: ManagerStatistics) -> Html:
-    """The named checks of health and readiness."""
+    """The named health and readiness checks."""
     if not statistics.checks:
         return NOTHING
     rows = [
@@ -341,7 +346,7 @@ def checks_table(statistics: ManagerStatistics) -> Html:
 
 
 def blocked_table(statistics: ManagerStatistics) -> Html:
-    """What blocked the event loop: one row for each stack, the latest first."""
+    """What blocked the event loop: one row for each stack, latest first."""
     if not statistics.blocked:
         return NOTHING
     places: dict[tuple[str, str], list[BlockedLoop]] = {}
@@ -365,6 +370,6 @@ def blocked_table(statistics: ManagerStatistics) -> Html:
     return section(
         "Blocked event loop",
         table(("By", "#Times", "#At least", "Last"), rows),
-        note="nothing else could run: await it, or use asyncio.to_thread",
+        note="nothing else could run meanwhile: await it, or use asyncio.to_thread",
         id_="blocked",
     )

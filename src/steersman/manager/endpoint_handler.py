@@ -1,18 +1,20 @@
-"""Answers to the kubelet, Prometheus and the person on call: health, metrics, and the debug page.
+"""Answers to the kubelet, Prometheus and the on-call engineer: health, metrics, and the debug page.
 
 Guarantees
-- ``/healthz`` and ``/readyz`` are open to everybody who reaches the port.
-- ``/debug`` is served to this machine (in a cluster: to the Pod, so also through ``kubectl port-forward``), or to whoever
-  passes the token review if there is one. What came through a proxy, and what a browser was tricked into asking for
-  under another name, does not count as this machine.
-- ``/metrics`` is open, unless tokens are reviewed.
-- Nothing here changes anything.
+- ``/healthz`` and ``/readyz`` are open to every client that reaches the port, because the kubelet sends no token.
+- With token review, ``/metrics`` and ``/debug`` require a token from every client. The client's address proves nothing:
+  a service mesh sidecar forwards strangers from the loopback address.
+- Without token review, ``/metrics`` is open, and only this machine can read ``/debug`` (in a cluster: the Pod, so
+  ``kubectl port-forward`` works too). The client must have a loopback address and request a loopback host, so neither a
+  proxy nor a rebound DNS name passes.
+- Endpoints only read.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Protocol
@@ -36,41 +38,44 @@ _PRIVATE = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")
 _HTML = (("Content-Type", "text/html; charset=utf-8"), *_PRIVATE)
 _JSON = (("Content-Type", "application/json"), *_PRIVATE)
 _TEXT = (("Content-Type", "text/plain; charset=utf-8"), *_PRIVATE)
-_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Real-Ip")
+#: Headers that proxies add, and prefixes of the others.
+_FORWARDED = frozenset({"forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip"})
+_FORWARDED_PREFIXES = ("x-forwarded", "x-envoy-", "x-original-", "cf-", "l5d-")
+_HOST = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<name>[^\[\]:]+))(?::[0-9]{1,5})?")
 _PATHS = "/healthz, /readyz, /metrics, /debug, /debug/statistics.json, /debug/explain, /debug/explain.json"
 
 
 class Observed(Protocol):
-    """What the endpoints show."""
+    """What the endpoints read from a manager."""
 
     @property
     def health(self) -> Checks:
-        """What ``/healthz`` asks."""
+        """The checks behind ``/healthz``."""
         ...
 
     @property
     def ready(self) -> Checks:
-        """What ``/readyz`` asks."""
+        """The checks behind ``/readyz``."""
         ...
 
     @property
     def registry(self) -> Registry:
-        """What ``/metrics`` shows."""
+        """The metrics behind ``/metrics``."""
         ...
 
     def statistics(self) -> ManagerStatistics:
-        """What ``/debug`` shows."""
+        """The statistics behind ``/debug``."""
         ...
 
     def explain(self, kind_or_controller: str, key: Key) -> list[Explanation]:
-        """What ``/debug/explain`` shows."""
+        """The explanations behind ``/debug/explain``."""
         ...
 
 
 def listener_for(endpoints: Endpoints, observed: Observed, client: Client) -> Listener:
-    """The listener of these endpoints, not yet started."""
+    """The listener of these endpoints, not started yet."""
     if endpoints.token_review and endpoints.tls is None and not _is_loopback(endpoints.host):
-        _log.warning("tokens for the endpoints on port %d come unencrypted: give Endpoints(tls=...)", endpoints.port)
+        _log.warning("endpoints on port %d receive tokens unencrypted: pass Endpoints(tls=...)", endpoints.port)
     reads = observed.registry.counter(names.CERTIFICATE_READS)
     errors = observed.registry.counter(names.CERTIFICATE_READ_ERRORS)
 
@@ -78,7 +83,7 @@ def listener_for(endpoints: Endpoints, observed: Observed, client: Client) -> Li
         reads.inc()
         if not usable:
             errors.inc()
-            _log.warning("the certificate of the endpoints cannot be read again; the last one stays in use")
+            _log.warning("cannot reload the certificate of the endpoints; keeping the last one")
 
     return Listener(
         EndpointHandler(observed, Reviewer(client) if endpoints.token_review else None),
@@ -108,29 +113,30 @@ class EndpointHandler:
         """Answer one request."""
         path = request.path.rstrip("/")
         if request.method not in {"GET", "HEAD"}:
-            return _text(405, "these endpoints are only read: use GET", ("Allow", "GET, HEAD"))
+            return _text(405, "these endpoints are read-only: use GET", ("Allow", "GET, HEAD"))
         for title, checks in (("healthz", self._observed.health), ("readyz", self._observed.ready)):
             if path == f"/{title}" or path.startswith(f"/{title}/"):
                 given = [name for name, _ in request.query]
                 excluded = {value for name, value in request.query if name == "exclude"}
                 return await checks.answer(path[1:], verbose="verbose" in given, excluded=excluded)
         if path == "/metrics":
-            verdict = await self._review(request, path) if self._reviewer is not None else Verdict(200)
+            verdict = Verdict(200) if self._reviewer is None else await self._review(request, path)
             return self._metrics(request) if verdict.allowed else _refusal(verdict)
         if path in self._debug:
             verdict = await self._review(request, path)
             return await self._debug[path](request) if verdict.allowed else _refusal(verdict)
-        return _text(404, f"there is nothing at {request.path}; there are {_PATHS}")
+        return _text(404, f"{request.path} not found; available: {_PATHS}")
 
     async def _review(self, request: Request, path: str) -> Verdict:
+        if self._reviewer is not None:
+            given = [value for name, value in request.headers if name.lower() == "authorization"]
+            return await self._reviewer.review(given[0] if len(given) == 1 else None, path)
         if _is_local(request):
             return Verdict(200)
-        if self._reviewer is not None:
-            return await self._reviewer.review(request.header("Authorization"), path)
         return Verdict(
             403,
-            f"{path} is served to this machine alone: use kubectl port-forward and ask as localhost,"
-            " or give Endpoints(token_review=True) and send a token",
+            f"{path} is served to this machine only: use kubectl port-forward and request localhost,"
+            " or pass Endpoints(token_review=True) and send a token",
         )
 
     def _metrics(self, request: Request) -> ServerResponse:
@@ -153,7 +159,7 @@ class EndpointHandler:
         asked = dict(request.query)
         kind, name = asked.get("kind") or asked.get("controller") or "", asked.get("name") or ""
         if not kind or not name:
-            return _text(400, f"say which object: {request.path}?kind=Site&namespace=default&name=web")
+            return _text(400, f"name an object: {request.path}?kind=Site&namespace=default&name=web")
         key = Key(asked.get("namespace") or "", name)
         found = self._observed.explain(kind, key)
         status = 200 if found else 404
@@ -164,26 +170,24 @@ class EndpointHandler:
 
 
 def _is_local(request: Request) -> bool:
-    """Whether this machine asks, for itself, and under its own name."""
+    """Whether the client is on this machine, is not a proxy, and requests a host name of this machine."""
     peer = current_peer()
-    if peer is None or not peer.is_loopback or any(request.header(name) for name in _FORWARDED):
+    if peer is None or not peer.is_loopback:
         return False
-    host = request.header("Host") or ""
-    # a page of another site can have its own name lead here; it cannot have the browser say localhost
-    bare = host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
-    return bare.lower() == "localhost" or bare.lower().endswith(".localhost") or _is_address(bare)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
+    names = [name.lower() for name, _ in request.headers]
+    if any(name in _FORWARDED or name.startswith(_FORWARDED_PREFIXES) for name in names):
         return False
-    return True
+    # Another site's page can point its own name here, but cannot make the browser request localhost.
+    hosts = [value for name, value in request.headers if name.lower() == "host"]
+    found = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+    return found is not None and _is_loopback(found["v6"] or found["name"])
 
 
 def _is_loopback(host: str) -> bool:
-    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _refusal(verdict: Verdict) -> ServerResponse:

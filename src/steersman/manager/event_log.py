@@ -1,8 +1,10 @@
-"""The events of a manager's controllers: nothing is opened before the first one is told.
+"""The Kubernetes Events of a manager's controllers. The recorder opens with the first event.
 
 Guarantees
-- Telling returns at once and never raises; what is told while the manager does not run is not heard.
-- The recorder outlives the controllers: what they told last is written, for a moment and no longer.
+- `record` returns at once and never raises. Events recorded while the log is closed are dropped.
+- With leader election, each term has its own recorder, and its events go through the term's fence. A deposed leader
+  writes none, and neither does a task that outlives its term.
+- The recorder outlives the controllers briefly, to write their last events.
 """
 
 from __future__ import annotations
@@ -22,24 +24,24 @@ if TYPE_CHECKING:
     from steersman.client.events import EventRecorder
     from steersman.kinds.core_v1 import ObjectReference
 
-#: What a name may hold that reports events.
+#: Characters that the name of a reporting controller may not contain.
 _FOREIGN = re.compile(r"[^-A-Za-z0-9_.]+")
 _NAME_MAX = 63
 
 
-class EventLog:
-    """Records events under a manager's name."""
+class OpenLog:
+    """The events of one term, or of a whole run without leader election."""
 
-    def __init__(self, name: str) -> None:
-        self._name = _FOREIGN.sub("-", name)[:_NAME_MAX].strip("-_.") or "steersman"
-        self._client: Client | None = None
-        self._tasks: aio.Supervisor | None = None
+    def __init__(self, name: str, client: Client, tasks: aio.Supervisor) -> None:
+        self._name = name
+        self._client = client
+        self._tasks: aio.Supervisor | None = tasks
         self._recorder: EventRecorder | None = None
         self._closing = asyncio.Event()
 
     @property
     def idle(self) -> bool:
-        """Whether everything that was told has been written."""
+        """Whether every recorded event has been written."""
         return self._recorder is None or self._recorder.idle
 
     def record(
@@ -51,27 +53,20 @@ class EventLog:
         note: str,
         related: Object | Unstructured | ObjectReference | None = None,
     ) -> None:
-        """Tell that ``action`` was taken or failed, and why."""
+        """Record that ``action`` was taken or failed, and why; see `EventRecorder.record`."""
         recorder = self._recorder or self._open()
         if recorder is not None:
             recorder.record(regarding, type, reason, action, note, related)
 
-    @asynccontextmanager
-    async def opened(self, client: Client) -> AsyncGenerator[None]:
-        """Hear what is told, for as long as the block lasts."""
-        self._client = client
-        async with aio.Supervisor() as tasks:
-            self._tasks = tasks
-            try:
-                yield
-            finally:
-                self._tasks = None
-                self._closing.set()
+    def close(self) -> None:
+        """Accept no more events. The recorder writes the remaining ones."""
+        self._tasks = None
+        self._closing.set()
 
     def _open(self) -> EventRecorder | None:
-        if self._tasks is None or self._client is None:
+        if self._tasks is None:
             return None
-        from steersman.client.events import EventRecorder  # noqa: PLC0415 - most tests and many programs tell nothing
+        from steersman.client.events import EventRecorder  # noqa: PLC0415 - many programs and most tests record nothing
 
         instance = f"{self._name}-{platform.node() or 'unnamed'}"
         self._recorder = EventRecorder(self._client, controller=self._name, instance=instance)
@@ -81,3 +76,40 @@ class EventLog:
     async def _write(self, recorder: EventRecorder) -> None:
         async with recorder:
             await self._closing.wait()
+
+
+class EventLog:
+    """Records events under a manager's name, in the current term if there is leader election."""
+
+    def __init__(self, name: str) -> None:
+        self._name = _FOREIGN.sub("-", name)[:_NAME_MAX].strip("-_.") or "steersman"
+        self._current: OpenLog | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether every recorded event has been written."""
+        return self._current is None or self._current.idle
+
+    def record(
+        self,
+        regarding: Object | Unstructured | ObjectReference,
+        type: Literal["Normal", "Warning"],  # noqa: A002 - Kubernetes' own noun
+        reason: str,
+        action: str,
+        note: str,
+        related: Object | Unstructured | ObjectReference | None = None,
+    ) -> None:
+        """Record that ``action`` was taken or failed, and why; dropped while the manager does not run or lead."""
+        if self._current is not None:
+            self._current.record(regarding, type, reason, action, note, related)
+
+    @asynccontextmanager
+    async def opened(self, client: Client) -> AsyncGenerator[OpenLog]:
+        """Write events with this client while the block lasts."""
+        async with aio.Supervisor() as tasks:
+            self._current = current = OpenLog(self._name, client, tasks)
+            try:
+                yield current
+            finally:
+                self._current = None
+                current.close()

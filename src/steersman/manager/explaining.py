@@ -1,25 +1,69 @@
-"""What is known about one key, for ``steersman explain`` and the debug page. Pure."""
+"""What the manager has recorded about one key, for ``steersman explain`` and the debug page. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+import msgspec
+
+from steersman.cache import Informer
 from steersman.controller import Controller, ControllerPlan, Place, Request
-from steersman.manager.statistics import Explanation
-from steersman.objects import Key, Kind
+from steersman.manager.statistics import Explanation, ReadyCondition
+from steersman.objects import GroupVersionKind, Key, Kind
+
+
+class _Condition(msgspec.Struct):
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class _Status(msgspec.Struct):
+    conditions: list[_Condition] | None = None
+
+
+class _Reported(msgspec.Struct):
+    status: _Status | None = None
+
+
+def ready_of(informers: Iterable[Informer[Any]], kind: GroupVersionKind, key: Key) -> ReadyCondition | None:
+    """The cached Ready condition of an object; None if the object is missing or has no such condition."""
+    for informer in informers:
+        if informer.gvk == kind and (stored := informer.store.get(key)) is not None:
+            try:
+                status = msgspec.json.decode(stored.raw, type=_Reported).status
+            except msgspec.DecodeError:
+                return None
+            for each in (status.conditions if status is not None else None) or ():
+                if each.type == "Ready":
+                    return ReadyCondition(each.status, each.reason, each.message)
+    return None
 
 
 def explain(
-    plans: Iterable[ControllerPlan], running: Iterable[Controller], kind_or_controller: str, key: Key
+    plans: Iterable[ControllerPlan],
+    running: Iterable[Controller],
+    kind_or_controller: str,
+    key: Key,
+    *,
+    informers: Iterable[Informer[Any]] = (),
 ) -> list[Explanation]:
-    """What each controller that has this name, or reconciles this kind, knows about a key.
+    """What each matching controller has recorded about a key. A controller matches by its name or its kind.
 
-    A kind is written in any way that people write it: ``Site``, ``sites``, ``site.web.example.com``.
+    A kind can be written as ``Site``, ``sites`` or ``site.web.example.com``, in any case.
     """
     wanted = kind_or_controller.lower()
     controllers = {each.name: each for each in running}
     named = [plan for plan in plans if wanted in _names(plan)]
-    return [_explain(plan, controllers.get(plan.name), key) for plan in named]
+    informers = tuple(informers)
+    return [
+        msgspec.structs.replace(
+            _explain(plan, controllers.get(plan.name), key), ready=ready_of(informers, plan.primary.gvk(), key)
+        )
+        for plan in named
+    ]
 
 
 def _names(plan: ControllerPlan) -> set[str]:

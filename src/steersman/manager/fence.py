@@ -1,27 +1,35 @@
-"""What keeps a deposed leader from writing.
+"""The fence that keeps a deposed leader from writing.
 
 Guarantees
-- A write is refused past the deadline by a check that stands between acquiring a connection and writing the first byte,
-  with nothing to wait for in between. It holds for whoever has the client: other tasks, threads, tasks that outlived
-  their block, and a process that stood still.
-- A write is waited for no longer than the rest of the term, and tells the server to give it up by then: it ends in time
-  also when the process that sent it stands still.
-- A write that ended without an answer is remembered, because it may still happen.
-- Reads and watches go through.
+- The fence rejects a write past the deadline. The check runs after the connection is acquired and right before the
+  first byte, with no await in between. It applies to every user of the client: other tasks, threads, tasks that
+  outlived their block, and a process that was suspended.
+- Every write carries ``timeout=``, so the server gives up before another candidate can take the Lease, even if the
+  sending process is suspended. The timeout is checked again right before the first byte, so waiting for a connection
+  does not extend it.
+- The client waits for the answer while renewals succeed. It stops waiting when the term ends, or when the server must
+  have given up.
+- A write that ended without an answer is remembered, because it may still take effect.
+- Reads and watches pass.
 
-What no client can prevent: a request that left in time and was held up on its way to the server. A process that stands
-still for longer than a lease in the microseconds between the check and the system call, or while the system has taken only
-part of a large request from it, sends the request, or the rest of it, when it goes on.
+No client can prevent that a request that left in time is delayed on its way to the server. A process that is suspended
+for longer than a lease between the check and the system call, or while the kernel has accepted only part of a large
+request, sends the rest when it resumes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
 
 import msgspec
 
 from steersman import aio
+from steersman.manager.lease_state import Rules
 from steersman.objects.errors import ApiError, ConnectionFailed, DeadlineExceeded
 from steersman.transport import Response, Transport
 from steersman.transport.protocol import DEFAULT_TIMEOUT
@@ -29,24 +37,41 @@ from steersman.wire import Request, describe_request, parse_path
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
-#: Their query belongs to what they lead to.
+#: Subresources that forward their query to the target.
 _PASSED_ON = frozenset({"attach", "exec", "portforward", "proxy"})
 
-#: A transport may round a long timeout up to a whole second.
-_ROUNDED_ABOVE = 5.0
+#: How long the answer of a server that gave up may take to arrive.
+_ANSWER_SECONDS = 2.0
+
+#: Precision of timers.
+_MOMENT = 0.001
+
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class NotLeading(ApiError):
-    """A write was refused because its term is over: another candidate may lead. Nothing was sent."""
+    """A write was rejected because its term is over: another candidate may lead. Nothing was sent."""
+
+
+class _OutdatedError(ApiError):
+    """The write's server timeout became too long while it waited for a connection."""
 
 
 class Fence:
-    """Whether a term lasts: until a deadline that renewals move, or until it is closed for good."""
+    """The end of a term: a deadline that renewals move, or the moment it is closed for good.
 
-    def __init__(self, deadline: float, *, name: str) -> None:
+    Without ``rules`` the lease ends with the term.
+    """
+
+    def __init__(self, deadline: float, *, name: str, term: int = 1, rules: Rules | None = None) -> None:
         #: In seconds of `aio.boottime`.
         self._deadline = deadline
         self._name = name
+        self._term = term
+        self._rules = rules
+        #: Seconds from the end of the term until another candidate may take the Lease.
+        self._after = rules.lease - rules.renew if rules is not None else 0.0
         self._closed = False
         self._writing = 0
         #: When a write last ended without an answer.
@@ -55,26 +80,62 @@ class Fence:
         self._quiet.set()
 
     def move(self, deadline: float) -> None:
-        """Let the term last longer."""
+        """Move the deadline after a renewal."""
         self._deadline = deadline
 
     def close(self) -> None:
-        """End the term; it does not come back."""
+        """End the term for good."""
         self._closed = True
 
     @property
     def remaining(self) -> float:
-        """Seconds left, 0 when the term is over."""
+        """Seconds left; 0 when the term is over."""
         return 0.0 if self._closed else max(0.0, self._deadline - aio.boottime())
+
+    @property
+    def rest(self) -> float:
+        """Seconds until the deadline. Writes in flight may use them even after the fence is closed."""
+        return self._deadline - aio.boottime()
+
+    def server_seconds(self) -> float:
+        """How long the server may take for a write sent now, or after a short wait for a connection."""
+        rules = self._rules
+        return self.rest if rules is None else min(rules.write_seconds, self.rest + self._after - rules.reserve)
+
+    def sure_seconds(self) -> float:
+        """How long the server may take for a write sent at any moment of the term."""
+        return self.rest if self._rules is None else self._after
+
+    def fits(self, seconds: float) -> bool:
+        """Whether a server that takes this long from now on finishes before another candidate can take the Lease."""
+        return seconds <= self.rest + self._after
+
+    def __str__(self) -> str:
+        return f"term {self._term} of the Lease {self._name}"
+
+    def late(self, seconds: float) -> str:
+        """The reason why a write with this server timeout was abandoned."""
+        if self.rest <= _MOMENT:
+            return f"no answer before {self} ended: the Lease could not be renewed"
+        if self._rules is None:
+            return f"no answer within the {seconds:.1f} s left of {self}"
+        return (
+            f"no answer within {seconds:.1f} s, the limit of {self} for one write: a write must end before another candidate"
+            f" may lead. For slower writes raise LeaderElection(lease=...), now {self._rules.lease:g} s"
+        )
 
     def check(self, request: Request | None = None) -> None:
         """Raise `NotLeading` if the term is over."""
         if self._closed or aio.boottime() >= self._deadline:
-            tried = f"{describe_request(request)}: not sent: " if request is not None else ""
-            raise NotLeading(
-                f"{tried}this program does not lead as {self._name!r} any more: the term of this client is over, and another"
-                " may lead; stop, and go on with the client of the next term"
-            )
+            raise self.refusal(request)
+
+    def refusal(self, request: Request | None = None) -> NotLeading:
+        """The error for a write that is not sent because the term is over."""
+        tried = f"{describe_request(request)}: not sent: " if request is not None else ""
+        return NotLeading(
+            f"{tried}this program no longer leads as {self._name!r}: the term of this client is over, and another"
+            " candidate may lead; stop, and continue with the client of the next term"
+        )
 
     def begin_write(self) -> None:
         """Count a write that is about to be sent."""
@@ -82,7 +143,7 @@ class Fence:
         self._quiet.clear()
 
     def end_write(self, *, answered: bool = True) -> None:
-        """Count a write whose answer is here, or will never be."""
+        """Count a write that was answered, or never will be."""
         if not answered:
             self._unanswered = aio.boottime()
         self._writing -= 1
@@ -90,17 +151,17 @@ class Fence:
             self._quiet.set()
 
     def settled(self, within: float) -> bool:
-        """Whether nothing can still happen: no write is under way, and none ended without an answer that lately."""
+        """Whether no write can take effect later: none is in flight or recently ended unanswered."""
         doubtful = self._unanswered is not None and aio.boottime() - self._unanswered < within
         return not self._writing and not doubtful
 
     async def quiet(self) -> None:
-        """Wait until no write is under way; none of them outlasts its term."""
+        """Wait until no write is in flight. No write outlasts its term."""
         await self._quiet.wait()
 
 
 class FencedTransport:
-    """A transport whose writes go through a fence. It belongs to somebody else: closing it closes nothing."""
+    """A transport whose writes pass a fence. It does not own the inner transport: closing it does nothing."""
 
     def __init__(self, transport: Transport, fence: Fence) -> None:
         self._transport = transport
@@ -114,50 +175,130 @@ class FencedTransport:
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport
         before_send: Callable[[], None] | None = None,
     ) -> Response:
-        """Send a request, unless it would write past the end of the term; see `Transport.send`."""
+        """Send a request. Raises `NotLeading` if it would write past the end of the term. See `Transport.send`."""
         if request.method in _READS:
             return await self._transport.send(request, stream=stream, timeout=timeout, before_send=before_send)
-        fence = self._fence
-        sent = False
-
-        def check() -> None:
-            nonlocal sent
-            if before_send is not None:
-                before_send()
-            fence.check(request)
-            sent = True
-
-        # checked here as well, so that a term that is over opens no connection
-        fence.check(request)
-        rest = fence.remaining
-        if rest > _ROUNDED_ABOVE:
-            rest -= 1.0
-        seconds = min(rest, timeout or DEFAULT_TIMEOUT)
-        answered = False
-        fence.begin_write()
-        try:
-            response = await self._transport.send(
-                _bounded(request, seconds), stream=stream, timeout=seconds, before_send=check
-            )
-            # a server that gave up may still be at work
-            answered = response.status < 500
-        except (ConnectionFailed, DeadlineExceeded) as error:
-            sent = sent and error.sent
-            raise
-        else:
-            return response
-        finally:
-            fence.end_write(answered=answered or not sent)
+        # Check early too, so that an ended term opens no connection.
+        self._fence.check(request)
+        fence, loop = self._fence, asyncio.get_running_loop()
+        ends = loop.time() + (timeout or DEFAULT_TIMEOUT)
+        # A write is outdated if it waited for a connection while no renewal succeeded. The last attempt cannot be
+        # outdated.
+        for allowed in (fence.server_seconds, fence.server_seconds, fence.sure_seconds):
+            left = max(_MOMENT, ends - loop.time())
+            write = _Write(fence, request, min(allowed(), left), before_send)
+            with suppress(_OutdatedError):
+                return await write.send(self._transport, stream=stream, timeout=left)
+        raise fence.refusal(request)
 
     async def close(self) -> None:
-        """Do nothing: the connections belong to the client that this one was made from."""
+        """Do nothing: the connections belong to the client that this one was derived from."""
+
+
+class _Write:
+    """One write: the server has ``seconds`` for it, and the client waits while the term lasts."""
+
+    def __init__(self, fence: Fence, request: Request, seconds: float, before_send: Callable[[], None] | None) -> None:
+        self._fence = fence
+        self._request = request
+        self._seconds = seconds
+        self._before_send = before_send
+        self._wait = _Wait(fence)
+        self._sent_at: float | None = None
+
+    async def send(self, transport: Transport, *, stream: bool, timeout: float) -> Response:  # noqa: ASYNC109 - see Transport
+        """Send the write. Raises `DeadlineExceeded` if the term leaves too little time for the answer."""
+        answered = unsent = False
+        self._fence.begin_write()
+        try:
+            async with self._wait:
+                response = await transport.send(
+                    _bounded(self._request, self._seconds), stream=stream, timeout=timeout, before_send=self._check
+                )
+            # A server that gave up may still be working.
+            answered = response.status < 500
+        except (ConnectionFailed, DeadlineExceeded) as error:
+            unsent = not error.sent
+            raise
+        except TimeoutError:
+            if not self._wait.expired:
+                raise
+            raise self._late() from None
+        finally:
+            self._fence.end_write(answered=answered or unsent or self._sent_at is None)
+        if response.status != 504 or not self._is_late():
+            return response
+        await response.close()
+        raise self._late()
+
+    def _check(self) -> None:
+        if self._before_send is not None:
+            self._before_send()
+        self._fence.check(self._request)
+        if not self._fence.fits(self._seconds):
+            raise _OutdatedError(f"{describe_request(self._request)}: not sent")
+        self._sent_at = asyncio.get_running_loop().time()
+        self._wait.ends = self._sent_at + self._seconds + _ANSWER_SECONDS
+
+    def _is_late(self) -> bool:
+        """Whether the server has used up its timeout."""
+        spent = asyncio.get_running_loop().time() - (self._sent_at or 0.0)
+        return self._sent_at is not None and spent >= 0.9 * self._seconds
+
+    def _late(self) -> ApiError:
+        if self._sent_at is None:
+            return self._fence.refusal(self._request)
+        return DeadlineExceeded(f"{describe_request(self._request)}: {self._fence.late(self._seconds)}", sent=True)
+
+
+class _Wait:
+    """Ends its block with `TimeoutError` when the term is over, however often its end moves, or at ``ends``."""
+
+    def __init__(self, fence: Fence) -> None:
+        self._fence = fence
+        self._scope = asyncio.timeout(None)
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        #: In the loop's time; None while nothing is sent.
+        self.ends: float | None = None
+
+    @property
+    def expired(self) -> bool:
+        return self._scope.expired()
+
+    async def __aenter__(self) -> Self:
+        await self._scope.__aenter__()
+        self._look()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        if self._timer is not None:
+            self._timer.cancel()
+        return await self._scope.__aexit__(kind, error, trace)
+
+    def _look(self) -> None:
+        self._timer = None
+        left = self._fence.rest
+        if self.ends is not None:
+            left = min(left, self.ends - self._loop.time())
+        if left > _MOMENT:
+            # By then, a renewal may have moved the deadline.
+            self._timer = self._loop.call_later(left, self._look)
+        else:
+            self._scope.reschedule(self._loop.time())
 
 
 def _bounded(request: Request, seconds: float) -> Request:
-    """The request with the time in it that the server may take."""
+    """The request with a server timeout. A shorter timeout set by the caller stays; zero is replaced."""
     path = parse_path(request.path)
-    if path is None or path.subresource in _PASSED_ON or any(name == "timeout" for name, _ in request.query):
+    if path is None or path.subresource in _PASSED_ON:
         return request
-    # at least one: zero means that there is no limit
+    given = [value for name, value in request.query if name == "timeout"]
+    if given and (wanted := _DURATION.fullmatch(given[0])) and 0 < float(wanted[1]) * _UNITS[wanted[2]] <= seconds:
+        return request
+    # At least 1: zero means no limit.
     milliseconds = max(1, int(seconds * 1000))
-    return msgspec.structs.replace(request, query=(*request.query, ("timeout", f"{milliseconds}ms")))
+    others = (pair for pair in request.query if pair[0] != "timeout")
+    return msgspec.structs.replace(request, query=(*others, ("timeout", f"{milliseconds}ms")))

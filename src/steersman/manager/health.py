@@ -1,10 +1,10 @@
-"""Named checks, and the answers that a kubelet and a person read.
+"""Named checks, and the answers that the kubelet and people read.
 
 Guarantees
-- A check that raises, says False or takes too long is a failing check with its words; it never fails the others.
-- All checks run at once: an answer takes as long as the slowest, and no longer than the longest time-out.
-- A check that is content may still say something: it is shown beside its name, and fails nothing.
-- Answers look as kube-apiserver's do: ``ok``, or one line a check and what came out.
+- A check that raises, returns False or takes too long fails with a message and does not affect the others.
+- All checks run concurrently: an answer takes as long as the slowest check, at most the longest timeout.
+- A passing check may return a message, which is shown next to its name.
+- Answers look like kube-apiserver's: ``ok``, or one line per check with its result.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from typing import Literal
 
 from steersman.manager.statistics import CheckResult
 from steersman.objects.misuse import nearest
+from steersman.telemetry import error_words
 from steersman.transport import ServerResponse
 
 _log = logging.getLogger("steersman.manager")
 
-#: Raises or says False if something is wrong; words are a warning. One that is not async must not wait.
+#: Raises or returns False if something is wrong. A returned string is a warning. A synchronous check must not block.
 Check = Callable[[], "bool | str | Awaitable[bool | str | None] | None"]
 
-#: Seconds for one check: a kubelet waits for 1 unless told otherwise.
+#: Seconds for one check. The kubelet waits for 1 by default.
 CHECK_TIMEOUT = 0.8
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -41,22 +42,22 @@ class Checks:
         self._last: dict[str, CheckResult] = {}
 
     def add(self, name: str, check: Check, *, timeout: float = CHECK_TIMEOUT) -> None:
-        """Ask ``check`` whenever somebody wants to know: it raises, or says False, if something is wrong.
+        """Run ``check`` for every health request. It raises, or returns False, if something is wrong.
 
-        Words that it returns are shown as a warning. It may be async; it then has ``timeout`` seconds.
+        A string that it returns is shown as a warning. An async check has ``timeout`` seconds.
         """
         if not _NAME.fullmatch(name):
             raise ValueError(f"check {name!r}: its name becomes part of a path; use letters, digits, '-', '_' and '.'")
         if name in self._checks:
-            raise ValueError(f"there is a {self.kind} check {name} already; give the other one its own name")
+            raise ValueError(f"duplicate {self.kind} check {name!r}: choose another name for one of them")
         if not callable(check):
             raise TypeError(
-                f"check {name}: {check!r} cannot be called; give a function that raises if something is wrong"
+                f"check {name}: {check!r} is not callable; pass a function that raises if something is wrong"
             )
         self._checks[name] = (check, timeout)
 
     def remove(self, name: str) -> None:
-        """Ask this check no more."""
+        """Remove this check."""
         self._checks.pop(name, None)
         self._last.pop(name, None)
 
@@ -67,17 +68,17 @@ class Checks:
 
     @property
     def last(self) -> tuple[CheckResult, ...]:
-        """What every check said when it was last asked."""
+        """The last result of every check."""
         return tuple(self._last[name] for name in self._checks if name in self._last)
 
     async def run(self, only: Collection[str] | None = None) -> tuple[CheckResult, ...]:
-        """Ask all checks, or only these, at once."""
+        """Run all checks, or only these, concurrently."""
         names = [name for name in self._checks if only is None or name in only]
         results = await asyncio.gather(*(self._ask(name, *self._checks[name]) for name in names))
         for result in results:
             before = self._last.get(result.name)
             if not result.ok and (before is None or before.ok):
-                # not ready is how every program begins
+                # Every program starts unready.
                 level = logging.WARNING if self.kind == "health" else logging.INFO
                 _log.log(level, "%s check %s fails: %s", self.kind, result.name, result.message)
             if result.name in self._checks:
@@ -97,12 +98,19 @@ class Checks:
                 note = " ".join(said.split())
         except TimeoutError as error:
             message = str(error) or f"it did not answer within {seconds:g} s"
-        except Exception as error:  # noqa: BLE001 - whatever a check raises is what it has to say
-            message = " ".join(str(error).split()) or type(error).__name__
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            message = "it was cancelled"
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - any exception is the check's message
+            message = " ".join(_text_of(error).split()) or type(error).__name__
         return CheckResult(name=name, kind=self.kind, ok=not message, message=(message or note)[:1000])
 
     async def answer(self, path: str, *, verbose: bool, excluded: Collection[str] = ()) -> ServerResponse:
-        """Answer ``healthz``, ``healthz/NAME`` and their like."""
+        """Answer ``healthz``, ``healthz/NAME`` and the same paths of ``readyz``."""
         title, _, single = path.partition("/")
         if single:
             return await self._answer_single(single, title)
@@ -114,7 +122,7 @@ class Checks:
         lines = [_line(name, said.get(name)) for name in self._checks]
         unknown = [name for name in excluded if name not in self._checks]
         if unknown:
-            lines.append(f"warn: some checks cannot be excluded: there is none named {', '.join(sorted(unknown))}")
+            lines.append(f"warn: some checks cannot be excluded: no check is named {', '.join(sorted(unknown))}")
         lines.append(f"{title} check {'passed' if good else 'failed'}\n")
         return _text(200 if good else 500, "\n".join(lines))
 
@@ -122,9 +130,13 @@ class Checks:
         if name not in self._checks:
             meant = nearest(name, self._checks)
             hint = f"; did you mean {meant}?" if meant else ""
-            return _text(404, f"there is no check {title}/{name}{hint} There are: {', '.join(self._checks)}\n")
+            return _text(404, f"no check {title}/{name}{hint} Available: {', '.join(self._checks)}\n")
         (result,) = await self.run([name])
         return _text(200, "ok") if result.ok else _text(500, f"{name} failed: {result.message}\n")
+
+
+def _text_of(error: BaseException) -> str:
+    return error_words(error).partition(": ")[2]
 
 
 def _line(name: str, result: CheckResult | None) -> str:

@@ -1,15 +1,15 @@
-"""Leader election on a Lease: of many candidates one leads, and what it may write ends with its term.
+"""Leader election on a Lease: one of many candidates leads, and can write only during its term.
 
 Guarantees
-- **At most one leads**: see `steersman.manager.lease_state`, which decides, and `steersman.manager.fence`, which keeps a
-  deposed leader from writing.
-- Leadership that was lost can be won again, in the same process, as a new `Term`; never before the work of the last term
-  has ended.
-- Leaving a term, or the campaign, releases the lease after the last write is answered; a successor that watches starts at
-  once. If a write ended without an answer, the lease is left to run out: what may still happen happens before the next
-  leader's time.
-- A leader that sees another name on its Lease, or no Lease, renews at once, and so learns at once that it is deposed.
-- An API server that is slow, down or unwilling ends a term in time, but never the campaign.
+- **At most one leads**: `steersman.manager.lease_state` decides, and `steersman.manager.fence` keeps a deposed leader
+  from writing.
+- A deposed candidate can lead again in the same process, as a new `Term`, after the work of its last term has ended.
+- Leaving a term, or the campaign, releases the Lease after the last write is answered. A watching successor starts at
+  once. If a write ended without an answer, the Lease is left to expire, so a late effect precedes the next term.
+- A leader that sees another holder on its Lease, or no Lease, renews at once to learn whether it is deposed.
+- A hesitating candidate (its caches are stale) leaves a free Lease to others for `lease` seconds, then takes it.
+- An API server that is slow, down or rejects requests ends a term in time, but never the campaign.
+- The Lease has its own connections and no rate limit: other requests never delay a renewal.
 """
 
 from __future__ import annotations
@@ -59,11 +59,12 @@ _log = logging.getLogger("steersman.leader")
 
 
 class LeaderElection:
-    """How one program elects its leader: `LeaderElection("site-operator")`.
+    """Settings of leader election for one program: `LeaderElection("site-operator")`.
 
-    `name` and `namespace` (the client's unless given) are those of the Lease. `identity` must be this process's alone;
-    left out, it is the host's name and a random suffix. Others wait `lease` seconds after the leader's last renewal, the
-    leader stops `renew` seconds after sending it, and everybody tries every `retry` seconds.
+    - `name` and `namespace` (default: the client's) identify the Lease.
+    - `identity` must be unique to this process. The default is the host name with a random suffix.
+    - Other candidates wait `lease` seconds after the leader's last renewal. The leader stops `renew` seconds after
+      sending it. All try every `retry` seconds.
     """
 
     def __init__(
@@ -77,40 +78,42 @@ class LeaderElection:
         retry: float = 2.0,
     ) -> None:
         if not name:
-            raise ValueError("leader election needs a name, the same for all candidates: it is the name of the Lease")
+            raise ValueError("leader election needs a name: the name of the Lease, the same for all candidates")
         self.name = name
         self.namespace = namespace
-        # checked now, where the mistake is; the identity is chosen on the loop that will use it
+        # Validate now, where the mistake is. The identity is chosen later, on the loop that uses it.
         self._rules = Rules(identity=identity or "undecided", lease=lease, renew=renew, retry=retry)
         self._identity = identity
 
-    def campaign(self, client: Client) -> Campaign:
-        """Take part: ``async with election.campaign(client) as campaign: async for term in campaign: ...``."""
+    def campaign(self, client: Client, *, hesitates: Callable[[], bool] = lambda: False) -> Campaign:
+        """Campaign: ``async with election.campaign(client) as campaign: async for term in campaign: ...``."""
+        # While hesitates() is true, another candidate should lead, if there is one.
         identity = self._identity or f"{platform.node() or 'unnamed'}_{aio.name_suffix(10)}"
         rules = msgspec.structs.replace(self._rules, identity=identity)
-        return Campaign(client, Key(self.namespace or client.namespace, self.name), rules)
+        return Campaign(client, Key(self.namespace or client.namespace, self.name), rules, hesitates)
 
     def __repr__(self) -> str:
         return f"<LeaderElection {self.name}>"
 
 
 class Term:
-    """A time of leading. Work with its `client`, inside of its block.
+    """A period of leadership. Work with its `client`, inside its block.
 
-    The body of ``async with term:`` is cancelled when the term is lost; the block then ends without an error. Leaving
-    the block says that all work has ended, and gives up what is left of the term.
+    When the term is lost, the body of ``async with term:`` is cancelled, and the block ends without an error. Leaving
+    the block declares that all work has ended, and gives up the rest of the term.
     """
 
     def __init__(self, number: int, client: Client, fence: Fence, *, on_left: Callable[[], None]) -> None:
-        #: Counts the terms of this campaign, from 1.
+        #: The number of this term in its campaign, starting at 1.
         self.number = number
-        #: Reads as any client does; its writes are refused with `NotLeading` when the term is over.
+        #: Reads as any client does. Its writes raise `NotLeading` when the term is over.
         self.client = client.over(lambda transport: FencedTransport(transport, fence))
         self._fence = fence
         self._on_left = on_left
         self._lost = asyncio.Event()
         self._left = asyncio.Event()
         self._body: asyncio.Task[Any] | None = None
+        self._cancelling = 0
         self._cancelled = False
 
     def __repr__(self) -> str:
@@ -118,28 +121,29 @@ class Term:
 
     @property
     def valid(self) -> bool:
-        """Whether the term lasts, at this moment."""
+        """Whether the term is valid right now."""
         return self._fence.remaining > 0
 
     @property
     def remaining(self) -> float:
-        """Seconds until the term ends, unless it is renewed before."""
+        """Seconds until the term ends, unless it is renewed earlier."""
         return self._fence.remaining
 
     def check(self) -> None:
-        """Raise `NotLeading` if the term is over: for effects outside of the API, just before each."""
+        """Raise `NotLeading` if the term is over. Call it right before each effect outside the API."""
         self._fence.check()
 
     async def wait_lost(self) -> None:
-        """Wait until the term is over without our having left it."""
+        """Wait until the term is lost. Leaving it does not count."""
         await self._lost.wait()
 
     async def __aenter__(self) -> Self:
         if self._body is not None or self._left.is_set():
-            raise RuntimeError("a term is entered once; the campaign gives the next one")
+            raise RuntimeError("a term can be entered only once; take the next one from the campaign")
         self._body = asyncio.current_task()
+        self._cancelling = self._body.cancelling() if self._body is not None else 0
         if self._lost.is_set():
-            # at the body's first wait: a task that cancels itself could leave the block before it notices
+            # At the body's first await: a task that cancels itself could leave the block before it notices.
             asyncio.get_running_loop().call_soon(self._cancel_body)
         return self
 
@@ -148,21 +152,20 @@ class Term:
     ) -> bool:
         body, self._body = self._body, None
         assert body is not None
-        ours = (
-            self._cancelled and body.uncancel() == 0 and kind is not None and issubclass(kind, asyncio.CancelledError)
-        )
+        cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
+        ours = self._cancelled and body.uncancel() <= self._cancelling and cancelled
         await self._leave()
         return ours
 
     async def _end(self) -> None:
-        """End the term, and the work of a task that is still in its block."""
+        """End the term, and cancel a task that is still in its block."""
         if self._body is not None and self._body is not asyncio.current_task():
             self._lose()
             await self._left.wait()
         await self._leave()
 
     async def _leave(self) -> None:
-        """Let no new write begin, wait for those under way, and tell the campaign."""
+        """Block new writes, wait for those in flight, and notify the campaign."""
         self._fence.close()
         try:
             await self._fence.quiet()
@@ -183,13 +186,17 @@ class Term:
 
 
 class Campaign:
-    """A candidate at work; made by `LeaderElection.campaign`. Iterate it for its terms, one after the other."""
+    """A running candidate; made by `LeaderElection.campaign`. Iterate it for its terms, one after the other."""
 
-    def __init__(self, client: Client, key: Key, rules: Rules) -> None:
+    def __init__(self, client: Client, key: Key, rules: Rules, hesitates: Callable[[], bool]) -> None:
         self._client = client
+        self._hesitates = hesitates
+        #: When this candidate began to leave the free Lease to others, and when it last did so.
+        self._standing_back: tuple[float, float] | None = None
         self._rules = rules
         self._state, self._command = begin(rules)
-        self._lease = _StoredLease(client, key)
+        # Renewals wait neither for a connection that reconciles share nor for their rate limit.
+        self._lease = _StoredLease(client.dedicated(), key)
         self._owner = AsyncExitStack()
         self._term: Term | None = None
         self._offered: Term | None = None
@@ -200,23 +207,24 @@ class Campaign:
 
     @property
     def identity(self) -> str:
-        """What the Lease calls this candidate."""
+        """The identity of this candidate in the Lease."""
         return self._rules.identity
 
     @property
     def leader(self) -> str:
-        """Who held the lease when it was last seen; empty if nobody did."""
+        """The last holder seen in the Lease; empty if it had none."""
         return self._state.seen.holder if self._state.seen is not None else ""
 
     @property
     def leading(self) -> bool:
-        """Whether this candidate leads, at this moment."""
+        """Whether this candidate leads right now."""
         return self._term is not None and self._term.valid
 
     def __repr__(self) -> str:
         return f"<Campaign of {self.identity} for {self._lease.key}, {self._state.phase.name.lower()}>"
 
     async def __aenter__(self) -> Self:
+        self._owner.push_async_callback(self._lease.close)
         tasks = await self._owner.enter_async_context(aio.Supervisor())
         name = f"leader election {self._lease.key}"
         self._owner.push_async_callback(self._stop)
@@ -229,14 +237,20 @@ class Campaign:
     ) -> bool | None:
         return await self._owner.__aexit__(kind, error, trace)
 
+    def abandon(self) -> None:
+        """Reject all further writes of the term and stop renewing. The Lease expires; it is not released."""
+        self._runner.cancel()
+        if self._term is not None:
+            self._term._lose()  # noqa: SLF001 - the two are one thing
+
     async def _stop(self) -> None:
-        """Release what is held; nothing is left to do for the watcher."""
+        """Stop the watcher, end the term and release the Lease."""
         self._watcher.cancel()
         if self._term is not None:
             await self._term._end()  # noqa: SLF001 - the two are one thing
         self._stopping = True
         self._wake.set()
-        # bounded: every request of the campaign is, and giving the lease back is tried for a moment only
+        # Bounded: every request of the campaign has a timeout, and releasing is tried only briefly.
         await asyncio.wait([self._runner])
 
     def __aiter__(self) -> Self:
@@ -244,7 +258,7 @@ class Campaign:
 
     async def __anext__(self) -> Term:
         if self._offered is not None and not self._offered._left.is_set():  # noqa: SLF001
-            # taken and never entered: nothing was done in it
+            # It was taken and never entered, so nothing was done in it.
             await self._offered._leave()  # noqa: SLF001
         while self._term is None or self._term is self._offered:
             if self._runner.done() or self._stopping:
@@ -276,14 +290,14 @@ class Campaign:
             _log.info("%s: %s leads", key, self.leader)
         if state.term != before.term:
             assert state.deadline is not None
-            fence = Fence(state.deadline, name=str(key))
+            fence = Fence(state.deadline, name=str(key), term=state.term, rules=self._rules)
             self._term = Term(state.term, self._client, fence, on_left=self._wake.set)
-            _log.info("%s: %s leads now, in its term number %d", key, identity, state.term)
+            _log.info("%s: %s leads now, term %d", key, identity, state.term)
             self._changed.set()
         elif self._term is not None and state.deadline is not None:
             self._term._fence.move(state.deadline)  # noqa: SLF001
         if state.phase is Phase.DEPOSED and before.phase is Phase.LEADER and self._term is not None:
-            _log.warning("%s: %s leads no more; it stops, and tries again after that", key, identity)
+            _log.warning("%s: %s lost leadership; stopping its work, then it campaigns again", key, identity)
             self._term._lose()  # noqa: SLF001
         if state.phase is Phase.CANDIDATE and before.phase is not Phase.CANDIDATE:
             self._term = None
@@ -292,6 +306,8 @@ class Campaign:
     async def _perform(self, command: Command) -> Observation:
         if isinstance(command, Wait):
             return await self._wait(command)
+        if isinstance(command, Create | Update) and self._state.phase is Phase.CANDIDATE and self._stands_back():
+            return Refused()
         try:
             async with asyncio.timeout(self._request_timeout()):
                 observation = await self._request(command)
@@ -300,6 +316,18 @@ class Campaign:
             return Failed()
         self._complaint = ""
         return observation
+
+    def _stands_back(self) -> bool:
+        """Whether to leave a free Lease to another candidate, for at most `lease` seconds."""
+        if not self._hesitates():
+            self._standing_back = None
+            return False
+        moment, lease = aio.boottime(), self._rules.lease
+        since, last = self._standing_back or (moment, moment)
+        # After such a gap, another candidate has led meanwhile.
+        since = moment if moment - last >= lease else since
+        self._standing_back = (since, moment)
+        return moment - since < lease
 
     async def _request(self, command: Command) -> Observation:
         try:
@@ -312,21 +340,21 @@ class Campaign:
                     return Found(await self._lease.read())
         except NotFound:
             if isinstance(command, Create):
-                # it is the namespace that is not there
+                # The namespace is missing.
                 raise
             return Absent()
         except (Conflict, AlreadyExists):
             return Refused()
 
     def _request_timeout(self) -> float:
-        """Half of what a leader has, so that one lost request does not cost the term; never past its end."""
+        """Half of `renew`, so that one lost request does not cost the term; never past the term's end."""
         half = self._rules.renew / 2
         state = self._state
         until = state.release_until if state.phase is Phase.RELEASING else state.deadline
         return half if until is None else max(0.0, min(half, until - aio.boottime()))
 
     def _complain(self, problem: str) -> None:
-        """Say what goes wrong once, not every other second."""
+        """Log a problem as a warning the first time, then at debug level."""
         level = logging.WARNING if problem != self._complaint else logging.DEBUG
         self._complaint = problem
         _log.log(level, "%s: %s cannot read or write the Lease: %s", self._lease.key, self._rules.identity, problem)
@@ -357,12 +385,12 @@ class Campaign:
             if seen is not None:
                 return Found(seen) if isinstance(seen, LeaseRecord) else Woke()
         if phase is Phase.LEADER and self._lease.take_doubt(self._rules.identity):
-            # a renewal now tells whether we still lead
+            # A renewal now shows whether we still lead.
             return Woke()
         return None
 
     async def _follow(self) -> None:
-        """Watch the Lease, so that a release is noticed at once. Without the right to watch, polling does the rest."""
+        """Watch the Lease, to notice a release at once. Without permission to watch, polling suffices."""
         while True:
             try:
                 await self._lease.watch(self._wake)
@@ -372,7 +400,7 @@ class Campaign:
 
 
 class _StoredLease:
-    """The Lease on the server: what is written is what was read, and what we change of it."""
+    """The Lease on the server. A write changes our fields and keeps the rest as it was read."""
 
     def __init__(self, client: Client, key: Key) -> None:
         self.key = key
@@ -380,6 +408,9 @@ class _StoredLease:
         self._read: Lease | None = None
         self._news: Lease | None = None
         self._gone = False
+
+    async def close(self) -> None:
+        await self._client.close()
 
     async def read(self) -> LeaseRecord:
         return self._keep(await self._client.get(Lease, self.key))
@@ -395,7 +426,7 @@ class _StoredLease:
         return self._keep(await self._client.update(replace(lease, spec=_filled(lease.spec or LeaseSpec(), record))))
 
     async def watch(self, wake: asyncio.Event) -> None:
-        """Take in changes until the server ends the watch."""
+        """Record changes until the server ends the watch."""
         name, namespace = self.key.name, self.key.namespace
         async with self._client.watch(Lease, namespace=namespace, fields={"metadata.name": name}) as events:
             async for event in events:
@@ -410,11 +441,11 @@ class _StoredLease:
                         pass
 
     def forget_news(self) -> None:
-        """Drop what came while nobody asked."""
+        """Drop changes that nothing has taken yet."""
         self._news, self._gone = None, False
 
     def take_news(self) -> LeaseRecord | bool | None:
-        """What the watch showed since this was last asked: a record, True if the Lease is gone, None if nothing."""
+        """What the watch showed since the last call: a record, True if the Lease is gone, None if nothing."""
         news, gone = self._news, self._gone
         self.forget_news()
         if news is None:
@@ -422,12 +453,12 @@ class _StoredLease:
         return None if self._read is not None and _older(news, self._read) else self._keep(news)
 
     def take_doubt(self, identity: str) -> bool:
-        """Whether the watch showed, since this was last asked, that the Lease is gone or says somebody else's name."""
+        """Whether the watch showed, since the last call, that the Lease is gone or has another holder."""
         news, gone = self._news, self._gone
         self.forget_news()
         if news is None or self._read is None:
             return gone
-        # an older state, or one that cannot be told from it, is no reason for doubt
+        # An older state, or one that cannot be compared, is no reason for doubt.
         holder = (news.spec.holder_identity if news.spec is not None else None) or ""
         return holder != identity and _comparable(news, self._read) and not _older(news, self._read)
 
@@ -445,7 +476,7 @@ class _StoredLease:
 
 
 def _older(lease: Lease, than: Lease) -> bool:
-    """Whether a watch shows what a read has overtaken; versions that are no numbers cannot be compared."""
+    """Whether a watch event is older than what was read. Versions that are not numbers cannot be compared."""
     return _comparable(lease, than) and _version(lease) <= _version(than)
 
 

@@ -1,16 +1,16 @@
-"""Leader election as a pure step: what was observed goes in, what to do next comes out. No IO, no clock, no chance.
+"""Leader election as a pure step: an observation goes in, the next command comes out. No IO, no clock, no randomness.
 
-Guarantees, whatever is delayed, lost, repeated or answered late, and however long a candidate stands still
+Guarantees, for any delayed, lost, repeated or late answer, and any suspended candidate
 - **At most one candidate leads.** A candidate leads from an answered write of its own until `renew` seconds after it
-  *sent* that write. Another may take the lease only after it saw the same record for the `lease` seconds that the
-  holder asked for, on its own clock. Clocks are never compared; they need only run at about the same speed: the
-  fastest less than `lease / renew` times as fast as the slowest.
-- A term that is over stays over. Leading again is a new term, begun by a new write.
-- The lease is released only after the term was left, only while it is certainly ours, and not while a write of the term
-  has no answer.
-- A write goes against the version that was read, so of several that are under way at most one happens.
+  *sent* that write. Another may take the Lease only after it saw the same record for the holder's `lease` seconds, on
+  its own clock. Clocks are never compared. They only need similar speeds: the fastest less than `lease / renew` times
+  as fast as the slowest.
+- A term that is over stays over. Leading again is a new term, started by a new write.
+- The Lease is released only after the term was left, only while it is certainly ours, and only if every write of the
+  term was answered.
+- A write names the version that was read, so at most one of several concurrent writes succeeds.
 
-Out of reach: somebody deletes a Lease that is held, and a candidate that never saw it creates a new one at once.
+Not covered: someone deletes a held Lease, and a candidate that never saw it creates a new one at once.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ import msgspec
 
 from steersman.objects import MicroTime
 
-#: What a holder that leaves asks others to wait, should they not notice that there is no holder.
+#: Lease duration in a released Lease, for candidates that do not notice the missing holder.
 RELEASED_SECONDS = 1
 
-#: Attempts to claim are spread by up to this part of `retry`.
+#: Claims are spread by up to this fraction of `retry`.
 JITTER = 0.2
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a candidate is, and its patience in seconds."""
+    """A candidate's identity, and its timing in seconds."""
 
     identity: str
     lease: float
@@ -44,16 +44,31 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         if not self.identity:
             raise ValueError("leader election needs an identity that no other candidate has; leave it out to get one")
         if not (self.retry > 0 and self.lease < math.inf):
-            raise ValueError(f"leader election needs 0 < retry and a finite lease, not {self.retry} and {self.lease}")
+            raise ValueError(
+                f"leader election needs retry > 0 and a finite lease (got retry={self.retry}, lease={self.lease})"
+            )
         if not self.lease > self.renew > (1 + JITTER) * self.retry:
             raise ValueError(
-                "leader election needs lease > renew > 1.2 x retry, so that a leader can try again before it must stop,"
-                f" and stops before others may start; got lease={self.lease:g}, renew={self.renew:g}, retry={self.retry:g}"
+                "leader election needs lease > renew > 1.2 x retry, so that a leader can retry before it must stop,"
+                f" and stops before others may start (got lease={self.lease:g}, renew={self.renew:g}, retry={self.retry:g})"
             )
+
+    @property
+    def reserve(self) -> float:
+        """Seconds before the end of the lease at which the server must have given up a write."""
+        return (self.lease - self.renew) / 5
+
+    @property
+    def write_seconds(self) -> float:
+        """How long the server may take for one write while renewals succeed: 12 s with the defaults.
+
+        The last renewal is up to `retry` seconds old when a write is sent.
+        """
+        return self.lease - self.retry - self.reserve
 
 
 class LeaseRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a Lease says; `version` is empty in one that is to be written."""
+    """The content of a Lease. `version` is empty in a record to be written."""
 
     holder: str = ""
     #: How long others wait, in seconds; 0 if the Lease does not say.
@@ -65,13 +80,13 @@ class LeaseRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """When something was observed: on a clock that only we read, and as others may read it."""
+    """When something was observed: on our own monotonic clock, and as wall time for others."""
 
     elapsed: float
     wall: datetime
 
 
-# --- what is observed ------------------------------------------------------------------------------------------------
+# --- observations ----------------------------------------------------------------------------------------------------
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -81,21 +96,21 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Absent(msgspec.Struct, frozen=True):
-    """There is no Lease."""
+    """The Lease does not exist."""
 
 
 class Written(msgspec.Struct, frozen=True):
-    """Our write happened; the record is what the server made of it."""
+    """Our write succeeded; the record is the server's answer."""
 
     record: LeaseRecord
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """Our write did not happen: the Lease is not, or no longer, what we read."""
+    """Our write was rejected: the Lease is not, or no longer, what we read."""
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """No answer, or none that tells: a write may have happened, or may still happen."""
+    """No answer, or an ambiguous one: a write may have taken effect, or may still do so."""
 
 
 class Woke(msgspec.Struct, frozen=True):
@@ -105,21 +120,21 @@ class Woke(msgspec.Struct, frozen=True):
 class Left(msgspec.Struct, frozen=True):
     """All work of the term has ended."""
 
-    #: Every write of the term was answered: nothing of it can happen later.
+    #: Every write of the term was answered, so none can take effect later.
     settled: bool = True
 
 
 class Stopped(msgspec.Struct, frozen=True):
-    """The candidate wants no more terms, and works in none."""
+    """The candidate wants no more terms, and is not working in one."""
 
-    #: As of a term that was left.
+    #: As in `Left`.
     settled: bool = True
 
 
 Observation: TypeAlias = Found | Absent | Written | Refused | Failed | Woke | Left | Stopped
 
 
-# --- what is to be done ----------------------------------------------------------------------------------------------
+# --- commands --------------------------------------------------------------------------------------------------------
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -133,60 +148,60 @@ class Create(msgspec.Struct, frozen=True):
 
 
 class Update(msgspec.Struct, frozen=True):
-    """Replace the Lease, if it still is at this version."""
+    """Replace the Lease, if it still has this version."""
 
     record: LeaseRecord
     version: str
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Wait so many seconds; None: until something else is observed. `spread`: add a random part of at most `JITTER`."""
+    """Wait this many seconds; None: until something else is observed. `spread` adds a random part of at most `JITTER`."""
 
     seconds: float | None
     spread: bool = False
 
 
 class End(msgspec.Struct, frozen=True):
-    """There is nothing left to do."""
+    """Nothing is left to do."""
 
 
 Command: TypeAlias = Read | Create | Update | Wait | End
 
 
 class Phase(Enum):
-    """What a candidate is about."""
+    """The phase of a candidate."""
 
     #: Wants to lead.
     CANDIDATE = auto()
     #: Leads, until the deadline.
     LEADER = auto()
-    #: Leads no more; its work has not ended yet, so it does not want to lead either.
+    #: No longer leads. Its work has not ended yet, so it does not campaign either.
     DEPOSED = auto()
-    #: Gives the lease back.
+    #: Releases the Lease.
     RELEASING = auto()
     ENDED = auto()
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a candidate knows; begin with `begin`, go on with `step`."""
+    """All that a candidate has observed and decided. `begin` makes the first state, `step` the next."""
 
     rules: Rules
     phase: Phase = Phase.CANDIDATE
-    #: The number of the present or last term.
+    #: The number of the current or last term.
     term: int = 0
-    #: Until when this candidate leads, in elapsed time; None if it does not.
+    #: Until when this candidate leads, in elapsed time; None if it does not lead.
     deadline: float | None = None
-    #: Until when giving the lease back is worth trying.
+    #: Until when releasing the Lease is worth trying.
     release_until: float = 0.0
     stopping: bool = False
-    #: The last known record, and since when it has been known.
+    #: The last record, and when it was first seen.
     seen: LeaseRecord | None = None
     seen_at: float = 0.0
-    #: Whether the record in `seen` was written by this candidate, in this life.
+    #: Whether this candidate wrote the record in `seen`, in this process.
     ours: bool = False
     #: When the last write was sent.
     sent_at: float = 0.0
-    #: Renewal times in writes whose outcome is not known: by them we recognise such a write as ours.
+    #: Renewal times of writes with unknown outcomes. They identify such a write as ours.
     unanswered: tuple[MicroTime, ...] = ()
 
     def leads(self, elapsed: float) -> bool:
@@ -194,7 +209,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return self.deadline is not None and elapsed < self.deadline
 
 
-#: A write without an answer may be repeated for ever against the same version; older ones are as good as forgotten.
+#: A write without an answer may be repeated forever against the same version; only the newest are kept.
 _UNANSWERED_MAX = 64
 
 
@@ -204,20 +219,20 @@ def begin(rules: Rules) -> tuple[State, Command]:
 
 
 def step(state: State, observation: Observation, now: Moment) -> tuple[State, Command]:
-    """Take in what came of the last command, or what interrupted a wait; say what to do next."""
+    """The next state and command, after the result of the last command or an interrupted wait."""
     if state.phase is Phase.LEADER and not state.leads(now.elapsed):
-        # whatever was observed, it was too late
+        # Any observation is too late.
         state = _deposed(state)
     match observation:
         case Found(record) if state.seen is not None and record.version == state.seen.version:
             if state.phase is Phase.LEADER:
-                # our write was refused, but nobody else wrote: not a reason to ask again at once
+                # Our write was rejected, but no other candidate wrote: no reason to retry at once.
                 return state, Wait(state.rules.retry)
         case Found(record):
             state = _with_record(state, record, now)
         case Absent():
             if state.phase is Phase.LEADER:
-                # others may create it at once
+                # Others may create it at once.
                 state = _deposed(state)
         case Written(record):
             state = _set(state, seen=record, seen_at=now.elapsed, ours=bool(record.holder), unanswered=())
@@ -233,12 +248,12 @@ def _candidate(state: State, observation: Observation, now: Moment) -> tuple[Sta
         case Stopped():
             if not (state.unanswered or state.ours):
                 return _ended(state)
-            # a claim may have happened that nobody will use
+            # A claim may have succeeded that this process will not use.
             return _set(state, phase=Phase.RELEASING, release_until=now.elapsed + state.rules.retry), Read()
         case Written():
             return _take_office(state, now)
         case Failed() | Refused():
-            # who lost a race need not hurry, and a server that refuses for reasons of its own must not be asked at once
+            # Losing a race is no reason to hurry, and a server that rejects writes must not be retried at once.
             return state, Wait(state.rules.retry, spread=True)
         case Found() | Absent():
             return _run_for_office(state, state.seen if isinstance(observation, Found) else None, now)
@@ -256,17 +271,17 @@ def _run_for_office(state: State, seen: LeaseRecord | None, now: Moment) -> tupl
 def _take_office(state: State, now: Moment) -> tuple[State, Command]:
     deadline = state.sent_at + state.rules.renew
     if now.elapsed >= deadline:
-        # the answer came so late that it promises nothing any more
+        # The answer came too late: the lease it grants is already over.
         return state, Wait(state.rules.retry, spread=True)
     return _set(state, phase=Phase.LEADER, term=state.term + 1, deadline=deadline), Wait(state.rules.retry)
 
 
 def _patience(state: State, now: Moment) -> float:
-    """How long the last known holder may still lead, for all we know."""
+    """How long the last known holder may still lead."""
     seen = state.seen
     if seen is None or not seen.holder or state.ours:
         return 0.0
-    # a holder that does not say how long gets what we would ask for ourselves
+    # A holder without a duration gets our own.
     return state.seen_at + (seen.duration or state.rules.lease) - now.elapsed
 
 
@@ -281,10 +296,11 @@ def _leader(state: State, observation: Observation, now: Moment) -> tuple[State,
     if isinstance(observation, Refused):
         return state, Read()
     if isinstance(observation, Failed):
-        return state, Wait(min(rules.retry, max(0.0, state.deadline - now.elapsed)))
+        # Counted from sending: a renewal lost on a dead connection has already waited for its answer.
+        return state, Wait(max(0.0, min(state.sent_at + rules.retry, state.deadline) - now.elapsed))
     if not state.ours:
         return _deposed(state), Wait(None)
-    # renewed when the wait is over, and at once when the read after a refusal showed a renewal of ours
+    # Renew when the wait is over, and at once when the read after a rejection showed our own renewal.
     return _claim(state, state.seen, now)
 
 
@@ -295,7 +311,7 @@ def _leave_office(state: State, now: Moment, *, settled: bool) -> tuple[State, C
     state = _set(state, deadline=None, release_until=until)
     if settled:
         return _release(_set(state, phase=Phase.RELEASING), now)
-    # what was written without an answer may still happen: nobody is invited before the lease has run out
+    # An unanswered write may still take effect, so the Lease is left to expire.
     if state.stopping:
         return _ended(state)
     return _set(state, phase=Phase.CANDIDATE), Wait(retry, spread=True)
@@ -319,13 +335,13 @@ def _releasing(state: State, observation: Observation, now: Moment) -> tuple[Sta
         case Found() if state.ours and not over:
             return _release(state, now)
         case Stopped() if not over:
-            # stopped while giving back: the answer to that comes first
+            # Stopped while releasing: first read the result.
             return state, Read()
         case _:
             pass
     if state.stopping:
         return _ended(state)
-    # who gave the lease back lets others go first
+    # After releasing the Lease, let others go first.
     return _set(state, phase=Phase.CANDIDATE, ours=False), Wait(state.rules.retry, spread=True)
 
 
@@ -343,8 +359,8 @@ _NEXT: dict[Phase, Callable[[State, Observation, Moment], tuple[State, Command]]
 
 
 def _with_record(state: State, record: LeaseRecord, now: Moment) -> State:
-    # A version that we did not write ourselves is ours only if it holds exactly what a write of ours said: one without
-    # an answer, or the last one, to which somebody added an annotation.
+    # A version that we did not write is ours only if it holds exactly what we wrote: a write without an answer, or our
+    # last write with an annotation added by someone else.
     said = record.renewed in state.unanswered or (
         state.ours and state.seen is not None and record.renewed == state.seen.renewed
     )
@@ -353,7 +369,7 @@ def _with_record(state: State, record: LeaseRecord, now: Moment) -> State:
 
 
 def _claim(state: State, seen: LeaseRecord | None, now: Moment) -> tuple[State, Command]:
-    """Make the lease ours, or keep it so."""
+    """Claim the Lease, or renew it."""
     rules = state.rules
     kept = seen if state.ours else None
     renewed = _later(now, seen)
@@ -378,7 +394,7 @@ def _release(state: State, now: Moment) -> tuple[State, Command]:
 
 
 def _later(now: Moment, seen: LeaseRecord | None) -> MicroTime:
-    """The present, but never the very moment that is in the Lease: a write without a change would tell nobody."""
+    """The current time, but never the time already in the Lease: a write without a change would not reach any watch."""
     moment = MicroTime.of(now.wall)
     if seen is not None and moment == seen.renewed:
         moment = MicroTime.of(moment + MicroTime.resolution)

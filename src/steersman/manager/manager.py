@@ -1,14 +1,15 @@
-"""Controllers, their caches and the right to act, as one program.
+"""Controllers, their caches and leadership as one program.
 
 Guarantees
-- Ordered start: endpoints, caches, what was asked for before leading, leadership, controllers. Ordered stop the other way
-  round, with drain: the lease is released when nothing runs any more, the endpoints answer to the end.
-- A new term begins with caches that are at least as new as the server was when the term began.
-- The first SIGTERM or SIGINT drains, for at most ``grace`` seconds; the second ends everything at once.
-- Controllers come and go while it runs. What was added is reconciled in the present term; what was removed is drained,
-  and kinds that nobody needs any more are forgotten.
-- A controller that fails takes the manager down with its error: a program that half works is worse than one that ends.
-- Without endpoints nothing listens, and nothing is computed for those who do not ask.
+- Start is ordered: endpoints, caches, `before_leading` stages, leadership once the caches are warm, controllers. Stop
+  is the reverse, with drain: the Lease is released when nothing runs any more, and the endpoints answer to the end.
+- A new term begins with caches at least as new as the server was when the term began.
+- The first SIGTERM or SIGINT drains for at most ``grace`` seconds; the second cancels all work. A process that still
+  does not end exits by force: see `steersman.manager.shutdown`.
+- Controllers can be added and removed at run time. An added controller starts in the current term. A removed one is
+  drained, and kinds that no other controller needs leave the cache.
+- A controller that fails stops the manager with its error: a program that half works is worse than one that ends.
+- Without endpoints nothing listens. Statistics are computed only when they are read.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from steersman._version import __version__
 from steersman.aio import Supervisor, now
-from steersman.cache import IndexFunction, Informer, KindOptions
+from steersman.aio.imports import check_not_importing
+from steersman.cache import IndexFunction, IndexValues, Informer, KindOptions
 from steersman.cache.reader import kind_name
 from steersman.client import Client
 from steersman.controller import (
@@ -30,12 +33,21 @@ from steersman.controller import (
     Controller,
     ControllerBuilder,
     ControllerPlan,
+    Events,
     KeyRecord,
     Planned,
     Watchdog,
-    controller,
+    controller_for,
 )
 from steersman.controller.watchdog import log_blocked
+from steersman.manager.arguments import (
+    check_client,
+    check_endpoints,
+    check_kinds,
+    check_leader,
+    check_seconds,
+    several,
+)
 from steersman.manager.caches import AnyKind, ManagedCache
 from steersman.manager.endpoints import Endpoints
 from steersman.manager.event_log import EventLog
@@ -44,9 +56,10 @@ from steersman.manager.health import Checks
 from steersman.manager.leader import LeaderElection, Term
 from steersman.manager.measurements import Measurements
 from steersman.manager.own_checks import LeadershipCheck, add_own_checks
-from steersman.manager.planning import plan_of
+from steersman.manager.planning import check_named, checked_formerly, plan_of
+from steersman.manager.run_listeners import RunListener, RunListeners
 from steersman.manager.running import Running
-from steersman.manager.signals import on_signals
+from steersman.manager.shutdown import Shutdown, reconcile_name
 from steersman.manager.state import State
 from steersman.manager.statistics import BlockedLoop, Explanation, ManagerStatistics, Phase
 from steersman.objects import Key, Kind, Object, Resource, Unstructured
@@ -60,13 +73,14 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 
 _log = logging.getLogger("steersman.manager")
 
-#: What is entered before leading and left after the last controller: it gets the manager's client.
+#: A context manager that is entered before leading and left after the last controller. It gets the manager's client.
 Stage = Callable[[Client], AbstractAsyncContextManager[Any]]
 
-#: Is told the controller and what is to be known of a reconcile that has ended.
-RunListener = Callable[[str, KeyRecord], None]
-
 _BLOCKED_KEPT = 20
+#: How long the campaign waits for a slow first list.
+_WARM_UP = 60.0
+#: How often a candidate checks whether its caches are warm.
+_LOOK = 0.05
 
 
 class Manager:
@@ -78,9 +92,12 @@ class Manager:
     await manager.run()
     ```
 
-    Without a client, `run` connects as `Client.connect` does. ``name`` is the field manager unless the client has one. Of namespaced kinds
-    only what is in ``namespaces`` is cached and reconciled (all, if none is said), unless ``kinds`` says otherwise of one.
-    ``watchdog`` reports whoever blocks the event loop for so many seconds.
+    - Without a client, `run` connects as `Client.connect` does.
+    - ``name`` is the field manager unless the client has one. After a rename, list the earlier names so that the
+      manager takes over their fields: ``Manager(name="new", formerly=("old",))``.
+    - ``namespaces`` limits caches and reconciles of namespaced kinds; empty means all. ``kinds`` overrides it per kind.
+    - ``watchdog`` reports code that blocks the event loop for this many seconds; 0 turns it off. By default, `steersman
+      run` and the testing helper ``running`` choose a threshold, and other programs have no watchdog.
     """
 
     def __init__(
@@ -88,6 +105,7 @@ class Manager:
         client: Client | None = None,
         *,
         name: str = "",
+        formerly: Iterable[str] = (),
         leader: LeaderElection | None = None,
         namespaces: Iterable[str] = (),
         kinds: Mapping[AnyKind, KindOptions] | None = None,
@@ -96,39 +114,51 @@ class Manager:
         endpoints: Endpoints | None = None,
         watchdog: float | None = None,
     ) -> None:
+        check_client(client)
+        check_leader(leader, name)
+        check_endpoints(endpoints)
+        check_kinds(kinds, uncached)
+        check_seconds("grace", grace)
+        if watchdog is not None:
+            check_seconds("watchdog", watchdog)
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not all typed
+            raise TypeError(f'Manager(name={name!r}): the name must be a string, such as name="site-operator"')
         self.name = name
-        #: What must hold for the program to be left alone, and for it to be given work: ``manager.health.add(...)``.
+        #: Earlier names, whose fields and children this manager takes over.
+        self.formerly = checked_formerly(name, formerly)
+        #: Health and readiness checks: ``manager.health.add(...)``.
         self.health = Checks("health")
         self.ready = Checks("ready")
-        #: Its metrics; add your own.
+        #: The manager's metrics; add your own.
         self.registry = Registry()
-        #: Where it answers health checks and shows what it does; may be set until it runs.
+        #: Where it serves health, metrics and the debug page; can be set until it runs.
         self.endpoints = endpoints
-        #: Whether it ended before what ran had ended: by a second signal, or after the grace period.
-        self.cut_short = False
         self._client = client
-        #: Where it looks at namespaced kinds; empty: everywhere.
-        self.namespaces = KindOptions(namespaces=_several(namespaces)).namespaces
+        #: The namespaces of namespaced kinds; empty means all.
+        self.namespaces = KindOptions(namespaces=several(namespaces)).namespaces
         self._kinds = dict(kinds or {})
         self._uncached = tuple(uncached)
         self._grace = grace
-        self._watchdog = watchdog
+        #: Seconds after which blocking code is reported; can be set until it runs.
+        self.watchdog = watchdog
         self._indexes: dict[tuple[AnyKind, str], IndexFunction] = {}
         self._stages: list[Stage] = []
-        self._listeners: list[RunListener] = []
+        self._listeners = RunListeners()
         self._plans: dict[str, ControllerPlan] = {}
         self._leaving: set[str] = set()
         self._measurements = Measurements(self.registry)
         self._blocked: deque[BlockedLoop] = deque(maxlen=_BLOCKED_KEPT)
-        #: Tells people what happens to objects; reconciles find it in their context.
+        #: Records Kubernetes Events; reconciles use it through their context.
         self.events = EventLog(name)
         self._state = State(leader)
         self._stopping = self._state.stopping
         self._listener: Listener | None = None
         self._leadership = LeadershipCheck()
         add_own_checks(self.health, self.ready, self._state, self._leadership)
+        self._shutdown = Shutdown(self._state, grace=grace)
+        self.health.add("shutdown", self._shutdown.check)
 
-    # what is run
+    # configuration
 
     @overload
     def controller(self, kind: type[ObjectT], *, name: str = ...) -> ControllerBuilder[ObjectT]: ...
@@ -136,34 +166,37 @@ class Manager:
     def controller(self, kind: Kind, *, name: str = ..., namespaced: bool = ...) -> ControllerBuilder[Unstructured]: ...
 
     def controller(self, kind: AnyKind, *, name: str = "", namespaced: bool | None = None) -> ControllerBuilder[Any]:
-        """Begin a controller; ``run_with`` completes it and hands it to this manager."""
-        return controller(kind, name=name, namespaced=namespaced, register=self.add)
+        """Begin a controller; ``run_with`` completes it and adds it to this manager."""
+        return controller_for(kind, name=name, namespaced=namespaced, register=self.add)
 
     def add(self, plan: ControllerPlan | Planned) -> None:
-        """Take a complete plan, or whatever has one; controllers are told apart by their names.
+        """Add a plan, or an object that has one. Controller names must be unique.
 
-        One added to a running manager starts.
+        A running manager starts the controller at once.
         """
         plan = plan_of(plan, self.plans)
         if plan.name in self._plans:
-            raise ValueError(f'there is a controller {plan.name} already; say name="..." for one of the two')
+            raise ValueError(f'duplicate controller name "{plan.name}": pass name=... to one of them')
         if plan.name in self._leaving:
-            raise ValueError(f"controller {plan.name} is being removed; await manager.remove({plan.name!r}) first")
+            raise ValueError(
+                f'controller "{plan.name}" is being removed; await manager.remove({plan.name!r}) before adding it again'
+            )
         if self._stopping.is_set() or self._state.ended:
-            raise RuntimeError(f"controller {plan.name} comes too late: the manager stops, or has stopped")
+            raise RuntimeError(f'cannot add controller "{plan.name}": the manager is stopping or has stopped')
         if self._state.cache is not None:
+            check_named((plan,), self.client.field_manager)
             self._state.cache.hold(plan)
         self._plans[plan.name] = plan
         if self._state.running is not None:
             self._state.running.start(plan)
 
     async def remove(self, name: str) -> None:
-        """Drain the controller of this name, end it, and forget the kinds that nobody else needs.
+        """Drain and remove a controller, and drop the kinds that no other controller needs from the cache.
 
-        Not from a reconcile of its own: that would wait for itself.
+        Do not call it from one of its own reconciles: that would wait for itself.
         """
         if name not in self._plans:
-            raise ValueError(f"there is no controller {name}; there are {', '.join(self._plans) or 'none'}")
+            raise ValueError(f'no controller is named "{name}"; the manager has {", ".join(self._plans) or "none"}')
         del self._plans[name]
         self._leaving.add(name)
         try:
@@ -176,107 +209,132 @@ class Manager:
             self._measurements.forget(name)
 
     @overload
-    def index(self, kind: type[ObjectT], name: str, function: Callable[[ObjectT], Iterable[Hashable]]) -> None: ...
+    def index(self, kind: type[ObjectT], name: str, function: Callable[[ObjectT], IndexValues]) -> None: ...
     @overload
-    def index(self, kind: Kind, name: str, function: Callable[[Unstructured], Iterable[Hashable]]) -> None: ...
+    def index(self, kind: Kind, name: str, function: Callable[[Unstructured], IndexValues]) -> None: ...
 
     def index(self, kind: AnyKind, name: str, function: IndexFunction) -> None:
-        """Let objects of a kind be found by any function of them, as long as they are cached.
+        """Index the cached objects of a kind by a function.
 
-        ``manager.index(Pod, "node", lambda pod: [pod.spec.node_name])``, then in a reconcile
-        ``await ctx.client.by_index(Pod, "node", node.key.name)``, and in a mapper ``stores.by_index``.
+        Example: ``manager.index(Pod, "node", lambda pod: [pod.spec.node_name])``. Read it with ``await
+        ctx.client.by_index(Pod, "node", node.key.name)`` in a reconcile, and with ``stores.by_index`` in a mapper. The
+        function returns a list of values, one string or number, or None.
         """
         if self._state.started is not None:
-            raise RuntimeError(f"the manager runs already: declare index {name!r} of {kind_name(kind)} before run")
+            raise RuntimeError(f'declare index "{name}" of {kind_name(kind)} before manager.run()')
         if (kind, name) in self._indexes:
-            raise ValueError(f"{kind_name(kind)} has an index {name!r} already; give the other one its own name")
+            raise ValueError(f'{kind_name(kind)} already has an index "{name}": choose another name for one of them')
         if any(kind.gvk() == each.gvk() for each in self._uncached):
             raise ValueError(
-                f"{kind_name(kind)} is excluded from the cache (uncached=...), so it cannot have index {name!r}: let it be"
-                " cached, or list it with a selector"
+                f'{kind_name(kind)} is excluded from the cache (uncached=...), so it cannot have index "{name}": cache it,'
+                " or list it with a selector"
             )
         self._indexes[kind, name] = function
 
     def before_leading(self, stage: Stage) -> None:
-        """Enter what ``stage`` gives when the caches fill, before leadership; leave it after the last controller."""
+        """Enter the context manager that ``stage`` returns before leading; leave it after the last controller."""
         if self._state.started is not None:
-            raise RuntimeError("the manager runs already: say before_leading before run")
+            raise RuntimeError("call before_leading() before manager.run()")
         self._stages.append(stage)
 
     def on_run(self, listener: RunListener) -> RunListener:
-        """Have a function told of every reconcile that ends: the controller's name, and the causes, writes and result.
+        """Call a function with the controller's name and the record of every finished reconcile.
 
-        It must be quick and must not fail: it is called on the loop, between two reconciles.
+        It runs on the loop, between two reconciles, and must be quick. Its exceptions are logged and change nothing
+        else.
         """
-        self._listeners.append(listener)
+        self._listeners.add(listener)
         return listener
 
     def anew(self, *, namespaces: Iterable[str] | None = None) -> Manager:
-        """A manager of the same controllers, caches and indexes that has not run: without leader election and endpoints."""
+        """A new manager with the same controllers, caches and indexes, without leader election and endpoints."""
         names = self.namespaces if namespaces is None else namespaces
-        other = Manager(name=self.name, namespaces=names, kinds=self._kinds, uncached=self._uncached, grace=self._grace)
+        other = Manager(
+            name=self.name,
+            formerly=self.formerly,
+            namespaces=names,
+            kinds=self._kinds,
+            uncached=self._uncached,
+            grace=self._grace,
+            watchdog=self.watchdog,
+        )
         other._plans, other._indexes, other._stages = dict(self._plans), dict(self._indexes), list(self._stages)
         return other
 
     @property
     def plans(self) -> tuple[ControllerPlan, ...]:
-        """What it runs, in the order in which it was added."""
+        """The plans of its controllers, in the order in which they were added."""
         return tuple(self._plans.values())
 
     @property
     def own_kinds(self) -> list[type[Object]]:
-        """The kinds that the program itself defines: classes derived from Resource. Models of others' derive from Object."""
+        """The kinds that the program itself defines: subclasses of Resource.
+
+        Models of foreign kinds derive from Object.
+        """
         kinds = dict.fromkeys(kind for plan in self.plans for kind in (plan.primary, *plan.kinds()))
         classes = [kind for kind in kinds if isinstance(kind, type)]
         return [cls for cls in classes if issubclass(cls, Resource) and "." in cls.gvk().group]
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
-        """The controllers that run now; none while another process leads."""
+        """The running controllers; none while another process leads."""
         return self._state.controllers
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
-        """The informers that run now."""
+        """The running informers."""
         return tuple(self._state.cache.informers().values()) if self._state.cache is not None else ()
 
     @property
     def client(self) -> Client:
-        """The client that everything here uses."""
+        """The client of this manager."""
         if self._client is None:
-            raise RuntimeError("the manager has no client yet: give it one, or let run() connect")
+            raise RuntimeError("the manager has no client yet: pass one to Manager() or run(), or let run() connect")
         return self._client
 
     @property
+    def cut_short(self) -> bool:
+        """Whether stopping cancelled reconciles: after a second signal, or after the grace period."""
+        return self._shutdown.cut_short
+
+    @property
+    def signalled(self) -> bool:
+        """Whether a signal stopped it."""
+        return self._shutdown.signalled
+
+    @property
     def address(self) -> str:
-        """Where the endpoints answer, such as ``http://127.0.0.1:8080``; empty while they do not."""
+        """The URL of the endpoints, such as ``http://127.0.0.1:8080``; empty while they are closed."""
         return self._listener.address if self._listener is not None else ""
 
-    # life
+    # start and stop
 
     def stop(self) -> None:
-        """Start nothing more; `run` returns when what runs has ended, or after the grace period."""
+        """Start no more reconciles; `run` returns when the running ones have ended, or after the grace period."""
         self._stopping.set()
         if self._state.running is not None:
             self._state.running.stop()
 
     async def run(self, client: Client | None = None, *, signals: bool = True) -> None:
-        """Run until told to stop, by `stop` or by a signal; raises what a controller or a cache failed with.
+        """Run until `stop` or a signal. Raises the error of a controller or cache that failed.
 
-        ``signals=False`` leaves signals to others: the manager is a part of a program, such as a test run.
+        ``signals=False`` leaves signal handling to the embedding program, such as a test run.
         """
         if not self._plans:
             raise RuntimeError("the manager has no controllers; add one with manager.controller(KIND)...run_with(...)")
+        check_not_importing()
         if self._state.started is not None:
-            raise RuntimeError("a manager runs once; make a new one")
+            raise RuntimeError("a manager can run only once; make a new one")
         self._state.started = now()
         self._state.runner = runner = asyncio.current_task()
+        before = runner.cancelling() if runner is not None else 0
         try:
-            with on_signals(self._on_signal) if signals else nullcontext():
+            with self._shutdown.heard(self.stop, signals=signals):
                 await self._run(client)
         except asyncio.CancelledError:
-            # a second signal before anything could be drained is an order, not a failure
-            if not self._state.aborted or runner is None or runner.uncancel():
+            # A second signal before anything could be drained is an order, not a failure.
+            if not self._state.aborted or runner is None or runner.uncancel() > before:
                 raise
         finally:
             self._state.ended = True
@@ -286,38 +344,42 @@ class Manager:
         async with AsyncExitStack() as stack:
             await self._connect(stack, client)
             await self._observe(stack)
-            await stack.enter_async_context(self.events.opened(self.client))
             cache = await self._fill_caches(stack)
             for stage in self._stages:
                 await stack.enter_async_context(stage(self.client))
+            stack.callback(self._shutdown.ended)
             tasks = self._state.tasks = await stack.enter_async_context(Supervisor())
+            stack.callback(self._shutdown.cancelled)
             tasks.start(self._work(cache), name="manager: controllers")
             await self._stopping.wait()
-            await self._drain()
+            await self._shutdown.drain()
             tasks.cancel()
 
     async def _connect(self, stack: AsyncExitStack, client: Client | None) -> None:
         found = client or self._client
         if found is None:
             found = await stack.enter_async_context(Client.connect(field_manager=self.name))
+        check_named(self.plans, found.field_manager or self.name)
         registry, host = self.registry, found.server
         told = RequestMeasurements(registry, host)
         self._client = found.over(
             lambda inner: MeasuredTransport(inner, registry, host),
             observer=told,
             field_manager=found.field_manager or self.name,
+            formerly=self.formerly,
         )
 
     async def _observe(self, stack: AsyncExitStack) -> None:
-        if self._watchdog is not None:
-            await stack.enter_async_context(Watchdog(threshold=self._watchdog, report=self._on_blocked))
+        if self.watchdog:
+            names = partial(reconcile_name, self._state)
+            await stack.enter_async_context(Watchdog(threshold=self.watchdog, report=self._on_blocked, names=names))
         stack.callback(self.registry.add_collector(lambda: self._measurements.collect(self.statistics(keys=0))))
         if self.endpoints is not None:
             from steersman.manager.endpoint_handler import listener_for  # noqa: PLC0415 - few programs in tests serve
 
             listener = listener_for(self.endpoints, self, self.client)
             self._listener = await stack.enter_async_context(listener)
-            _log.info("health, metrics and the debug page are at %s", listener.address)
+            _log.info("serving health, metrics and the debug page at %s", listener.address)
 
     async def _fill_caches(self, stack: AsyncExitStack) -> ManagedCache:
         cache = ManagedCache(self.client, kinds=self._kinds, uncached=self._uncached, namespaces=self.namespaces)
@@ -332,9 +394,13 @@ class Manager:
         try:
             if self._state.election is None:
                 self._state.working = True
-                await self._reconcile(cache, self.client, fresh=False)
+                async with self.events.opened(self.client) as events:
+                    await self._reconcile(cache, self.client, events, fresh=False)
                 return
-            async with self._state.election.campaign(self.client) as campaign:
+            await self._warm_up(cache)
+            if self._stopping.is_set():
+                return
+            async with self._state.election.campaign(self.client, hesitates=cache.is_stale) as campaign:
                 self._state.campaign = campaign
                 async for term in campaign:
                     self._state.working = True
@@ -347,17 +413,28 @@ class Manager:
             self._state.drained.set()
             self._stopping.set()
 
+    async def _warm_up(self, cache: ManagedCache) -> None:
+        """Wait until the caches are warm: a process that cannot work yet must not take the Lease."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _WARM_UP
+        while not self._stopping.is_set() and not cache.is_warm(patient=loop.time() < until):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK):
+                    await self._stopping.wait()
+
     async def _lead(self, cache: ManagedCache, term: Term) -> None:
         self._state.since = now()
         self._leadership.entered(term)
         try:
-            await self._reconcile(cache, term.client, fresh=True)
+            # Inside the term, so that its fence lets the last events pass.
+            async with self.events.opened(term.client) as events:
+                await self._reconcile(cache, term.client, events, fresh=True)
         finally:
             self._state.since = None
             self._leadership.entered(None)
 
-    async def _reconcile(self, cache: ManagedCache, client: Client, *, fresh: bool) -> None:
-        """Run all controllers until they are stopped; each term has new ones."""
+    async def _reconcile(self, cache: ManagedCache, client: Client, events: Events, *, fresh: bool) -> None:
+        """Run all controllers until they are stopped. Each term has new ones."""
         if self._stopping.is_set():
             return
         try:
@@ -368,7 +445,7 @@ class Manager:
                     tasks,
                     fresh=fresh,
                     on_record=self._on_record,
-                    events=self.events,
+                    events=events,
                     registry=self.registry,
                 )
                 self._state.running = running
@@ -378,44 +455,19 @@ class Manager:
         finally:
             self._state.running = None
 
-    async def _drain(self) -> None:
-        if not self._state.working:
-            return
-        active = sum(each.statistics(keys=0).active for each in self.controllers)
-        _log.info("stopping: %d reconciles under way have %g s to end", active, self._grace)
-        try:
-            async with asyncio.timeout(self._grace):
-                await self._state.drained.wait()
-        except TimeoutError:
-            self.cut_short = True
-            names = ", ".join(each.name for each in self.controllers)
-            _log.warning("controllers did not end within %g s and are cancelled: %s", self._grace, names)
-
     def _on_record(self, controller: str, record: KeyRecord) -> None:
         self._measurements.on_record(controller, record)
-        for listener in self._listeners:
-            listener(controller, record)
-
-    def _on_signal(self) -> None:
-        state = self._state
-        if state.stopping.is_set():
-            self.cut_short = True
-            if state.tasks is not None:
-                state.tasks.cancel()
-            elif state.runner is not None and not state.aborted:
-                state.aborted = True
-                state.runner.cancel()
-        self.stop()
+        self._listeners.tell(controller, record)
 
     def _on_blocked(self, blocked: Blocked) -> None:
-        # called by the watchdog's thread
+        # Called on the watchdog's thread.
         log_blocked(blocked)
         self._blocked.append(BlockedLoop(at=now(), seconds=blocked.seconds, task=blocked.task, stack=blocked.stack))
 
-    # what it tells
+    # introspection
 
     def statistics(self, *, keys: int = 100) -> ManagerStatistics:
-        """All that a page about this manager shows; of each controller the last runs of so many keys."""
+        """A snapshot of this manager, with the last reconciles of up to ``keys`` keys for each controller."""
         return ManagerStatistics(
             name=self.name,
             version=__version__,
@@ -431,15 +483,9 @@ class Manager:
 
     @property
     def phase(self) -> Phase:
-        """Where it stands, in one word."""
+        """The manager's state in one word."""
         return self._state.phase
 
     def explain(self, kind_or_controller: str, key: Key) -> list[Explanation]:
-        """What each controller of this name, or that reconciles this kind, knows about a key."""
-        return explain(self.plans, self.controllers, kind_or_controller, key)
-
-
-def _several(namespaces: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(namespaces, str):
-        raise TypeError(f"namespaces are several names: write namespaces=({namespaces!r},)")
-    return tuple(namespaces)
+        """What each controller that has this name, or reconciles this kind, recorded about a key."""
+        return explain(self.plans, self.controllers, kind_or_controller, key, informers=self.informers)

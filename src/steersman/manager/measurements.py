@@ -1,10 +1,10 @@
-"""What a manager does, as the metrics that dashboards of Kubernetes controllers know.
+"""A manager's metrics, under the names that dashboards for Kubernetes controllers expect.
 
 Guarantees
-- Names, labels and meanings are those of `steersman.telemetry.names`: a dashboard made for controller-runtime reads them.
-- The number of series is bounded by the number of controllers and watched kinds, whatever number of objects they have.
-- A run costs a few additions. What is cheaper to look up than to count is looked up when somebody reads the metrics.
-- Counters go on over terms of leadership: a controller that is made anew does not set them back.
+- Names, labels and meanings are those of `steersman.telemetry.names`, so a dashboard made for controller-runtime works.
+- The number of series is bounded by the number of controllers and watched kinds, not by the number of objects.
+- A reconcile costs a few additions. Values that are cheaper to look up are looked up when the metrics are read.
+- Counters continue across terms of leadership: recreating a controller does not reset them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from steersman.cache.informer import InformerStatistics
     from steersman.manager.statistics import ManagerStatistics
 
-#: A conflict is no error: the request is tried again, as one that asked for it.
+#: A conflict counts as a requeue, not as an error.
 _RESULTS: dict[Label, str] = {
     "success": "success",
     "requeue": "requeue",
@@ -28,12 +28,12 @@ _RESULTS: dict[Label, str] = {
     "error": "error",
     "terminal_error": "error",
 }
-#: Results after which the request went through its backoff.
+#: Results that send the request through its backoff.
 _RETRIED = frozenset({"error", "conflict", "requeue"})
 
 
 class _Series:
-    """The series of one controller, found once."""
+    """The series of one controller, looked up once."""
 
     __slots__ = (
         "adds",
@@ -70,14 +70,14 @@ class _Series:
         self.conflicts = registry.counter(names.RECONCILE_CONFLICTS).labels(controller)
         self.echoes = registry.counter(names.ECHOES).labels(controller)
         self.mapping_failures = registry.counter(names.SOURCE_FAILURES).labels(controller)
-        #: What each counter that is read from statistics showed last, and for which making of the controller.
+        #: The last value of each counter that is read from statistics, and the controller instance it belongs to.
         self.counted: tuple[object, dict[str, int]] = (None, {})
 
 
 class Measurements:
     """Keeps the metrics of one manager in a registry.
 
-    ``on_record`` is told of every run; ``collect`` is called just before the metrics are read.
+    ``on_record`` is called for every reconcile; ``collect`` right before the metrics are read.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -89,14 +89,18 @@ class Measurements:
         self._unfinished = registry.gauge(names.UNFINISHED_WORK)
         self._longest = registry.gauge(names.LONGEST_RUNNING_PROCESSOR)
         self._failing = registry.gauge(names.FAILING_KEYS)
+        self._looping = registry.gauge(names.LOOPING_KEYS)
         self._retrying = registry.gauge(names.SOURCE_RETRYING)
         self._leader = registry.gauge(names.LEADER_STATUS)
         self._cached = registry.gauge(names.CACHED_OBJECTS)
         self._synced = registry.gauge(names.CACHE_SYNCED)
+        self._staleness = registry.gauge(names.CACHE_STALENESS)
+        self._relists = registry.counter(names.CACHE_RELISTS)
+        self._relisted: dict[str, int] = {}
         self._shown: set[str] = set()
 
     def on_record(self, controller: str, record: KeyRecord) -> None:
-        """Count a run."""
+        """Count a reconcile."""
         series = self._series.get(controller) or self._add(controller)
         result = record.result
         series.results[result].value += 1
@@ -121,7 +125,7 @@ class Measurements:
                 series.timeouts.inc()
 
     def collect(self, statistics: ManagerStatistics) -> None:
-        """Bring the gauges up to date."""
+        """Update the gauges."""
         names_now = {each.name for each in statistics.controllers}
         for gone in self._shown - names_now:
             self._hide(gone)
@@ -133,7 +137,7 @@ class Measurements:
             self._leader.labels(statistics.leader.lease).set(1.0 if statistics.leader.leading else 0.0)
 
     def forget(self, controller: str) -> None:
-        """A controller was removed for good: forget its series."""
+        """Drop the series of a controller that was removed for good."""
         self._hide(controller)
         self._shown.discard(controller)
         if self._series.pop(controller, None) is not None:
@@ -151,17 +155,18 @@ class Measurements:
         self._concurrency.labels(name).set(each.concurrency)
         self._active.labels(name).set(each.active)
         self._failing.labels(name).set(queue.failing)
+        self._looping.labels(name).set(each.looping)
         self._unfinished.labels(name, name).set(queue.unfinished)
         self._longest.labels(name, name).set(queue.longest_running[0][1] if queue.longest_running else 0.0)
         self._retrying.labels(name).set(sum(source.retrying for source in each.sources))
-        # Priorities at which nothing waits any more go, but the ordinary one is always shown.
+        # Drop priorities at which nothing waits any more, but always show the default priority.
         self._depth.remove_matching(controller=name)
         for priority, depth in ({0: 0} | queue.by_priority).items():
             self._depth.labels(name, name, str(priority)).set(depth)
         self._count(each)
 
     def _count(self, each: ControllerStatistics) -> None:
-        """Add what was counted elsewhere since the last time; a controller made anew counts from 0."""
+        """Add what was counted elsewhere since the last call. A recreated controller counts from 0."""
         series = self._series.get(each.name) or self._add(each.name)
         made, before = series.counted
         if made != each.since:
@@ -178,16 +183,21 @@ class Measurements:
 
     def _collect_informers(self, informers: Iterable[InformerStatistics]) -> None:
         kinds = {(each.kind,) for each in informers}
-        for gauge in (self._cached, self._synced):
+        for gauge in (self._cached, self._synced, self._staleness):
             for values in gauge.series():
                 if values not in kinds:
                     gauge.remove(*values)
+        self._relisted = {kind: count for kind, count in self._relisted.items() if (kind,) in kinds}
         for each in informers:
             self._cached.labels(each.kind).set(each.objects)
             self._synced.labels(each.kind).set(1.0 if each.synced else 0.0)
+            self._staleness.labels(each.kind).set(max((scope.staleness for scope in each.scopes), default=0.0))
+            relists = sum(scope.relists for scope in each.scopes)
+            self._relists.labels(each.kind).inc(max(0, relists - self._relisted.get(each.kind, 0)))
+            self._relisted[each.kind] = relists
 
     def _hide(self, controller: str) -> None:
-        """A controller does not run: it has no queue to show. What it counted stays."""
+        """Drop the gauges of a controller that does not run. Its counters stay."""
         gauges: tuple[Gauge, ...] = (
             self._concurrency,
             self._active,
@@ -195,6 +205,7 @@ class Measurements:
             self._unfinished,
             self._longest,
             self._failing,
+            self._looping,
             self._retrying,
         )
         for gauge in (*gauges, *(self.registry.gauge(declared) for declared in names.CONTROLLER_GAUGES)):

@@ -1,16 +1,16 @@
-"""The checks that every manager has: caches, controllers, leadership, the event loop.
+"""The built-in checks of every manager: caches, controllers, leadership, the event loop.
 
 Guarantees
-- Each says what is missing and why, by name, in a bounded number of words.
-- A kind that the server does not serve keeps nobody from being ready who does not need it: it is a warning, by name. A
-  manager none of whose kinds is served, or none of whose controllers works, is not ready.
-- None asks the API server: they tell what this program knows anyway.
+- Each message names what is missing and why, and its length is bounded.
+- A kind that the server does not serve is only a warning for controllers that do not need it. A manager is unready if
+  none of its kinds is served, or none of its controllers works.
+- Checks never call the API server: they use what this program already has.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 
 from steersman.aio import boottime
@@ -19,38 +19,43 @@ from steersman.controller import Controller
 from steersman.manager.health import Checks
 from steersman.manager.leader import Term
 from steersman.manager.state import State, waits_for
+from steersman.manager.words import duration
 from steersman.objects import GroupVersionKind
 
 _NAMED = 8
 _PATIENT = 60.0
-#: A loop that needs longer for one turn is blocked by something.
+#: A cache that may have missed changes for this many seconds makes the program unready.
+STALE_AFTER = 120.0
+#: A watch lost for this many seconds is mentioned.
+_STALE_SOON = 10.0
+#: A loop whose turn takes longer is blocked.
 TURN_MAX = 1.0
 
 
 class NotYet(Exception):
-    """What a check waits for: no error of the program."""
+    """A failed check's message: what the program is waiting for."""
 
 
 def add_own_checks(health: Checks, ready: Checks, state: State, leadership: LeadershipCheck) -> None:
-    """Add the checks that every manager has."""
+    """Add the built-in checks."""
 
     def caches() -> str:
         if state.cache is None:
-            raise NotYet("they are not started")
+            raise NotYet("not started yet")
         return check_caches(state.cache.held())
 
     def controllers() -> str:
         if state.running is not None:
-            return check_controllers(state.running.controllers, state.absent)
+            return check_controllers(state.running.controllers, state.absent, behind=state.running.behind)
         if state.election is None:
-            raise NotYet("they are not started")
+            raise NotYet("not started yet")
         return ""
 
     def shutdown() -> None:
         if state.stopping.is_set():
-            raise NotYet("the program is stopping: what runs is finished, nothing new is started")
+            raise NotYet("the program is stopping: running reconciles finish, no new ones start")
 
-    # it measures how long it is kept waiting, and must not be told that by a time-out
+    # It measures its own delay, so a short timeout must not interrupt it.
     health.add("event-loop", check_loop, timeout=_PATIENT)
     if state.election is not None:
         health.add("leader-election", leadership)
@@ -60,45 +65,68 @@ def add_own_checks(health: Checks, ready: Checks, state: State, leadership: Lead
 
 
 def check_caches(informers: Iterable[Informer[object]]) -> str:
-    """Raise unless every kind that is served has been read completely, and there is one; says which waits, and why."""
+    """Raise unless every served kind is synced and fresh, and at least one is served.
+
+    Returns a warning that names each kind that waits or is stale, and why.
+    """
     found = list(informers)
     absent = [informer for informer in found if not informer.served]
     if any(informer.served and not informer.synced for informer in found) or (absent and len(absent) == len(found)):
         raise NotYet(_shortened([_waits(informer) for informer in found if not informer.synced]))
-    return _shortened([f"waits for {informer.gvk}: not served" for informer in absent])
+    followed = [informer for informer in found if informer.served and informer.synced]
+    if stale := [informer for informer in followed if informer.staleness >= STALE_AFTER]:
+        raise NotYet(_shortened([_stale(informer) for informer in stale]))
+    lost = [_stale(informer) for informer in followed if informer.staleness >= _STALE_SOON]
+    return _shortened([*lost, *(f"waiting for {informer.gvk}: not served" for informer in absent)])
 
 
-def check_controllers(controllers: Iterable[Controller], absent: AbstractSet[GroupVersionKind] = frozenset()) -> str:
-    """Raise unless every controller reconciles whose kinds are served, and there is one; says which does not, and why."""
+def _stale(informer: Informer[object]) -> str:
+    last = [scope.last_error for scope in informer.statistics().scopes if scope.staleness and scope.last_error]
+    why = f": {last[0]}" if last else ""
+    return f"{informer.gvk} may have missed changes for {duration(informer.staleness)}{why}"
+
+
+def check_controllers(
+    controllers: Iterable[Controller],
+    absent: AbstractSet[GroupVersionKind] = frozenset(),
+    *,
+    behind: Callable[[str], list[Informer[object]]] = lambda _: [],
+) -> str:
+    """Raise unless every controller whose kinds are served is working, and at least one is. The message says why not.
+
+    ``behind`` returns the kinds that keep a controller from starting in a new term.
+    """
     found = list(controllers)
     idle = [controller for controller in found if not controller.working]
-    words = _shortened([_lacks(controller) for controller in idle])
+    words = _shortened([_lacks(controller, behind(controller.name)) for controller in idle])
     if any(not waits_for(controller, absent) for controller in idle) or (idle and len(idle) == len(found)):
         raise NotYet(words)
     return words
 
 
-def _lacks(controller: Controller) -> str:
+def _lacks(controller: Controller, behind: list[Informer[object]]) -> str:
+    if served := [informer for informer in behind if informer.served]:
+        return f"{controller.name} is waiting: {'; '.join(_waits(informer) for informer in served[:_NAMED])}"
     late = [source.name for source in controller.statistics(keys=0).sources if not source.started]
-    return f"{controller.name} waits for {', '.join(late[:_NAMED]) or 'its start'}"
+    return f"{controller.name} is waiting for {', '.join(late[:_NAMED]) or 'its start'}"
 
 
 async def check_loop() -> None:
-    """Raise if one turn of the event loop takes long: something blocks it."""
+    """Raise if one turn of the event loop takes too long: something blocks it."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     await asyncio.sleep(0)
     took = loop.time() - began
     if took > TURN_MAX:
         raise NotYet(
-            f"one turn of the event loop took {took:.1f} s: something blocks it; Manager(watchdog=0.2) tells what"
+            f"one turn of the event loop took {took:.1f} s: something blocks it; Manager(watchdog=0.2) shows what"
         )
 
 
 class LeadershipCheck:
-    """Fails if a term is over, and what was done in it has not ended for ``tolerance`` seconds.
+    """Fails if a term is over and its work has not ended for ``tolerance`` seconds.
 
-    Writes of such a term are refused in any case; only a restart gets the program to work again.
+    The fence rejects writes of such a term anyway; only a restart makes the program work again.
     """
 
     def __init__(self, *, tolerance: float = 20.0) -> None:
@@ -107,7 +135,7 @@ class LeadershipCheck:
         self._seen_over: float | None = None
 
     def entered(self, term: Term | None) -> None:
-        """A term is worked in, or none."""
+        """Set the term that the manager is working in; None for none."""
         self._term = term
         self._seen_over = None
 
@@ -130,6 +158,8 @@ def _waits(informer: Informer[object]) -> str:
     kind = str(informer.gvk)
     if not informer.served:
         return f"{kind} is not served: is its CRD installed?"
+    if informer.denied is not None:
+        return f"{kind} cannot be read: {informer.denied}"
     last = [scope.last_error for scope in informer.statistics().scopes if scope.last_error]
     return f"{kind} cannot be read: {last[0]}" if last else f"{kind} is being read"
 

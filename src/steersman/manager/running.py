@@ -1,17 +1,17 @@
-"""The controllers of one term: each begins behind fresh caches, and each can come and go by itself.
+"""The controllers of one term. Each starts when its caches are fresh, and each can be added and removed on its own.
 
 Guarantees
-- In a term of leadership a controller begins when every kind it watches, and every kind that is there to be read, is at
-  least as new as the server was when the term began. A kind that is not served holds up only those that watch it.
-- Removing one drains it, for a time, and disturbs no other.
-- One that fails fails the term.
+- In a term of leadership, a controller starts when every kind that it watches is at least as new as the server was when
+  the term began. A read of another kind waits until that kind is too.
+- A kind that is not served, or may not be listed, delays only the controllers that watch it.
+- Removing a controller drains it, for a limited time, and does not disturb the others.
+- A controller that fails ends the term with its error.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import partial
 
 from steersman.aio import Supervisor
@@ -21,58 +21,58 @@ from steersman.controller import NO_EVENTS, Controller, ControllerPlan, Events, 
 from steersman.manager.caches import AnyKind, ManagedCache
 from steersman.telemetry import Registry
 
-#: Is told the name of a controller and what it did.
+#: Called with the controller's name and the record of a finished reconcile.
 OnRecord = Callable[[str, KeyRecord], None]
-
-#: How often to look whether a kind that is waited for is still served.
-_LOOK = 0.5
 
 
 class Barrier:
-    """Lets controllers through when their kinds have been read again."""
+    """Holds back each controller until the kinds that it watches are as new as the server was."""
 
     def __init__(self, cache: ManagedCache, tasks: Supervisor) -> None:
-        # an informer that starts later than this reads everything anyway
-        self._fresh = {kind: asyncio.Event() for kind in cache.informers()}
-        # what is complete can be read at any time, also by those who do not watch it; what is not, its readers wait for
-        self._readable = {kind: informer for kind, informer in cache.informers().items() if informer.synced}
-        self._reading = [
-            tasks.start(self._refresh(kind, informer), name=f"read {informer.gvk.kind} again")
-            for kind, informer in cache.informers().items()
-        ]
-
-    async def _refresh(self, kind: AnyKind, informer: Informer[object]) -> None:
-        await informer.refresh()
-        self._fresh[kind].set()
+        self._cache = cache
+        # Informers that start later list everything anyway.
+        self._informers = cache.informers()
+        self._fresh = {
+            kind: tasks.start(informer.catch_up(), name=f"catch up with {informer.gvk.kind}")
+            for kind, informer in self._informers.items()
+        }
 
     def stop(self) -> None:
-        """Read nothing more: nobody will pass. A kind that is not served would be waited for."""
-        for task in self._reading:
+        """Stop waiting: no controller passes any more."""
+        for task in self._fresh.values():
             task.cancel()
 
     async def passed(self, kinds: Iterable[AnyKind]) -> None:
-        """Wait until all these kinds are fresh, and all that are there to be read."""
-        for kind in kinds:
-            if (fresh := self._fresh.get(kind)) is not None:
-                await fresh.wait()
-        for kind, informer in self._readable.items():
-            while informer.served and not self._fresh[kind].is_set():
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK):
-                        await self._fresh[kind].wait()
+        """Wait until all these kinds are fresh."""
+        waiting = [self._fresh[kind] for kind in kinds if self._concerns(kind)]
+        if waiting:
+            await asyncio.wait(waiting)
+
+    def behind(self, kinds: Iterable[AnyKind]) -> list[Informer[object]]:
+        """The informers of these kinds that are not fresh yet."""
+        return [self._informers[kind] for kind in kinds if self._concerns(kind) and not self._fresh[kind].done()]
+
+    def _concerns(self, kind: AnyKind) -> bool:
+        """Whether the informer of this kind existed when the term began.
+
+        An informer that was released, because its last controller was removed, never catches up. Its successor lists
+        everything.
+        """
+        return kind in self._fresh and self._cache.informers().get(kind) is self._informers[kind]
 
 
 class _Entry:
     """A controller and the task that runs it."""
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, kinds: Iterable[AnyKind]) -> None:
         self.controller = controller
+        self.kinds = tuple(kinds)
         self.task: asyncio.Task[None] | None = None
         self.begun = False
 
-    async def run(self, barrier: Barrier | None, kinds: Iterable[AnyKind]) -> None:
+    async def run(self, barrier: Barrier | None) -> None:
         if barrier is not None:
-            await barrier.passed(kinds)
+            await barrier.passed(self.kinds)
         self.begun = True
         await self.controller.run()
 
@@ -83,7 +83,7 @@ class _Entry:
 
 
 class Running:
-    """The controllers that run with one client, each as a task of one supervisor."""
+    """The controllers of one client, each a task of one supervisor."""
 
     def __init__(
         self,
@@ -107,27 +107,35 @@ class Running:
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
-        """In the order in which they came."""
+        """The controllers, in the order in which they were started."""
         return tuple(entry.controller for entry in self._entries.values())
+
+    def behind(self, name: str) -> list[Informer[object]]:
+        """The informers that keep a controller from starting because they are older than the term."""
+        entry = self._entries.get(name)
+        if entry is None or entry.begun or self._barrier is None:
+            return []
+        return self._barrier.behind(entry.kinds)
 
     def start(self, plan: ControllerPlan) -> None:
         """Make the controller of a plan and run it."""
         on_record = partial(self._on_record, plan.name)
         entry = _Entry(
-            plan.assemble(self._cache, self._client, on_record=on_record, events=self._events, registry=self._registry)
+            plan.assemble(self._cache, self._client, on_record=on_record, events=self._events, registry=self._registry),
+            plan.kinds(),
         )
         self._entries[plan.name] = entry
-        entry.task = self._tasks.start(entry.run(self._barrier, plan.kinds()), name=f"controller {plan.name}")
+        entry.task = self._tasks.start(entry.run(self._barrier), name=f"controller {plan.name}")
 
     def stop(self) -> None:
-        """Let what runs end, and start nothing more."""
+        """Let running reconciles end, and start no more."""
         for entry in self._entries.values():
             entry.stop()
         if self._barrier is not None:
             self._barrier.stop()
 
     async def remove(self, name: str, *, grace: float) -> None:
-        """Drain one controller, and end it after so many seconds."""
+        """Drain one controller, and cancel it after ``grace`` seconds."""
         entry = self._entries.get(name)
         if entry is None or entry.task is None:
             return

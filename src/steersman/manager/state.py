@@ -1,6 +1,6 @@
-"""Where a manager stands: what has been started, what runs, who leads.
+"""The state of a manager: what has started, what runs, who leads.
 
-One object that the manager changes and that its checks, statistics and endpoints read.
+The manager changes this object; its checks, statistics and endpoints read it.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ class State:
         self.election = election
         self.started: datetime | None = None
         self.ended = False
-        #: The task that is in `Manager.run`, and whether it was cancelled by a signal that came while it started.
+        #: The task that runs `Manager.run`, and whether a signal during startup cancelled it.
         self.runner: asyncio.Task[Any] | None = None
         self.aborted = False
         self.stopping = asyncio.Event()
-        #: Nothing runs any more, and the lease is given back.
+        #: Set when nothing runs any more and the Lease is released.
         self.drained = asyncio.Event()
         self.tasks: Supervisor | None = None
         self.cache: ManagedCache | None = None
         self.campaign: Campaign | None = None
-        #: Since when this program leads.
+        #: When this program began to lead.
         self.since: datetime | None = None
         self.running: Running | None = None
-        #: Whether there is something to drain: controllers, or at least a lease to give back.
+        #: Whether there is something to drain: controllers, or at least a Lease to release.
         self.working = False
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
-        """The controllers that run now; none while another process leads."""
+        """The running controllers; none while another process leads."""
         return self.running.controllers if self.running is not None else ()
 
     @property
@@ -70,19 +70,26 @@ class State:
 
     @property
     def absent(self) -> frozenset[GroupVersionKind]:
-        """The kinds that controllers need and the server does not serve, as far as we have heard."""
+        """The kinds that controllers need and the server does not serve, as of the last answer."""
         if self.cache is None:
             return frozenset()
         return frozenset(informer.gvk for informer in self.cache.held() if not informer.served)
 
     @property
+    def denied(self) -> frozenset[GroupVersionKind]:
+        """The kinds that controllers need and this program may not list."""
+        if self.cache is None:
+            return frozenset()
+        return frozenset(informer.gvk for informer in self.cache.held() if informer.denied is not None)
+
+    @property
     def _works(self) -> bool:
-        """Whether a controller reconciles, and every one does that does not wait for a kind that is not served."""
+        """Whether a controller is working, and every other one waits for a kind that cannot be read."""
         idle = [each for each in self.controllers if not each.working]
         if not idle:
             return True
-        absent = self.absent
-        return len(idle) < len(self.controllers) and all(waits_for(each, absent) for each in idle)
+        unreadable = self.absent | self.denied
+        return len(idle) < len(self.controllers) and all(waits_for(each, unreadable) for each in idle)
 
     def leader(self, client: Client | None) -> LeaderStatistics | None:
         """Who leads; None without leader election."""

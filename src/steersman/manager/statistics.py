@@ -1,7 +1,7 @@
-"""What a manager knows about itself, as plain data: for the debug page, for metrics, for ``steersman explain``.
+"""A manager's statistics as plain data: for the debug page, metrics and ``steersman explain``.
 
 Guarantees
-- Everything here is frozen, holds no object of the cluster, and is JSON as it stands (`msgspec.json.encode`).
+- Everything here is frozen, holds no Kubernetes object, and encodes to JSON directly (`msgspec.json.encode`).
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from steersman.cache import InformerStatistics
 from steersman.controller import ControllerStatistics, KeyRecord, KeyState
 from steersman.objects import Key
 
-#: Where a manager stands: "candidate" waits for leadership, "running" reconciles, if need be without the controllers whose
-#: kinds the server does not serve.
+#: The state of a manager. "candidate" waits for leadership. "running" reconciles, possibly without the controllers
+#: whose kinds the server does not serve.
 Phase: TypeAlias = Literal["starting", "syncing", "candidate", "running", "draining", "stopped"]
 
 
 class LeaderStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Who leads, as far as this program has seen."""
+    """Who leads, as last seen by this program."""
 
     #: ``namespace/name`` of the Lease.
     lease: str
-    #: What the Lease calls this program.
+    #: The identity of this program in the Lease.
     identity: str
     leading: bool
-    #: Who held the lease when it was last seen; empty if nobody did.
+    #: The last holder seen in the Lease; empty if it had none.
     holder: str = ""
     #: Since when this program leads; None while it does not.
     since: datetime | None = None
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a named check said."""
+    """The result of a named check."""
 
     name: str
     kind: Literal["health", "ready"]
     ok: bool
-    #: Why not; if it is ok, what should be looked at all the same.
+    #: Why it failed; for a passing check, a warning.
     message: str = ""
 
 
 class BlockedLoop(msgspec.Struct, frozen=True, kw_only=True):
-    """A time when the event loop did not turn, as the watchdog saw it."""
+    """A period in which the watchdog saw the event loop blocked."""
 
     at: datetime
     seconds: float
@@ -54,35 +54,48 @@ class BlockedLoop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ManagerStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a page about a manager shows."""
+    """A snapshot of a manager."""
 
     name: str
     #: Steersman's version.
     version: str
-    #: When `run` was called; None before.
+    #: When `run` was called; None before that.
     started: datetime | None
     now: datetime
     phase: Phase
     #: None without leader election.
     leader: LeaderStatistics | None = None
-    #: In the order in which they were added; none while another process leads.
+    #: In the order in which they were added; empty while another process leads.
     controllers: tuple[ControllerStatistics, ...] = ()
     informers: tuple[InformerStatistics, ...] = ()
-    #: The last result of every check, those of health first.
+    #: The last result of every check, health checks first.
     checks: tuple[CheckResult, ...] = ()
-    #: The last reports of the watchdog, the newest last.
+    #: The last reports of the watchdog, newest last.
     blocked: tuple[BlockedLoop, ...] = ()
 
 
+class ReadyCondition(msgspec.Struct, frozen=True):
+    """The Ready condition of an object."""
+
+    status: str
+    reason: str = ""
+    message: str = ""
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self.status, self.reason))) + (f": {self.message}" if self.message else "")
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What one controller knows about one key."""
+    """What one controller recorded about one key."""
 
     controller: str
     #: The kind it reconciles: ``apps/v1, Kind=Deployment``.
     kind: str
     key: Key
-    #: The last run; None if it never ran here, or is no longer remembered.
+    #: The last reconcile; None if there was none here, or it is no longer remembered.
     record: KeyRecord | None
     state: KeyState
-    #: In how many seconds it runs next; None if nothing asks for it, 0 if it is ready or runs.
+    #: Seconds until the next reconcile; None if none is scheduled, 0 if it is ready or running.
     next_run: float | None
+    #: The cached Ready condition of the object; None if the object is gone or has no such condition.
+    ready: ReadyCondition | None = None

@@ -1,0 +1,47 @@
+"""Listeners for finished reconciles. A listener that fails affects nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TypeAlias
+
+from steersman.controller import KeyRecord
+from steersman.telemetry import FailureLog, error_words, user_frames
+
+_log = logging.getLogger("steersman.manager")
+
+#: Called with the controller's name and the record of each finished reconcile.
+RunListener: TypeAlias = Callable[[str, KeyRecord], None]
+
+
+class RunListeners:
+    """The functions added with `Manager.on_run`."""
+
+    def __init__(self) -> None:
+        self._listeners: list[RunListener] = []
+        self._failure_log = FailureLog()
+
+    def add(self, listener: RunListener) -> None:
+        """Add a listener."""
+        self._listeners.append(listener)
+
+    def tell(self, controller: str, record: KeyRecord) -> None:
+        """Call every listener. Exceptions are logged."""
+        for listener in self._listeners:
+            try:
+                listener(controller, record)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 - user code: it cannot fail the reconcile that has ended
+                mention = self._failure_log.note(error, asyncio.get_running_loop().time())
+                if mention.line:
+                    _log.error(
+                        "controller %s: an on_run listener failed for %s: %s%s",
+                        controller,
+                        record.request,
+                        error_words(error),
+                        mention.suffix,
+                        exc_info=user_frames(error) if mention.traceback else None,
+                    )
