@@ -1,24 +1,23 @@
-"""Ready shapes of controllers: generators, state machines, finalizers, readiness, external effects.
+"""Shapes of operators: generators, state machines, finalizers, readiness, external effects.
 
 Guarantees
-- A resource's children are declared as a whole: what is missing is applied, what is no longer declared is pruned, and
-  only what is provably ours.
-- **Deletion is a state.** A finalizer is set before the outside world is touched and removed only after clean-up;
-  another controller's finalizer is never lost.
-- A state machine stores no current state: every pass starts at the first state and finds out from the world.
-- An external effect happens exactly once where the outside can be asked for it by key, at least once otherwise.
+- You declare a resource's children as a whole. Steersman applies missing children, prunes children that are no longer
+  declared, and deletes only objects that are provably its own.
+- **Deletion is a state.** Steersman sets a finalizer before it touches anything outside of the cluster and removes it only
+  after clean-up. It never drops the finalizer of another controller.
+- A state machine stores no current state: every reconcile starts with the first state and reads the cluster.
+- An external effect happens exactly once if the outside can be searched by key, at least once otherwise.
 """
 
 from steersman.controller import Done, RequeueAfter
-from steersman.patterns.children import ChildKind, Children, child
+from steersman.patterns.children import ChildKind, ChildOptions, Children, Output, Outputs, child
 from steersman.patterns.external import Api, Broken, External, ExternalKey, Gone, Present, Refused, Working
-from steersman.patterns.finalizers import add_finalizer, has_finalizer, remove_finalizer
-from steersman.patterns.generates import GenerateOperator, ReconcileOperator, generates, reconciles
-from steersman.patterns.machine import StateMachine, finalizer, state
-from steersman.patterns.outputs import ChildOptions, Output, Outputs
-from steersman.patterns.readiness import Readiness, readiness
+from steersman.patterns.machine.finalizers import add_finalizer, has_finalizer, remove_finalizer
+from steersman.patterns.machine.steps import Failed, Goto, Next, Step, Wait
+from steersman.patterns.operators import GenerateOperator, ReconcileOperator, generates, reconciles
+from steersman.patterns.readiness import Readiness, readiness_of
 from steersman.patterns.reports import Report, Seen, reports
-from steersman.patterns.steps import Failed, Goto, Next, Step, Wait
+from steersman.patterns.state_machine import StateMachine, finalizer, state
 
 __all__ = [
     "Api",
@@ -52,7 +51,7 @@ __all__ = [
     "finalizer",
     "generates",
     "has_finalizer",
-    "readiness",
+    "readiness_of",
     "reconciles",
     "remove_finalizer",
     "reports",

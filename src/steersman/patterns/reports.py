@@ -1,11 +1,11 @@
-"""A status from what is seen: one function, and nothing else of the object is ever written.
+"""Operators that only write a status, computed by one function from observed objects.
 
 Guarantees
-- The status alone is written, under a field manager of the controller's own: what others say in it stays, and what the
-  function says no longer goes.
-- A field that has its default is not claimed, unless it was ours before: nobody knows whether it was meant.
+- Only the status is written, by a separate field manager for each controller. Fields of other writers stay; a field that the
+  function no longer sets is removed.
+- A field with its default value is not claimed unless it was ours before, because the default may be unintended.
 - Nothing is written if nothing changed.
-- The function sees what the cache holds of the kinds it named, and runs again when one of them changes.
+- The function reads the cached objects of the kinds that it names, and runs again when one of them changes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 import msgspec
 
 from steersman.aio import now
-from steersman.controller import Context, ControllerBuilder, ControllerPlan, Done, KindLike, Request, controller
+from steersman.controller import Context, ControllerBuilder, ControllerPlan, Done, KindLike, Request, controller_for
 from steersman.controller.mappers import kind_name
 from steersman.objects import Kind, Object, StatusOf, to_json
 from steersman.patterns.children import ChildKind, Children
-from steersman.patterns.conditions import Observations, suspension_of
-from steersman.patterns.generates import place_of
-from steersman.patterns.membership import OWNER_UID_LABEL
-from steersman.patterns.status import StatusDraft, status_form
+from steersman.patterns.children.membership import OWNER_UID_LABEL
+from steersman.patterns.children.memory import Memories
+from steersman.patterns.machine.signatures import place_of
+from steersman.patterns.status.conditions import Observations, suspension_of
+from steersman.patterns.status.draft import StatusDraft, status_form
 
 T = TypeVar("T", bound=Object)
 R = TypeVar("R")
@@ -34,7 +35,7 @@ Tree: TypeAlias = dict[str, Any]
 
 
 class Seen:
-    """What there is of the kinds that a status is made from; ``Seen(site, [deployment])`` in a test without a server."""
+    """The objects that a status is computed from; in a test without a server, ``Seen(site, [deployment])``."""
 
     def __init__(
         self, owner: Object, objects: Iterable[Object] = (), *, kinds: Iterable[KindLike] | None = None, where: str = ""
@@ -45,18 +46,18 @@ class Seen:
         self._where = where or "Seen"
 
     def owned(self, kind: type[ObjectT]) -> list[ObjectT]:
-        """The objects of a kind that belong to the object, by name."""
+        """The objects of a kind that belong to the owner, sorted by name."""
         if self._kinds is not None and kind.gvk() not in self._kinds:
             names = [kind_name(each) for each in self._kinds.values()]
             told = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
             raise TypeError(
-                f"{self._where} asks for a {kind.__name__}, which is not among on={told}; add it there, so that the status is "
-                "told of its changes"
+                f"{self._where} asks for a {kind.__name__}, which is not among on={told}; add it there, so that the status "
+                "follows its changes"
             )
         return [cast("ObjectT", each) for each in self._objects if type(each).gvk() == kind.gvk()]
 
     def one(self, kind: type[ObjectT], name: str = "") -> ObjectT | None:
-        """The only object of a kind that belongs to the object, or the one of this name; None if it is not there."""
+        """The only object of a kind that belongs to the owner, or the one with this name; None if it does not exist."""
         found = [each for each in self.owned(kind) if not name or each.key.name == name]
         if len(found) > 1:
             names = ", ".join(each.key.name for each in found)
@@ -68,7 +69,7 @@ class Seen:
 
 
 class Report(Generic[T, R]):
-    """A decorated function: called, it is the function; added to a manager, it keeps a status true."""
+    """A decorated function. Calling it calls the function; adding it to a manager keeps the status up to date."""
 
     def __init__(
         self,
@@ -93,9 +94,9 @@ class Report(Generic[T, R]):
         return self._function(obj, seen)
 
     def plan(self) -> ControllerPlan:
-        """The controller that runs it; ``manager.add(...)`` asks for it."""
-        builder = controller(self._kind, name=self._name)
-        self._on.watch(builder)
+        """The controller that runs it; ``manager.add(...)`` calls this."""
+        builder = controller_for(self._kind, name=self._name)
+        Memories(self._on).watch(builder)
         if self._declare is not None:
             self._declare(builder)
         return builder.run_with(self._reconcile)
@@ -120,16 +121,16 @@ class Report(Generic[T, R]):
 
     async def _owned(self, ctx: Context, obj: Object) -> list[Object]:
         found: dict[str, Object] = {}
-        for each in self._on.kinds:
+        for each in self._on.all_kinds:
             kind = cast("type[Object]", each.kind)
             listed: list[Object] = list(await ctx.client.owned_by(kind, obj))
-            if self._on.may_be_labelled(each):
+            if each.may_be_labelled:
                 listed += await ctx.client.list(kind, namespace=None, labels={OWNER_UID_LABEL: obj.uid})
             found |= {one.uid: one for one in listed}
         return list(found.values())
 
     async def _said(self, draft: StatusDraft, status: StatusOf, tree: Tree) -> Tree:
-        """What a status says. A field with its default may not have been meant: it is ours only if it was before."""
+        """The status to write. A default value may be unintended, so it is claimed only if the field was ours before."""
         if status_form(self._kind).how != "apply":
             return tree
         own, before = await draft.applied(), draft.before
@@ -149,7 +150,7 @@ class Report(Generic[T, R]):
             told = "nothing" if returned is None else repr(returned)[:80]
             raise TypeError(f"{self._where} returned {told}; return the status, a {_status_name(self._kind)}")
         for condition in returned.conditions or ():
-            # the time of one that did not change is put back when it is written
+            # The write restores the time of a condition that did not change.
             condition.last_transition_time = condition.last_transition_time or now()
         return returned
 
@@ -161,7 +162,7 @@ def reports(
     name: str = "",
     declare: Callable[[ControllerBuilder[Any]], Any] | None = None,
 ) -> Callable[[Callable[[T, Seen], R]], Report[T, R]]:
-    """Make a function from what is seen to a status keep the status of a kind true; async or not.
+    """Keep the status of a kind up to date with a function, async or not, of the objects that it sees.
 
     ```python
     @reports(Site, on=(Deployment,))
@@ -170,7 +171,7 @@ def reports(
         return SiteStatus(ready_replicas=web.status.ready_replicas if web and web.status else 0)
     ```
 
-    ``on`` are kinds whose objects belong to the reconciled one, whoever made them.
+    ``on`` names kinds whose objects belong to the reconciled object, whichever program created them.
     """
     where = place_of("reports", kind, more="on=(...)")
     if status_form(kind).how == "not":

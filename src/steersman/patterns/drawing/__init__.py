@@ -1,13 +1,13 @@
-"""Pictures of state machines: mermaid for Markdown, and SVG of our own, both with an object's state on it. Pure.
+"""Pictures of state machines, as mermaid for Markdown and as SVG, optionally with an object's status. Pure.
 
 Guarantees
-- A picture is a function of the graph and of what is known about an object: the same in, the same out.
-- No text leaves its box, whatever names and messages hold, and nothing in them becomes markup.
-- An SVG needs nothing but itself, follows the reader's light or dark scheme, and can be read aloud.
+- A picture depends only on the graph and on the observed conditions: equal input gives equal output.
+- Text stays inside its box, whatever names and messages contain, and never becomes markup.
+- An SVG is self-contained, follows the reader's light or dark scheme, and works with a screen reader.
 """
 
-from steersman.patterns.drawing.live import Live, Observed
 from steersman.patterns.drawing.mermaid import mermaid
+from steersman.patterns.drawing.overlay import Live, Observed
 from steersman.patterns.drawing.svg import svg
 
 __all__ = ["Live", "Observed", "mermaid", "svg"]

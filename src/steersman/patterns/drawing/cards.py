@@ -1,4 +1,4 @@
-"""What stands in a box, line by line, and how much room it takes. Pure."""
+"""The contents of a box, line by line, and its size. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from steersman.patterns.drawing.description import deletion, outcomes
 from steersman.patterns.drawing.layout import Size
-from steersman.patterns.drawing.live import Live, Mood, Observed
+from steersman.patterns.drawing.overlay import Live, Mood, Observed
 from steersman.patterns.drawing.text import Font, wrap
-from steersman.patterns.drawing.words import deletion, outcomes
-from steersman.patterns.graph import MachineGraph, StateNode
+from steersman.patterns.machine.graph import MachineGraph, StateNode
 
 NAME = Font(14, mono=True, bold=True)
 PLAIN = Font(12)
@@ -19,7 +19,7 @@ SMALL = Font(11)
 
 _PADDING = 14.0
 _ICON = 26.0
-#: How far text may reach into the padding, in the widest of fonts.
+#: How far text may extend into the padding, in the widest font.
 _OVER = 8.0
 _NARROWEST, _WIDEST = 280.0, 350.0
 _MESSAGE_LINES = 5
@@ -28,17 +28,17 @@ _WORDS_LINES = 4
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line of text: where it begins, within the box, and how it looks."""
+    """A line of text: its position in the box and its style."""
 
     x: float
-    #: Of its base line.
+    #: The y coordinate of its baseline.
     y: float
     text: str
     look: str
 
 
 class Chip(msgspec.Struct, frozen=True):
-    """A small label at the foot of a box."""
+    """A small label at the bottom of a box."""
 
     x: float
     y: float
@@ -49,21 +49,21 @@ class Chip(msgspec.Struct, frozen=True):
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """A box and all that stands in it."""
+    """A box and its contents."""
 
     size: Size
     lines: tuple[Line, ...]
     chips: tuple[Chip, ...] = ()
-    #: None: nothing is known about an object.
+    #: None without an object.
     mood: Mood | None = None
-    #: Where a line parts what is always so from what is so now.
+    #: The y coordinate of the line between the definition and the live status.
     rule_at: float | None = None
-    #: What is said at its upper edge, if a pass stopped here.
+    #: The text at its upper edge, if a reconcile stopped here.
     tag: str = ""
 
 
 def width_of_cards(graph: MachineGraph) -> float:
-    """The width that all boxes of a picture have: that of the longest name, within limits."""
+    """The width of all boxes in a picture: that of the longest name, within limits."""
     last = deletion(graph)
     names = [NAME.width(name) for name in (*graph.names, last[0] if last else "")]
     conditions = [STRONG.width(each.condition) for each in graph.states]
@@ -79,7 +79,7 @@ def state_card(graph: MachineGraph, node: StateNode, live: Live | None, width: f
     tag = ""
     if live is not None:
         mood = live.mood(graph, node.name)
-        # the only state's condition is the one on top of the picture
+        # The condition of a single state is the one at the top of the picture.
         alone = node.condition == graph.ready
         details = [] if alone else _details(found, mood, absent="not visited" if live.conditions else "not reported")
         if live.stopped_at(graph) == node.name:
@@ -100,7 +100,7 @@ def state_card(graph: MachineGraph, node: StateNode, live: Live | None, width: f
 
 
 def deletion_card(graph: MachineGraph, live: Live | None, width: float) -> Card | None:
-    """The box of what happens before a deleted object goes."""
+    """The box of the steps before a deleted object is removed; None without any."""
     last = deletion(graph)
     if last is None:
         return None
@@ -126,7 +126,7 @@ def deletion_card(graph: MachineGraph, live: Live | None, width: float) -> Card 
 
 
 def _details(found: Observed | None, mood: Mood, *, absent: str = "") -> Sequence[tuple[str, Font, str, int]]:
-    """What is so now."""
+    """The live status."""
     if found is None:
         return [(absent, PLAIN, "quiet", 1)]
     words = [(found.words, STRONG, f"said {mood}", 2)]
@@ -151,7 +151,7 @@ def _card(
             rule_at = y + 9
             y += 15
         for text, font, look, limit in texts:
-            # the first lines leave room for the sign in the corner
+            # The first lines leave room for the icon in the corner.
             room = inner + (_OVER if look != "name" else -_ICON)
             y += 2 if lines and text else 0
             for line in wrap(text, room, font, lines=limit):

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.patterns.drawing.live import Live, Mood
+from steersman.patterns.drawing.description import END, START, deletion, edges_of, outcomes
+from steersman.patterns.drawing.overlay import Live, Mood
 from steersman.patterns.drawing.text import printable
-from steersman.patterns.drawing.words import END, START, deletion, edges_of, outcomes
-from steersman.patterns.graph import MachineGraph, StateNode
+from steersman.patterns.machine.graph import MachineGraph, StateNode
 
-#: Colours with a text colour of their own are readable in light and in dark.
+#: Each fill has its own text color, so that it is readable in light and in dark.
 _CLASSES: Final[dict[Mood, str]] = {
     "good": "fill:#dafbe1,stroke:#1a7f37,color:#0a3d1c",
     "busy": "fill:#fff1b8,stroke:#bf8700,color:#4d3000,stroke-width:3px",
@@ -20,13 +20,13 @@ _CLASSES: Final[dict[Mood, str]] = {
     "idle": "stroke-dasharray:4 3",
 }
 _ENTITIES: Final = str.maketrans(
-    {letter: f"#{ord(letter)};" for letter in '#"<>&`[](){}|\\'}  # what means something to mermaid or to HTML
+    {letter: f"#{ord(letter)};" for letter in '#"<>&`[](){}|\\'}  # special characters of mermaid and HTML
 )
 _LONGEST: Final = 200
 
 
 def mermaid(graph: MachineGraph, live: Live | None = None) -> str:
-    """A diagram of a machine; with ``live`` coloured by the conditions of an object."""
+    """A diagram of a machine; with ``live``, colored by the conditions of an object."""
     return "\n".join(_lines(graph, live)) + "\n"
 
 
@@ -86,7 +86,7 @@ def _summary(graph: MachineGraph, live: Live) -> str:
 
 
 def _id(name: str) -> str:
-    """What a node is called; a state's own name may be a word of mermaid's."""
+    """The id of a node; a state's own name may be a keyword of mermaid."""
     return {START: "start", END: "ready"}.get(name, f"state_{name}")
 
 

@@ -1,4 +1,4 @@
-"""A state machine as an SVG of its own: states from top to bottom, deletion beside them. Pure."""
+"""A state machine as a self-contained SVG: states from top to bottom, deletion beside them. Pure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from steersman.patterns.drawing.cards import (
     state_card,
     width_of_cards,
 )
+from steersman.patterns.drawing.description import END, START, description, edges_of
 from steersman.patterns.drawing.layout import GAP, UNLABELLED_GAP, Edge, Layout, Placed, Point, Route, Size, arrange
-from steersman.patterns.drawing.live import Live, Mood
+from steersman.patterns.drawing.overlay import Live, Mood
 from steersman.patterns.drawing.style import style
 from steersman.patterns.drawing.text import Font, printable, shorten, wrap
-from steersman.patterns.drawing.words import END, START, description, edges_of
-from steersman.patterns.graph import SUSPENDED, MachineGraph
+from steersman.patterns.machine.graph import SUSPENDED, MachineGraph
 
 _SCOPE: Final = "steersman-machine"
 _MARGIN: Final = 28.0
@@ -32,12 +32,12 @@ _BANNER_LINES: Final = 3
 
 
 def svg(graph: MachineGraph, live: Live | None = None) -> str:
-    """A picture of a machine; with ``live`` coloured by the conditions of an object."""
+    """A picture of a machine; with ``live``, colored by the conditions of an object."""
     return _Picture(graph, live).text()
 
 
 class _Picture:
-    """Everything in a picture, with the places that it was given."""
+    """Everything in a picture, with its position."""
 
     def __init__(self, graph: MachineGraph, live: Live | None) -> None:
         self.graph, self.live = graph, live
@@ -55,10 +55,10 @@ class _Picture:
         lane_height = self._lane_height()
         self.height = self.top + max(self.main.height, lane_height) + _MARGIN
         self.lane_left = self.width - _MARGIN - lane
-        # alone it stands in the middle, where a long title leaves room
+        # Without a deletion lane, center the states below a long title.
         self.left = _MARGIN if lane else (self.width - self.main.width) / 2
 
-    # the whole
+    # the document
 
     def text(self) -> str:
         """The document."""
@@ -80,10 +80,10 @@ class _Picture:
         ]
         return "\n".join(parts)
 
-    # on top
+    # the header
 
     def _header(self) -> tuple[list[str], float]:
-        """The title, what is to be said of an object, and where all that ends."""
+        """The title and the banners of an object, and the y coordinate where they end."""
         inner = self.width - 2 * _MARGIN
         y = _MARGIN + 16
         parts = [_text(_MARGIN, y, shorten(self.graph.name, inner, _TITLE), "title")]
@@ -103,7 +103,7 @@ class _Picture:
         return parts, y
 
     def _news(self) -> Iterator[tuple[Mood, str, str]]:
-        """What is to be said of the object as a whole."""
+        """The banners about the object as a whole."""
         live = self.live
         if live is None:
             return
@@ -117,14 +117,14 @@ class _Picture:
         behind = "" if live.observed else " (before the last change of the object)"
         yield ready.mood, f"{self.graph.ready} {ready.words}{behind}", ready.message
 
-    # the states
+    # states
 
     def _states(self) -> Iterator[str]:
         live = self.live
         aside = ' class="aside"' if live is not None and (live.deleting or live.suspended) else ""
         yield f'<g transform="translate({_n(self.left)} {_n(self.top)})"{aside}>'
         labels: set[tuple[Point, str]] = set()
-        # where the last pass went lies above where it could have gone
+        # Draw the path of the last reconcile on top of the others.
         for route in sorted(self.main.routes, key=lambda each: self._look(each.edge) == "passed"):
             yield from _arrow(route.points, self._look(route.edge))
         yield from self._dots(self.main)
@@ -132,7 +132,7 @@ class _Picture:
             yield from _box(card, self.main.boxes[name])
         yield from _pill(self.main.boxes[END], self._end_words(), self._end_mood())
         for route in self.main.routes:
-            # arrows that leave a box together have one label
+            # Arrows that leave a box together share one label.
             if route.edge.label and (route.label_at, route.edge.label) not in labels:
                 labels.add((route.label_at, route.edge.label))
                 yield _label(route, self._look(route.edge))
@@ -145,7 +145,7 @@ class _Picture:
         yield _text(start.right + 9, start.middle + 4, "each pass begins here", "quiet small")
 
     def _look(self, edge: Edge) -> str:
-        """How an arrow looks: where the last pass went it is green."""
+        """The style of an arrow: green on the path of the last reconcile."""
         if self.live is not None and not self.live.deleting and self._went(edge):
             return "passed"
         return "goto" if edge.label == "Goto" else ""
@@ -160,7 +160,7 @@ class _Picture:
             return self._end_mood() == "good" and self._next_visited(edge.source) is None
         if live.mood(self.graph, edge.target) not in {"good", "busy", "bad"}:
             return False
-        # of two ways the one over states that were gone through is meant
+        # If two paths are possible, take the one over states that were visited.
         return edge.source == START or self._next_visited(edge.source) == edge.target
 
     def _next_visited(self, name: str) -> str | None:
@@ -214,7 +214,7 @@ class _Picture:
 
 
 def chains_of(graph: MachineGraph) -> Iterator[list[str]]:
-    """Lines of states that follow each other by Next: the usual way, then what only Goto leads to."""
+    """Chains of states connected by Next: the usual path, then those that only Goto reaches."""
     placed: set[str] = set()
     for node in graph.states:
         if node.name not in placed:
@@ -249,7 +249,7 @@ def _box(card: Card, place: Placed) -> Iterator[str]:
 
 
 def _banner(x: float, y: float, width: float, mood: Mood, words: str, message: str) -> tuple[list[str], float]:
-    """A box across the picture, and its height."""
+    """A banner across the picture, and its height."""
     lines = wrap(message, width - 56, PLAIN, lines=_BANNER_LINES)
     height = 20.0 + 17 * (1 + len(lines))
     parts = [_rect(x, y, width, height, f"box {mood}", 8), *_sign(x + 22, y + height / 2, mood)]
@@ -271,7 +271,7 @@ def _pill(place: Placed, words: str, mood: Mood | None) -> Iterator[str]:
 
 
 def _sign(x: float, y: float, mood: Mood) -> Iterator[str]:
-    """What a colour says, for those who do not see it: a tick, a clock, a cross, a ring."""
+    """An icon for each color, for readers who cannot see it: a tick, a clock, a cross, a ring."""
     if mood in {"unknown", "idle"}:
         yield f'<circle class="ring" cx="{_n(x)}" cy="{_n(y)}" r="7"/>'
         return
@@ -283,7 +283,7 @@ def _sign(x: float, y: float, mood: Mood) -> Iterator[str]:
 def _arrow(points: tuple[Point, ...], look: str) -> Iterator[str]:
     (before_x, before_y), (x, y) = points[-2], points[-1]
     across, down = _sign_of(x - before_x), _sign_of(y - before_y)
-    # the line ends inside of its head
+    # End the line inside the arrowhead.
     ends = (*points[:-1], (x - 5 * across, y - 5 * down))
     yield f'<path class="{f"arrow {look}".strip()}" d="{_way(ends)}"/>'
     left, right = (-4.5 * down, 4.5 * across), (4.5 * down, -4.5 * across)

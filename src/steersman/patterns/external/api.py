@@ -1,11 +1,11 @@
-"""What the world outside must be able to do, and what a reconcile is told of it.
+"""The protocol that an external API implements, and the answers that a reconcile gets.
 
 Guarantees
-- Everything here is data or a protocol: an answer can be compared in a test that needs no outside.
-- A key names one Kubernetes object for ever: its UID is never given to another object, also not to one of the same name.
+- Everything here is data or a protocol, so a test can compare answers without the external service.
+- A key identifies one Kubernetes object forever. A new object of the same name has another UID.
 
-An effect happens exactly once where the outside finds by key what it was asked to make. Where it cannot (`find` looks at
-a list that lags, or there is nothing to look at), it happens at least once.
+An effect happens exactly once if the service can find by key what it was asked to create. If it cannot, because its list lags
+or it has no lookup, the effect happens at least once.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from steersman.objects import Key, Object
-from steersman.patterns.steps import Wait
+from steersman.patterns.machine.steps import Wait
 
 T_contra = TypeVar("T_contra", bound=Object, contravariant=True)
 R = TypeVar("R")
 
 
 class ExternalKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom an effect is for: one very object, and the how-manieth of its wishes.
+    """The object that an effect is for: its UID and its generation.
 
-    ``uid`` is what to mark the outside thing with, and what to find it by: it stays the same for as long as the object is
-    there, also while it is deleted. ``str(key)`` is ``UID.GENERATION``: a token for one request, where the outside takes
-    such tokens; or the mark of an effect that is to happen once for each generation.
+    Mark the external object with ``uid`` and find it by that. The UID stays the same for the lifetime of the Kubernetes object,
+    including its deletion. ``str(key)`` is ``UID.GENERATION``: use it as an idempotency token for one request, or as the mark of
+    an effect that happens once per generation.
     """
 
     uid: str
-    #: 0 where the kind counts no generations.
+    #: 0 if the kind has no generations.
     generation: int
     #: The kind of the object, such as "SecureStorage".
     kind: str
-    #: Namespace and name: for people. The next object of that name has another UID.
+    #: Namespace and name, for messages. The next object of that name has another UID.
     key: Key
 
     def __str__(self) -> str:
@@ -42,62 +42,62 @@ class ExternalKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Api(Protocol[T_contra, R]):
-    """The world outside, seen from one kind of object: ``class Buckets`` with these methods, all of them async.
+    """The external service as one kind of object uses it: a class such as ``Buckets`` with these async methods.
 
-    Two more are optional. ``def up_to_date(self, obj, found) -> bool``, which does no IO, says whether what was found is
-    as the object asks; without it whatever is found is right. ``async def update(self, key, obj, found) -> R`` makes it
-    so, and raises if it is gone: it never makes it anew. Without it a thing that is not up to date is reported, and left
-    alone.
+    Two more methods are optional:
+    - ``def up_to_date(self, obj, found) -> bool`` reports, without IO, whether ``found`` matches the object. Without it, anything
+      found counts as up to date.
+    - ``async def update(self, key, obj, found) -> R`` changes ``found`` to match the object. It raises if the external object is
+      gone, and never creates a new one. Without it, Steersman reports an external object that is out of date and leaves it alone.
 
-    Whatever a method raises is tried again, later and later. `create` may have had its effect nevertheless, so it is not
-    called again before `find` has found nothing; raise `Refused` when it is certain that nothing was made, and there is
-    less to wait for.
+    Steersman retries with backoff whatever a method raises. A `create` that raised may have succeeded on the service, so Steersman
+    does not call it again until `find` returns None. Raise `Refused` if certainly nothing was created: the retry then comes sooner.
     """
 
     async def find(self, key: ExternalKey, /) -> R | None:
-        """What there is for this key, asked of the outside itself; None if there is nothing."""
+        """Look up the external object for this key at the service itself; None if it does not exist."""
         ...
 
     async def create(self, key: ExternalKey, obj: T_contra, /) -> R:
-        """Make it, marked such that `find` finds it from then on."""
+        """Create the external object, marked so that `find` finds it from then on."""
         ...
 
     async def delete(self, key: ExternalKey, found: R, /) -> None:
-        """Remove it, or begin to: `find` is asked until it is gone. What is gone already is fine."""
+        """Delete the external object, or start to: Steersman calls `find` until it is gone. Succeeds if it is gone already."""
         ...
 
 
 class Refused(Exception):
-    """The outside said no, and certainly did nothing: raised by an `Api`. The message is shown as it is."""
+    """Raised by an `Api`: the service refused the request and certainly did nothing. Conditions show the message unchanged."""
 
 
 class Present(msgspec.Struct, Generic[R], frozen=True):
-    """It is there, as the object asks."""
+    """The external object exists and matches the Kubernetes object."""
 
     found: R
 
 
 class Working(msgspec.Struct, frozen=True):
-    """It is not so yet; the object is reconciled when there is news."""
+    """Work is in progress. Its result requeues the object."""
 
     message: str
 
     @property
     def wait(self) -> Wait:
-        """The same as the step of a state."""
+        """The same answer as a step of a state."""
         return Wait(self.message, reason="ExternalPending")
 
 
 class Broken(msgspec.Struct, frozen=True):
-    """The outside refused, failed or did not answer. It is tried again, later and later, for as long as it is asked for."""
+    """The service refused, failed or did not answer. Steersman retries with backoff while reconciles keep asking."""
 
     message: str
 
     @property
     def wait(self) -> Wait:
-        """The same as the step of a state."""
+        """The same answer as a step of a state."""
         return Wait(self.message, reason="ExternalError")
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """It is not there: it was looked for, and not found."""
+    """The external object does not exist: a lookup did not find it."""

@@ -1,16 +1,17 @@
-"""The source that does the work: calls the outside, bounded in number and time, and tells reconciles what came of it.
+"""The source that calls the external service, with bounded concurrency and time, and requeues objects with the results.
 
 Guarantees
-- At most ``workers`` objects are worked on at once, each by one call at a time, and no call lasts longer than ``timeout``.
-- Work belongs to `run`: when the controller stops, calls are cancelled and nothing more begins. A second run knows nothing
-  of the first, and looks for everything again.
-- What an api raises, returns or compares wrongly is a failure of that object. A call that does not let itself be cancelled
-  holds up its own object alone.
+- At most ``workers`` objects have a call in progress, each one call at a time. No call lasts longer than ``timeout``.
+- Work belongs to `run`: when the controller stops, it cancels all calls and starts no more. A second run remembers nothing of
+  the first and looks up everything again.
+- An exception, a wrong result or a failed comparison of an `Api` fails only that object. A call that ignores cancellation
+  blocks only its own object.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar, cast
@@ -24,33 +25,38 @@ from steersman.patterns.external.api import Api, Broken, ExternalKey, Gone, Pres
 from steersman.patterns.external.checks import check_api, check_name, check_seconds
 from steersman.patterns.external.entries import Deleted, Missing, Phase, Raised, Result, Start, There, Timing, Work
 from steersman.patterns.external.state import ExternalState
-from steersman.telemetry import current_traceparent
+from steersman.telemetry import current_traceparent, user_frames
 
 T = TypeVar("T", bound=Object)
 R = TypeVar("R")
 
 _log = logging.getLogger("steersman.patterns.external")
 
-#: Characters of a failure that are told.
+#: Longer failure messages are truncated.
 _LONGEST = 500
-#: Seconds after the time-out of a call in which it may end, before its worker turns to other objects.
+#: Seconds that a call may take to end after its timeout, before its worker serves other objects.
 _STUBBORN = 5.0
-#: Time-outs after which a request without an answer has its effect no more, unless somebody knows better.
+#: A request without an answer takes no effect after this many timeouts, unless ``late=`` says otherwise.
 _LATE = 3.0
+#: Why a rehearsal changes nothing externally.
+_REHEARSED = "a plan does nothing outside"
 
 
 class External(Generic[T, R]):
-    """Things of the real world, one for each object: ``buckets = External(Buckets(), name="bucket")``.
+    """External objects, one for each Kubernetes object: ``buckets = External(Buckets(), name="bucket")``.
 
-    It is a source: a controller is told of it with ``.on(buckets)``; a `StateMachine` finds it among its attributes. A
-    reconcile says `ensure` or `remove` each time it runs, and reads from the answer how far it is.
+    An `External` is a source: add it to a controller with ``.on(buckets)``. A `StateMachine` finds it among its attributes. A
+    reconcile calls `ensure` or `remove` each time it runs, and the answer says how far the work is.
 
-    ``timeout`` is for each call. A request that got no answer may have its effect until ``late`` seconds after it was sent
-    (three times the time-out, unless said): only then is "nothing found" believed, which also holds for what another program
-    may have sent just before this one began, and for a list that lags behind what was made. Where the outside takes a key as a token, such that creating twice makes one
-    thing, ``repeatable_create=True`` saves that time but for deletions. Changes of an object wait ``debounce``
-    seconds for the next one, but ``at_most`` so long in all. Every ``look_again`` seconds it is looked whether all is
-    still there, as it was. ``keep=True``: what was made is to stay when its object goes, so that no finalizer is needed.
+    - ``timeout`` limits each call, in seconds.
+    - ``late``: a request without an answer may take effect until so many seconds after it was sent; three times ``timeout`` by
+      default. Until then Steersman does not trust a lookup that finds nothing. The same wait covers requests that another process
+      sent just before this one started, and lists that lag behind a creation.
+    - ``repeatable_create=True``: the service takes the key as an idempotency token, so that creating twice makes one external
+      object. Only deletions then wait for ``late``.
+    - ``debounce``: a change waits so many seconds for the next one, but at most ``at_most`` seconds in all.
+    - ``look_again``: seconds between two lookups that check for external changes.
+    - ``keep=True``: the external object stays when its Kubernetes object is deleted, so no finalizer is needed.
     """
 
     def __init__(
@@ -85,10 +91,19 @@ class External(Generic[T, R]):
             at_most=at_most,
             look_again=look_again,
         )
+        self._begin()
+
+    def _begin(self) -> None:
         self._term: _Term[R] | None = None
         self._only_looks = False
         self._events = self._emitted = self._failures = 0
         self._last_failure = ""
+
+    def another(self) -> External[T, R]:
+        """A copy of the declaration with its own memory, for another machine that may run at the same time."""
+        other = copy.copy(self)
+        other._begin()  # noqa: SLF001 - its own
+        return other
 
     def __repr__(self) -> str:
         return f"<External {self.name}>"
@@ -96,7 +111,7 @@ class External(Generic[T, R]):
     # for reconciles
 
     def ensure(self, obj: T) -> Present[R] | Working | Broken:
-        """Let the thing be there, as the object asks. Never waits: what comes of it makes the object be reconciled."""
+        """Request that the external object exists and matches ``obj``. Never waits: the result requeues the object."""
         term, key = self._running("ensure"), _key(obj, f"{self.name}.ensure")
         if obj.deleting:
             raise ValueError(
@@ -108,18 +123,18 @@ class External(Generic[T, R]):
         return answer
 
     def remove(self, obj: T) -> Gone | Working | Broken:
-        """Let the thing be gone: look for it, delete it, and look until it is not there any more. Never waits."""
+        """Request that the external object is gone: look it up, delete it, and look until it is gone. Never waits."""
         term, key = self._running("remove"), _key(obj, f"{self.name}.remove")
         answer = term.state.remove(key, obj, term.time(), trace=current_traceparent())
         term.news.set()
         return answer
 
     async def look(self, obj: T, *, within: float = 2.0) -> None:
-        """Wait until it is known what is there for the object as it is now, but not longer than ``within`` seconds.
+        """Wait until a lookup for the current version of the object has ended, at most ``within`` seconds.
 
-        Nothing is changed outside. After a restart, or when the object has changed, `ensure` can then say `Present` at
-        once, and no condition has to tell for a moment that something is being looked for. A look that fails ends it too.
-        Once that was waited for in vain, nobody waits until the outside has answered: one that hangs holds up nobody for long.
+        Changes nothing externally. After a restart, or a change of the object, `ensure` can then return `Present` immediately, and no
+        condition flaps while a lookup is in progress. A failed lookup ends the wait too. After a timeout, no reconcile waits until the
+        service answers again, so a service that hangs does not delay them for long.
         """
         term = self._running("look")
         if not self.looking(obj) or term.hangs or term.state.is_tired(obj.uid):
@@ -133,9 +148,9 @@ class External(Generic[T, R]):
             term.state.tire(obj.uid)
 
     def looking(self, obj: T, *, appeared: bool = False) -> bool:
-        """The same without waiting: begin to look, unless it is known; whether that is under way.
+        """Start a lookup unless the result is known, without waiting; returns whether it is in progress.
 
-        ``appeared``: the object came into being while this external ran, so that nobody can have asked for it before.
+        ``appeared``: the object appeared while this external ran, so no earlier request for it exists.
         """
         term, key = self._running("look"), _key(obj, f"{self.name}.look")
         under_way = term.state.look(key, obj, term.time(), appeared=appeared)
@@ -143,18 +158,18 @@ class External(Generic[T, R]):
         return under_way
 
     def forget(self, key: Key) -> None:
-        """An object is gone, and no finalizer of ours was there to be told: know nothing of it any more."""
+        """Drop an object that was deleted without our finalizer."""
         if self._term is not None:
             self._term.state.forget(key)
 
     # for the controller
 
     async def run(self, emit: Emit, started: Callable[[], None]) -> None:
-        """Work until cancelled."""
+        """Make calls until cancelled."""
         if self._term is not None:
             raise RuntimeError(
-                f"external {self.name} runs already: each controller needs one of its own; "
-                "make another one with External(...)"
+                f"external {self.name} runs already in another controller or manager: each needs one of its own, as what it learns"
+                " must not be shared; add another machine, whose __init__ makes another External(...)"
             )
         async with Supervisor() as tasks:
             term = self._term = _Term(self._new_state(), tasks, emit)
@@ -176,13 +191,17 @@ class External(Generic[T, R]):
         )
 
     def rehearse(self) -> None:
-        """Only look from now on: what would change the outside is refused in words. For ``steersman plan``."""
+        """Only look up from now on, and refuse calls that would change something. For ``steersman plan``."""
         self._only_looks = True
-        # nothing is made, so "nothing found" can be believed at once
+        # A rehearsal creates nothing, so a lookup that finds nothing can be trusted immediately.
         self._timing = msgspec.structs.replace(self._timing, late=0.0, debounce=0.0)
 
+    def failed_looks(self) -> list[tuple[ExternalKey, str]]:
+        """The objects whose lookup failed, and why: what a rehearsal could not determine."""
+        return [(key, why) for key, phase, why in self.phases() if phase == "broken" and _REHEARSED not in why]
+
     def statistics(self) -> SourceStatistics:
-        """What came through: ``events`` are answers of the outside."""
+        """The counters of this source; ``events`` are answers of the service."""
         phases = self.phases()
         return SourceStatistics(
             name=self.name,
@@ -196,7 +215,7 @@ class External(Generic[T, R]):
         )
 
     def phases(self) -> list[tuple[ExternalKey, Phase, str]]:
-        """Of each object that it knows: its key, how far its thing is, and what failed last."""
+        """For each known object: its key, its progress, and the last failure."""
         return self._term.state.phases() if self._term is not None else []
 
     def _running(self, method: str) -> _Term[R]:
@@ -208,7 +227,7 @@ class External(Generic[T, R]):
             )
         return self._term
 
-    # the work
+    # calls
 
     async def _dispatch(self, term: _Term[R]) -> None:
         while True:
@@ -225,7 +244,7 @@ class External(Generic[T, R]):
                 pass
 
     async def _work(self, term: _Term[R], work: Work | None) -> None:
-        """One call after the other for one object, until there is nothing to do for it now."""
+        """Make one call after the other for one object, until none is due."""
         slot = _Slot(term)
         try:
             while work is not None:
@@ -237,18 +256,20 @@ class External(Generic[T, R]):
             slot.release()
 
     async def _guarded(self, slot: _Slot, work: Work) -> Result:
-        """The call, with its time limit; whatever goes wrong is a result."""
+        """Make the call with its time limit; every failure becomes a result."""
         timer = asyncio.get_running_loop().call_later(self._timeout + _STUBBORN, self._give_up, slot, work)
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
                 return await self._call(work)
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if not slot.term.open or (task is not None and task.cancelling()):
+            # User code may change the task's own count of cancellations.
+            if not slot.term.open or slot.term.tasks.stopping:
                 raise
+            if limit.expired():
+                return self._raised(work, TimeoutError(f"no answer within {self._timeout:g} s"))
             return self._raised(work, RuntimeError(f"{work.call} was cancelled from within"))
-        except Exception as error:  # noqa: BLE001 - user code: whatever it raises is a failure of this object
+        except Exception as error:  # noqa: BLE001 - user code: any exception is a failure of this object
             late = isinstance(error, TimeoutError) and limit.expired()
             return self._raised(work, TimeoutError(f"no answer within {self._timeout:g} s") if late else error)
         finally:
@@ -257,7 +278,7 @@ class External(Generic[T, R]):
     async def _call(self, work: Work) -> Result:
         api = cast("Any", self._api)
         if self._only_looks and work.call != "find":
-            raise Refused("a plan does nothing outside")
+            raise Refused(_REHEARSED)
         match work.call:
             case "find":
                 found = await api.find(work.key)
@@ -283,7 +304,7 @@ class External(Generic[T, R]):
             "external %s: %s",
             self.name,
             self._last_failure,
-            exc_info=None if isinstance(error, Refused | TimeoutError | OSError) else error,
+            exc_info=None if isinstance(error, Refused | TimeoutError | OSError) else user_frames(error),
             extra={"source": self.name, "key": str(work.key.key)},
         )
         return Raised(words, certain=isinstance(error, Refused))
@@ -318,14 +339,14 @@ class External(Generic[T, R]):
             return True
         try:
             return bool(judge(obj, found))
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - user code, as above
             return _words(error)
 
 
 async def look_outside(
     externals: Iterable[External[T, Any]], obj: T, *, wait: bool = True, appeared: bool = False
 ) -> None:
-    """`External.look` of several, all at once; or only begin with it."""
+    """Call `External.look` of several externals concurrently, or only start their lookups."""
     looking = [each for each in externals if each.looking(obj, appeared=appeared)]
     if not looking or not wait:
         return
@@ -335,7 +356,7 @@ async def look_outside(
 
 
 class _Term(Generic[R]):
-    """What one run of an external has."""
+    """The state of one run of an external."""
 
     def __init__(self, state: ExternalState[R], tasks: Supervisor, emit: Emit) -> None:
         self.state = state
@@ -344,13 +365,17 @@ class _Term(Generic[R]):
         self.news = asyncio.Event()
         self.active = 0
         self.open = True
-        #: It was waited for an answer in vain, and there was none since.
+        #: A lookup timed out, and the service has answered no call since.
         self.hangs = False
-        self.time = asyncio.get_running_loop().time
         self._waiting: dict[str, asyncio.Event] = {}
 
+    @staticmethod
+    def time() -> float:
+        """The loop's time now. Not a stored bound method: a test may replace the loop's clock later."""
+        return asyncio.get_running_loop().time()
+
     async def result_of(self, uid: str) -> None:
-        """Wait for the end of a call for an object."""
+        """Wait until a call for an object ends."""
         await self._waiting.setdefault(uid, asyncio.Event()).wait()
 
     def wake(self, uid: str) -> None:
@@ -363,7 +388,7 @@ class _Term(Generic[R]):
 
 
 class _Slot:
-    """The place of one object among the workers."""
+    """One object's place among the workers."""
 
     def __init__(self, term: _Term[Any]) -> None:
         self.term = term
@@ -388,7 +413,7 @@ def _key(obj: Object, where: str) -> ExternalKey:
 def _words(error: Exception) -> str:
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - as above: an error that cannot be told is still an error
+    except Exception:  # noqa: BLE001 - user code: an error without a usable message is still an error
         text = "(its text cannot be read)"
     if isinstance(error, Refused):
         return text[:_LONGEST]

@@ -1,0 +1,284 @@
+"""Delete children: those that no state declares anymore, and all of them, in order, when their owner is deleted.
+
+Guarantees
+- Steersman deletes only children that provably belong to the owner and carry the mark of its own field manager, by uid and in
+  the version that was read. A child that changed since is compared again first. Objects of other controllers or writers, and
+  objects that are being deleted already, stay. So does everything that was applied in the same reconcile.
+- If the same program recreates a child as often as it is pruned, Steersman prunes it with growing pauses and reports an error.
+- With ``--cascade=orphan``, children stay wherever the server would keep them.
+- `prune` deletes only children of completed states. A reconcile that stopped early prunes nothing of other states.
+- `delete_in_order` deletes the children of a state only when those of every later state are gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from steersman.aio import Supervisor
+from steersman.cache import View
+from steersman.controller import Context, KindLike, ReconcileClient
+from steersman.objects import GroupKind, Key, Object
+from steersman.objects.errors import Conflict
+from steersman.patterns.children.change_log import log_change
+from steersman.patterns.children.former_names import taken_over
+from steersman.patterns.children.kinds import Identity, ProducedKind
+from steersman.patterns.children.membership import (
+    CLAIMED_ANNOTATION,
+    OWNER_UID_LABEL,
+    PRUNE_ANNOTATION,
+    STATE_LABEL,
+    depth_of,
+    standing_of,
+    state_of,
+    was_made,
+)
+from steersman.patterns.children.memory import ChildMemory
+from steersman.patterns.children.problems import made_again
+from steersman.wire.options import PropagationPolicy
+
+#: The limit of concurrent requests.
+_AT_ONCE = 8
+#: Built-in groups whose objects create other objects; ordered deletion waits for those too.
+_MAKERS = frozenset({"apps", "batch"})
+#: The server's finalizer of objects whose dependents stay.
+_ORPHAN = "orphan"
+#: Stands for the intent of a pruned child in the write history.
+_PRUNED = b"pruned"
+
+
+_NO_KEYS: frozenset[Key] = frozenset()
+_LEFT = {"marked": "is being deleted", "changed": "has just changed and is looked at again"}
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """A child that was deleted because no state declares it anymore."""
+
+    identity: Identity
+    #: The state that had declared it; empty without a state label.
+    state: str = ""
+
+    def __str__(self) -> str:
+        return str(self.identity)
+
+
+class Pruning(msgspec.Struct, frozen=True):
+    """The result of pruning."""
+
+    pruned: tuple[Pruned, ...] = ()
+    #: Children that no state declares anymore, and that Steersman deletes once all states are complete.
+    pending: tuple[Identity, ...] = ()
+
+
+class _Member(msgspec.Struct, frozen=True):
+    kind: KindLike
+    identity: Identity
+    view: View
+    #: Beyond the reach of an owner reference.
+    far: bool
+    #: Steersman wrote its owner reference, if it is not far.
+    referenced: bool = True
+
+    @property
+    def state_label(self) -> str:
+        return self.view.labels.get(STATE_LABEL, "")
+
+
+async def prune(
+    ctx: Context,
+    owner: Object,
+    memory: ChildMemory,
+    declared: Collection[Identity],
+    *,
+    applied: Collection[str] = (),
+    states: Collection[str] | None,
+    spared: Collection[str] = (),
+    seen: Mapping[Identity, str] | None = None,
+    finished: bool = False,
+) -> Pruning:
+    """Delete the undeclared children of the completed ``states``; None after a complete reconcile: of all states.
+
+    - ``applied``: uids of the children that this reconcile applied; they stay.
+    - ``spared``: states that a complete reconcile skipped; their children stay.
+    - ``seen``: the children that each state was seen to declare (see `steersman.patterns.children.declaration_history`). If given,
+      all others stay.
+    - ``finished``: the state that stopped the reconcile had declared all its children, so the remaining ones are pending.
+    """
+    leaving: list[_Member] = []
+    pending: list[Identity] = []
+    members = await _members(ctx, owner, memory, but=declared)
+    for member in members:
+        state = state_of(member.state_label)
+        if member.view.uid in applied:
+            continue  # the server stores it under another name than it was declared with
+        if member.view.deleting or state in spared:
+            continue
+        annotations = member.view.metadata.annotations or {}
+        if annotations.get(PRUNE_ANNOTATION) == "false" or CLAIMED_ANNOTATION in annotations:
+            continue
+        known = seen is None or seen.get(member.identity) == state
+        if known and (states is None or state in states):
+            leaving.append(member)
+        elif finished and (known or not spared):
+            pending.append(member.identity)
+        # Otherwise a state that was not reached may declare it: a new version of the program may have moved it.
+    gone = {member.view.uid for member in leaving}
+    for member in members:
+        if member.view.uid not in gone and not member.view.deleting:
+            await taken_over(ctx.client, memory, member.kind, member.view)
+    pruned = await _prune(ctx, owner, memory, leaving) if leaving else ()
+    return Pruning(pruned, tuple(pending))
+
+
+async def _prune(ctx: Context, owner: Object, memory: ChildMemory, leaving: list[_Member]) -> tuple[Pruned, ...]:
+    conflicts, now = memory.conflicts, asyncio.get_running_loop().time()
+    again = [member for member in leaving if conflicts.held(owner.key, member.identity, _PRUNED, now)]
+    for member in again:
+        leaving.remove(member)
+    left = await _delete_all(ctx, owner, leaving, why="no state declares it any more")
+    again += [member for member in leaving if conflicts.wrote(owner.key, member.identity, _PRUNED, now)]
+    if again:
+        raise made_again(again[0].identity)
+    return tuple(
+        Pruned(member.identity, state_of(member.state_label))
+        for member in leaving
+        if left[member.identity] != "changed"
+    )
+
+
+async def delete_in_order(ctx: Context, owner: Object, memory: ChildMemory, order: Sequence[str]) -> tuple[str, ...]:
+    """Delete children state by state, the last state first. Returns a sentence for each child that still exists.
+
+    Call it again when a child has changed or is gone.
+    """
+    ranks = {state: rank for rank, state in enumerate(order)}
+    members: list[_Member] = await _members(ctx, owner, memory)
+    if _ORPHAN in (owner.metadata.finalizers or ()):
+        members = [member for member in members if member.far]
+    # If the program manages the owner references, the garbage collector decides by them: there may be other owners.
+    members = [member for member in members if member.far or member.referenced]
+    while members:
+        # Children of states that no longer exist go first.
+        last = max(_rank(member, ranks) for member in members)
+        rank: list[_Member] = [member for member in members if _rank(member, ranks) == last]
+        members = [member for member in members if _rank(member, ranks) != last]
+        waiting = [member for member in rank if member.view.deleting]
+        left = await _delete_all(
+            ctx,
+            owner,
+            [member for member in rank if not member.view.deleting],
+            why=f"{owner.kind} {owner.key} is being deleted",
+            ordered=True,
+        )
+        standing = [f"{member.identity} is being deleted{_held(member.view)}" for member in waiting]
+        standing += [f"{identity} {_LEFT[how]}" for identity, how in left.items() if how != "gone"]
+        if standing:
+            return tuple(standing)
+    return ()
+
+
+def _rank(member: _Member, ranks: dict[str, int]) -> tuple[int, int]:
+    """The position of a child in the order of creation: its state, then its depth."""
+    return ranks.get(state_of(member.state_label), len(ranks)), depth_of(member.state_label)
+
+
+def _held(view: View) -> str:
+    held = ", ".join(view.metadata.finalizers or ())
+    return f", held by {held}" if held else ""
+
+
+async def _members(
+    ctx: Context, owner: Object, memory: ChildMemory, *, but: Collection[Identity] = ()
+) -> list[_Member]:
+    """The objects of all kinds, including retired ones, that belong to an owner, except those in ``but``."""
+    uid, client = owner.metadata.uid or "", ctx.client
+    named: dict[GroupKind, set[Key]] = {}
+    for identity in but:
+        named.setdefault(identity.kind, set()).add(identity.key)
+    found: list[_Member] = []
+    for produced in memory.children.all_kinds:
+        kind, group_kind, _, referenced = produced
+        left_out = named.get(group_kind, _NO_KEYS)
+        found += [
+            _Member(kind, Identity(group_kind, view.key), view, far=False, referenced=referenced)
+            for view in await client.views_owned_by(kind, uid, but=left_out)
+            if view.controller_uid == uid
+            and standing_of(view, uid, "reference") == "ours"
+            and _made_by_us(ctx, memory, Identity(group_kind, view.key), view, uid)
+        ]
+        labelled = await client.views_labelled(kind, OWNER_UID_LABEL, uid) if produced.may_be_labelled else ()
+        for view in labelled:
+            if view.key not in left_out and view.controller_uid != uid and _held_by_label(owner, view, produced):
+                far = bool(owner.key.namespace) and view.key.namespace != owner.key.namespace
+                found.append(_Member(kind, Identity(group_kind, view.key), view, far, referenced))
+    return found
+
+
+def _held_by_label(owner: Object, view: View, produced: ProducedKind) -> bool:
+    """Whether only a label makes an object a child."""
+    if not produced.owner_references:
+        return standing_of(view, owner.uid, "label_alone") == "ours"
+    # In the owner's namespace, a reference would tie it to the owner.
+    far = view.key.namespace != owner.key.namespace and not view.controller_uid
+    return far and standing_of(view, owner.uid, "label") == "ours"
+
+
+def _made_by_us(ctx: Context, memory: ChildMemory, identity: Identity, view: View, uid: str) -> bool:
+    """Whether we created an object that names this owner as its controller; other programs may create such objects too."""
+    if was_made(view, uid):
+        return True
+    if memory.meets_first(view.uid):
+        words = "belongs to it, but was not made under field manager"
+        ctx.logger.info("%s: %s %s %s: it is never pruned", ctx.request, identity, words, ctx.client.field_manager)
+    return False
+
+
+async def _delete_all(
+    ctx: Context, owner: Object, members: Sequence[_Member], *, why: str, ordered: bool = False
+) -> dict[Identity, str]:
+    """Delete several children concurrently. Each result is "gone", "marked", or "changed": left for the next reconcile."""
+    left: dict[Identity, str] = {}
+    failures: list[Exception] = []
+    waiting = iter(members)
+
+    async def work_off() -> None:
+        for member in waiting:
+            try:
+                left[member.identity] = await _delete(ctx.client, member, ordered=ordered)
+                if left[member.identity] != "changed":
+                    log_change(ctx, "deleted", member.identity, why)
+            except Exception as error:  # noqa: BLE001 - raised below, after the others were tried
+                failures.append(error)
+
+    async with Supervisor() as tasks:
+        for number in range(min(_AT_ONCE, len(members))):
+            tasks.start(work_off(), name=f"delete children of {owner.kind} {owner.key} ({number})")
+    if failures:
+        raise failures[0]
+    return left
+
+
+async def _delete(client: ReconcileClient, member: _Member, *, ordered: bool) -> str:
+    view = member.view
+    try:
+        marked = await client.delete(
+            cast("Any", member.kind),
+            view.key,
+            uid=view.uid,
+            resource_version=view.resource_version,
+            propagation=_propagation(member.identity.kind) if ordered else "Background",
+            missing_ok=True,
+        )
+    except Conflict:
+        # It changed or was replaced: that event triggers the next reconcile, which compares again.
+        return "changed"
+    return "gone" if marked is None else "marked"
+
+
+def _propagation(kind: GroupKind) -> PropagationPolicy:
+    """In an ordered deletion, wait for the dependents of a child that creates objects itself."""
+    custom = "." in kind.group and not kind.group.endswith(".k8s.io")
+    return "Foreground" if custom or kind.group in _MAKERS else "Background"

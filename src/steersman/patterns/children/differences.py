@@ -1,0 +1,129 @@
+"""The difference between a live object and a declared child, as a merge patch, and the fields that must be absent. Pure.
+
+Guarantees
+- Equivalent values are equal: spellings of quantities, the order of lists that merge, and ``stringData`` and its encoded form
+  make no difference.
+- A field that a child does not mention is not in the patch. A null is, if the live object has the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias, cast
+
+from steersman.patches import MergeSchema, is_subset
+
+Tree: TypeAlias = dict[str, Any]
+#: Steps into a tree: the name of a field, or the ``name`` of a list item.
+Path: TypeAlias = tuple["str | ItemNamed", ...]
+
+
+class ItemNamed(str):
+    """The list item with this name."""
+
+    __slots__ = ()
+
+
+def merge_patch_towards(intent: Tree, live: Tree, schema: MergeSchema | None) -> Tree:
+    """The smallest merge patch that gives a live object every value of an intent; empty if it has them all."""
+    own = {name: value for name, value in intent.items() if name not in {"apiVersion", "kind", "metadata"}}
+    metadata: Tree = intent.get("metadata") or {}
+    wanted = own | {"metadata": _merged_metadata(metadata, live.get("metadata") or {})}
+    identity = {name: intent.get(name) for name in ("apiVersion", "kind")}
+    if not _has_null(wanted) and is_subset(identity | wanted, identity | live, schema):
+        return {}
+    return _patch(wanted, live, schema)
+
+
+def _merged_metadata(metadata: Tree, live: Tree) -> Tree:
+    """The metadata to send. A merge patch replaces lists, so owners and finalizers of other writers are included."""
+    wanted = {name: value for name, value in metadata.items() if name not in {"name", "namespace"}}
+    references: list[Tree] = live.get("ownerReferences") or []
+    if own := wanted.get("ownerReferences"):
+        uids = {each.get("uid") for each in own}
+        wanted["ownerReferences"] = [*(each for each in references if each.get("uid") not in uids), *own]
+    present: list[str] = live.get("finalizers") or []
+    if names := wanted.get("finalizers"):
+        wanted["finalizers"] = [*present, *(name for name in names if name not in present)]
+    return wanted
+
+
+def _patch(intent: Mapping[str, Any], live: Mapping[str, Any], schema: MergeSchema | None) -> Tree:
+    patch: Tree = {}
+    for name, value in intent.items():
+        place = schema.field(name) if schema is not None else None
+        there = live.get(name)
+        if value is None:
+            if there is not None:
+                patch[name] = None
+        elif isinstance(value, dict) and isinstance(there, dict) and not (place is not None and place.is_atomic_map):
+            inner = _patch(cast("Tree", value), cast("Tree", there), place)
+            if inner:
+                patch[name] = inner
+        elif not is_subset({name: value}, live, schema):
+            patch[name] = value
+    return patch
+
+
+def _has_null(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(each is None or _has_null(each) for each in cast("Tree", value).values())
+    return False
+
+
+def without_nulls(tree: Tree) -> tuple[Tree, tuple[Path, ...]]:
+    """A tree without its nulls, and their paths: server-side apply would store some nulls as empty values."""
+    paths: list[Path] = []
+    return cast("Tree", _stripped(tree, (), paths)), tuple(paths)
+
+
+def _stripped(value: Any, path: Path, paths: list[Path]) -> Any:
+    if isinstance(value, dict):
+        kept: Tree = {}
+        for name, inner in cast("Tree", value).items():
+            if inner is None:
+                paths.append((*path, name))
+            else:
+                kept[name] = _stripped(inner, (*path, name), paths)
+        return kept
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        if not all(isinstance(item, dict) and "name" in item for item in items):
+            return items
+        return [_stripped(item, (*path, ItemNamed(item["name"])), paths) for item in items]
+    return value
+
+
+def parse_path(text: str) -> Path:
+    """Parse ``spec.paused``, or a JSON pointer for names with dots: ``/metadata/annotations/example.com~1note``."""
+    if text.startswith("/"):
+        return tuple(part.replace("~1", "/").replace("~0", "~") for part in text[1:].split("/"))
+    return tuple(text.split("."))
+
+
+def find(tree: Tree, path: Path) -> tuple[list[str | int], Any] | None:
+    """Resolve a path in a live tree: the steps of a JSON pointer, and the value there; None if the path does not exist."""
+    steps: list[str | int] = []
+    place: Any = tree
+    for step in path:
+        if isinstance(step, ItemNamed):
+            index = _index_named(place, step)
+            if index is None:
+                return None
+            steps.append(index)
+            place = place[index]
+        elif isinstance(place, dict) and cast("Tree", place).get(step) is not None:
+            steps.append(step)
+            place = cast("Tree", place)[step]
+        else:
+            return None
+    return steps, place
+
+
+def _index_named(items: Any, name: str) -> int | None:
+    if not isinstance(items, list):
+        return None
+    for index, item in enumerate(cast("list[Any]", items)):
+        if isinstance(item, dict) and cast("Tree", item).get("name") == name:
+            return index
+    return None

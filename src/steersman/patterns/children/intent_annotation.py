@@ -1,0 +1,63 @@
+"""An annotation with the hash of the intent, for kinds whose objects the server normalizes.
+
+A default inside a list or a dropped value makes the stored object differ from the intent, so comparing the two proves nothing.
+Children of such kinds carry the hash of the intent that they were made from. The next process compares hashes.
+
+Guarantees
+- Only children of kinds that the server was seen to normalize carry the annotation.
+- It costs one more request for the first child of a kind, and none for later ones.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import msgspec
+
+from steersman.client.bindings import tree_of
+from steersman.controller.applies import INTENT_ANNOTATION
+from steersman.objects import GroupKind, Object, Unstructured, replace
+
+#: The number of children examined per kind: children of one controller are much alike.
+_LOOKED_AT = 3
+
+
+class NormalizedKinds:
+    """What one controller has learned about the normalization of its kinds."""
+
+    def __init__(self) -> None:
+        self._normalized: set[GroupKind] = set()
+        self._plain: dict[GroupKind, int] = {}
+
+    def is_normalized(self, kind: GroupKind) -> bool:
+        """Whether children of a kind carry the annotation."""
+        return kind in self._normalized
+
+    def is_undecided(self, kind: GroupKind) -> bool:
+        """Whether to examine another child of the kind."""
+        return kind not in self._normalized and self._plain.get(kind, 0) < _LOOKED_AT
+
+    def learn(self, kind: GroupKind, *, normalized: bool) -> None:
+        """Record the result for one child."""
+        if normalized:
+            self._normalized.add(kind)
+        else:
+            self._plain[kind] = self._plain.get(kind, 0) + 1
+
+
+def has_intent_annotation(raw: bytes) -> bool:
+    """Whether an object carries the annotation."""
+    return INTENT_ANNOTATION.encode() in raw
+
+
+def with_intent_annotation(child: Object | Unstructured) -> Object | Unstructured:
+    """A copy of a child with the hash of its intent."""
+    # Sorted, because a program may build a map in any order.
+    made_from = msgspec.json.encode(tree_of(child), order="deterministic")
+    note = {INTENT_ANNOTATION: blake2b(made_from, digest_size=8).hexdigest()}
+    if isinstance(child, Unstructured):
+        metadata = child.metadata
+        annotations: dict[str, str] = {**(metadata.get("annotations") or {}), **note}
+        return Unstructured({**child.tree, "metadata": {**metadata, "annotations": annotations}})
+    annotations = {**(child.metadata.annotations or {}), **note}
+    return replace(child, metadata=replace(child.metadata, annotations=annotations))

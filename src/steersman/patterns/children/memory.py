@@ -1,0 +1,191 @@
+"""What a running controller learns about its children; the declaration itself never changes.
+
+Guarantees
+- Each assembled controller has its own memory. Two managers of one process, and two terms of one manager, share nothing that
+  they learned, even if they run the same class, the same decorated function or the same plan.
+- A controller watches every kind that it produces, so that a child that changes or vanishes triggers its owner. It watches
+  retired kinds too, by metadata only, to find and prune the children that are left.
+- Steersman never guesses whether a kind without a class is namespaced: `ChildMemory.learn_scopes` asks the server, once.
+- An orphan whose labels an owner claims triggers that owner.
+- Objects in the way of a child, and children without a mark of their owner, trigger the owner too (see `subscriptions`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from steersman.cache import View as CacheView
+from steersman.client.missing import KindNotServed
+from steersman.client.reads import Reading
+from steersman.controller import Context, ControllerBuilder, Stores, View, claiming
+from steersman.objects import Key, Object
+from steersman.patterns.children.conflicts import WriteConflicts
+from steersman.patterns.children.declaration_history import DeclarationHistory
+from steersman.patterns.children.intent_annotation import NormalizedKinds
+from steersman.patterns.children.kinds import Children, Identity, is_namespaced
+from steersman.patterns.children.membership import OWNER_ANNOTATION
+from steersman.patterns.children.server_defaults import ServerDefaults
+from steersman.patterns.children.subscriptions import Subscriptions
+from steersman.patterns.readiness import Readiness, readiness_at_sight, readiness_of
+
+#: The limit of objects of other programs that are remembered as logged.
+_MET_MAX = 10_000
+#: The limit of children that are remembered as taken over from a former name of the program.
+_TAKEN_OVER_MAX = 100_000
+#: The limit of children whose readiness is remembered.
+_JUDGED_MAX = 100_000
+#: Seconds between two lookups of a kind that the server does not serve.
+_ASK_AGAIN = 10.0
+
+
+class ChildMemory:
+    """What one controller has learned about its children since it was assembled."""
+
+    def __init__(self, children: Children) -> None:
+        #: The declaration, with the scopes that the server reported.
+        self.children = children
+        #: Which kinds the server normalizes.
+        self.normalized_kinds = NormalizedKinds()
+        #: Defaults that the server restores in fields that children want to be absent.
+        self.server_defaults = ServerDefaults()
+        #: Children that another writer keeps changing back.
+        self.conflicts = WriteConflicts()
+        #: Which states declared which children.
+        self.declaration_history = DeclarationHistory()
+        #: Owners that subscribe to objects that do not name them.
+        self.subscriptions = Subscriptions()
+        #: Children that no state declares anymore, and that stay until all states of their owner are complete.
+        self.pending: dict[Key, tuple[Identity, ...]] = {}
+        self._asked_at: float | None = None
+        self._judged: OrderedDict[Identity, tuple[tuple[str, str], Readiness]] = OrderedDict()
+        self._met: OrderedDict[str, None] = OrderedDict()
+        self._taken_over: OrderedDict[str, None] = OrderedDict()
+
+    async def learn_scopes(self, client: Reading, *, again: bool = False) -> bool:
+        """Ask the server which of the kinds without a class are namespaced. Returns whether it reported a new one.
+
+        A kind that the server does not serve has no objects. It is looked up again after a while, or immediately with ``again``.
+        """
+        now = asyncio.get_running_loop().time()
+        recently = self._asked_at is not None and 0 <= now - self._asked_at < _ASK_AGAIN
+        if self.children.scopes_known or (recently and not again):
+            return False
+        self._asked_at = now
+        learned: dict[Any, bool] = {}
+        for gvk in self.children.unknown_scopes:
+            try:
+                learned[gvk] = (await client.discovery.resource_of(gvk)).namespaced
+            except KindNotServed:
+                continue
+        if learned:
+            self.children = self.children.with_scopes(learned)
+        return bool(learned)
+
+    def readiness_of(self, identity: Identity, view: CacheView) -> Readiness:
+        """Whether a child is ready; computed once per version."""
+        state = (view.uid, view.resource_version)
+        known = self._judged.get(identity)
+        if known is not None and known[0] == state:
+            return known[1]
+        at_sight = None if view.deleting else readiness_at_sight(view.kind.group_kind)
+        found = at_sight or readiness_of(view.object)
+        self._judged[identity] = (state, found)
+        if len(self._judged) > _JUDGED_MAX:
+            self._judged.popitem(last=False)
+        return found
+
+    def meets_first(self, uid: str) -> bool:
+        """Whether this is the first call with this uid, of an object that another program created."""
+        first = uid not in self._met
+        self._met[uid] = None
+        if len(self._met) > _MET_MAX:
+            self._met.popitem(last=False)
+        return first
+
+    def takes_over_first(self, uid: str) -> bool:
+        """Whether this is the first call with this uid, of a child that a former name of the program owns.
+
+        A child is taken over once. While the former program still runs, both would otherwise take it from each other forever.
+        """
+        first = uid not in self._taken_over
+        self._taken_over[uid] = None
+        if len(self._taken_over) > _TAKEN_OVER_MAX:
+            self._taken_over.popitem(last=False)
+        return first
+
+    def forget(self, owner: Key) -> None:
+        """Drop a deleted owner."""
+        self.declaration_history.forget(owner)
+        self.pending.pop(owner, None)
+        self.subscriptions.forget(owner)
+
+
+class Memories:
+    """The memories of all controllers assembled from one plan."""
+
+    def __init__(self, children: Children) -> None:
+        self.children = children
+        self._of: WeakKeyDictionary[Any, ChildMemory] = WeakKeyDictionary()
+
+    def of(self, where: Context | Stores) -> ChildMemory:
+        """The memory of the controller behind a reconcile or behind a mapper."""
+        life = where.client.life if isinstance(where, Context) else where.life
+        found = self._of.get(life)
+        if found is None:
+            found = self._of[life] = ChildMemory(self.children)
+        return found
+
+    def watch(self, controller: ControllerBuilder[Any]) -> None:
+        """Make a controller watch its children."""
+        owners = _Owners(self)
+        for each in self.children.kinds:
+            controller.watches(each.kind, map=owners)
+        for each in self.children.retired:
+            controller.watches(each.kind, map=owners, metadata_only=True)
+
+
+class _Owners:
+    """Maps an object to the owners to trigger: its controller, the owner that its annotation names, and its subscribers."""
+
+    #: The name that `ControllerBuilder.owns` uses.
+    __name__ = "owned"
+
+    def __init__(self, memories: Memories) -> None:
+        self._memories = memories
+        self._primary = memories.children.primary.gvk().group_kind
+        self._named = f"{self._primary}/"
+        self._namespaced = is_namespaced(memories.children.primary, default=True)
+        self._claimers = {
+            each.kind.gvk().group_kind: claiming(cast("type[Object]", memories.children.primary), each.claims)
+            for each in memories.children.kinds
+            if each.claims is not None
+        }
+
+    def __call__(self, view: View[Any], stores: Stores) -> Iterable[Key]:
+        found: dict[Key, None] = {}
+        metadata = view.metadata
+        for reference in metadata.owner_references or ():
+            if (
+                reference.controller
+                and reference.kind == self._primary.kind
+                and _group(reference) == self._primary.group
+            ):
+                found[Key(view.key.namespace if self._namespaced else "", reference.name)] = None
+        named = (metadata.annotations or {}).get(OWNER_ANNOTATION, "")
+        if named.startswith(self._named):
+            namespace, _, name = named.removeprefix(self._named).partition("/")
+            found[Key(namespace, name)] = None
+        if (claimers := self._claimers.get(view.kind.group_kind)) is not None:
+            found |= dict.fromkeys(claimers(view, stores))
+        for owner in self._memories.of(stores).subscriptions.owners(Identity(view.kind.group_kind, view.key)):
+            found[owner] = None
+        return found
+
+
+def _group(reference: Any) -> str:
+    group, slash, _ = reference.api_version.rpartition("/")
+    return group if slash else ""

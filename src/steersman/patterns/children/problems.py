@@ -1,0 +1,130 @@
+"""Why a child does not match its declaration, and what to do about it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from steersman.objects import Object, ObjectMeta
+from steersman.objects.errors import Conflict, Invalid
+from steersman.patterns.children.kinds import Identity
+from steersman.patterns.children.membership import Bond, is_of_predecessor, standing, whose
+
+#: How Kubernetes, and most custom kinds, report an immutable field.
+_IMMUTABLE = re.compile(
+    r"immutable|may not change|may not be changed|cannot change|cannot be changed|can not be changed|cannot be updated"
+    r"|may not be updated|updates to .* are forbidden",
+    re.IGNORECASE,
+)
+#: The server's message includes the rejected value, often followed by the difference.
+_VALUE = re.compile(r"Invalid value: .*: ", re.DOTALL)
+
+
+#: Reasons that need a user's attention, although Steersman retries.
+_WRONG = frozenset({"Contested", "FieldConflict", "NotOurs"})
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Why a child does not match its declaration."""
+
+    #: One CamelCase word: "NotOurs", "Immutable", "Recreating".
+    reason: str
+    message: str
+    #: Neither waiting nor a retry helps: a user has to change something.
+    terminal: bool = False
+    #: Reconcile again after so many seconds.
+    after: float | None = None
+
+    @property
+    def wrong(self) -> bool:
+        """Whether to record a Warning: waiting does not solve it."""
+        return self.terminal or self.reason in _WRONG
+
+
+class ContestedError(RuntimeError):
+    """Raised when this program keeps recreating a child that is pruned because no state declares it."""
+
+
+def not_ours(identity: Identity, metadata: ObjectMeta, owner: Object, bond: Bond = "reference") -> Problem:
+    """An object that is not ours has the name of a child."""
+    belongs = whose(metadata, owner)
+    if bond == "none":
+        advice = "owner=False shares only objects without a controller; name the child otherwise"
+    elif standing(metadata, owner.metadata.uid or "", "none", ()) == "free":
+        advice = "delete it, name the child otherwise, or take it over with out.apply(..., adopt=True)"
+    elif bond == "label_alone" and is_of_predecessor(metadata, owner):
+        advice = (
+            "that is an earlier object of this name; delete the child, or take it over with out.apply(..., adopt=True)"
+        )
+    elif "an earlier" in belongs:
+        advice = "it is waited for until the garbage collector has deleted it"
+    else:
+        advice = "delete it or name the child otherwise; adopt=True takes over only objects without a controller"
+    return Problem("NotOurs", f"{identity} exists and {belongs}; {advice}")
+
+
+def immutable_words(error: Invalid) -> str | None:
+    """The server's message about immutable fields; None if it rejected the change for another reason."""
+    said = [(cause.field, cause.message) for cause in error.causes] or [("", error.status.message)]
+    found = [
+        f"{field}: {_sentence(text)}" if field else _sentence(text) for field, text in said if _IMMUTABLE.search(text)
+    ]
+    return "; ".join(dict.fromkeys(found)) if found else None
+
+
+def _sentence(text: str) -> str:
+    return _VALUE.sub("", text.partition("\n")[0]).strip()
+
+
+def immutable(identity: Identity, words: str) -> Problem:
+    """A change that needs a new object, on a child without ``recreate=True``."""
+    return Problem(
+        "Immutable",
+        f"{identity} cannot be changed so: {words}. Declare what is there, give the child another name, or let it be deleted"
+        " and made anew with out.apply(..., recreate=True)",
+        terminal=True,
+    )
+
+
+def recreating(identity: Identity, words: str) -> Problem:
+    """The old object was deleted but is not gone yet."""
+    return Problem("Recreating", f"{identity} was deleted, to be made anew when it is gone: {words}")
+
+
+def cannot_recreate(identity: Identity, refused: Sequence[str]) -> Problem:
+    """The server rejects the object that would replace the old one."""
+    return Problem(
+        "Immutable",
+        f"{identity} cannot be changed so, and is not deleted either, because the server would refuse the new one:"
+        f" {'; '.join(refused)}",
+        terminal=True,
+    )
+
+
+def field_conflict(identity: Identity, conflict: Conflict) -> Problem:
+    """Another field manager owns a field of a shared child."""
+    owned = "; ".join(dict.fromkeys(f'{field} is owned by "{manager}"' for manager, field in conflict.field_conflicts))
+    return Problem(
+        "FieldConflict",
+        f"{identity} is shared (owner=False), and {owned}. Leave that field out, or let the other one give it up",
+    )
+
+
+def contested(identity: Identity, other_writer: str, after: float) -> Problem:
+    """Another writer keeps changing a child back."""
+    return Problem(
+        "Contested",
+        f"{identity} is changed back by {other_writer} as often as it is written, so that it is written only now and then. Let one of"
+        " them leave it, or the fields in question, to the other",
+        after=after,
+    )
+
+
+def made_again(identity: Identity) -> ContestedError:
+    """This program recreates a child as often as it is pruned."""
+    return ContestedError(
+        f"{identity} is made by this program and declared by no state, so that it is deleted as often as it is made. Declare it"
+        " with out.apply(...), or make it without this owner"
+    )

@@ -1,0 +1,80 @@
+"""Children outside the cache: in namespaces that an earlier version used, or that the manager no longer watches.
+
+Guarantees
+- Before Steersman removes the finalizer of an owner, it lists children that only a label ties to it, in all namespaces. Nothing
+  else would ever find them.
+- It deletes only what its own field manager marked, by uid and in the version that was read. Objects that another writer
+  labeled stay, and a Warning event names them.
+- If the list fails, the owner stays, and its condition says why.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from steersman.client.missing import KindNotServed
+from steersman.controller import Context, KindLike
+from steersman.objects import Object, PartialObjectMetadata
+from steersman.objects.errors import Conflict, Forbidden
+from steersman.patterns.children.change_log import log_change
+from steersman.patterns.children.kinds import Children, Identity
+from steersman.patterns.children.membership import OWNER_UID_LABEL, Bond, standing
+
+#: Seconds between two searches for children that send no events.
+LOOK_AGAIN = 5.0
+
+
+async def delete_uncached(ctx: Context, owner: Object, children: Children, *, unexplained: bool) -> tuple[str, ...]:
+    """Delete children that only a label ties to their owner. Returns a sentence for each that still exists.
+
+    The server scans all objects of a kind for this, so Steersman lists only kinds that can have such children. ``unexplained``: no
+    declared kind explains the finalizer, so an earlier version had such children, and Steersman lists all kinds.
+    """
+    if not owner.key.namespace:
+        return ()  # owner references hold all children
+    left: list[str] = []
+    for produced in children.all_kinds:
+        kind, group_kind = produced.kind, produced.group_kind
+        if not produced.may_be_far and not unexplained:
+            continue
+        bond: Bond = "label" if produced.owner_references else "label_alone"
+        try:
+            listed = await ctx.client.metadata.list(kind, labels={OWNER_UID_LABEL: owner.uid})
+        except (Forbidden, KindNotServed) as error:
+            left.append(f"children of kind {group_kind.kind} cannot be looked for in all namespaces: {error}")
+            continue
+        for found in listed:
+            # In the owner's namespace, references decide.
+            if found.key.namespace != owner.key.namespace:
+                left += await _delete(ctx, owner, kind, Identity(group_kind, found.key), found, bond)
+    return tuple(left)
+
+
+async def _delete(
+    ctx: Context, owner: Object, kind: KindLike, identity: Identity, found: PartialObjectMetadata, bond: Bond
+) -> tuple[str, ...]:
+    metadata = found.metadata
+    controlled = bond == "label" and any(each.controller for each in metadata.owner_references or ())
+    if controlled or standing(metadata, owner.uid, bond, ctx.client.field_managers) != "ours":
+        note = (
+            f"{identity} carries the label {OWNER_UID_LABEL}, but this program has not written it; it is left as it is"
+        )
+        ctx.events.record(owner, "Warning", "LeftBehind", "Deleting", note)
+        return ()
+    if metadata.deletion_timestamp is None:
+        try:
+            marked = await ctx.client.delete(
+                cast("Any", kind),
+                identity.key,
+                uid=metadata.uid,
+                resource_version=metadata.resource_version,
+                propagation="Background",
+                missing_ok=True,
+            )
+        except Conflict:
+            return (f"{identity} has just changed and is looked at again",)
+        log_change(ctx, "deleted", identity, f"{owner.kind} {owner.key} is being deleted")
+        if marked is None:
+            return ()
+    held = ", ".join(metadata.finalizers or ())
+    return (f"{identity} is being deleted{f', held by {held}' if held else ''}",)

@@ -1,0 +1,108 @@
+"""Add and remove single finalizers.
+
+Guarantees
+- A request names one finalizer and the object's uid. It never drops or restores another controller's finalizer, and never
+  touches a later object of the same name.
+- A concurrent change of the finalizers raises `Conflict`, and the runtime requeues the request.
+- Nothing is sent if nothing would change. Removing a finalizer from a deleted object succeeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar, cast
+
+from steersman.client.writes import Writer
+from steersman.objects import Object
+from steersman.objects.errors import Conflict, Invalid, NotFound
+from steersman.objects.status import Status
+from steersman.patches import JsonPatch, Operation, json_patch, pointer
+
+ObjectT = TypeVar("ObjectT", bound=Object)
+
+_UID = pointer("metadata", "uid")
+_FINALIZERS = pointer("metadata", "finalizers")
+
+
+def check_retired(names: Iterable[str], current: str, where: str) -> tuple[str, ...]:
+    """Check the names of finalizers of earlier versions; raises `TypeError` for a name that cannot be a finalizer."""
+    if isinstance(names, str):
+        raise TypeError(f'{where}: retired_finalizers= are several names; write retired_finalizers=("{names}",)')
+    found = tuple(names)
+    for name in found:
+        if "/" not in name:
+            raise TypeError(
+                f"{where}: retired_finalizers= names {name!r}, and a finalizer is such as example.com/storage"
+            )
+        if name == current:
+            raise TypeError(f"{where}: retired_finalizers= names {name}, which is its finalizer now; leave it out")
+    return found
+
+
+def has_finalizer(obj: Object, name: str) -> bool:
+    """Whether an object has a finalizer."""
+    return name in (obj.metadata.finalizers or ())
+
+
+async def add_finalizer(client: Writer, obj: ObjectT, name: str) -> ObjectT:
+    """Add a finalizer and return the updated object. Call it before the effect that the finalizer cleans up.
+
+    An object that is being deleted accepts no finalizer. Raises ``ValueError`` if ``obj`` says that it is being deleted, and
+    `Conflict` if only the server knows.
+    """
+    if has_finalizer(obj, name):
+        return obj
+    if obj.deleting:
+        raise ValueError(
+            f"{obj.kind} {obj.key} is being deleted, so finalizer {name} cannot be added; without it nothing was done that"
+            " would need cleaning up"
+        )
+    present = obj.metadata.finalizers
+    if present:
+        # Test the whole list: if another controller changed it meanwhile, the next reconcile reads it again.
+        operations = [
+            json_patch.test(_FINALIZERS, present),
+            json_patch.add(pointer("metadata", "finalizers", "-"), name),
+        ]
+    else:
+        operations = [json_patch.test(_FINALIZERS, None), json_patch.add(_FINALIZERS, [name])]
+    try:
+        return await _patch(client, obj, operations, f"add finalizer {name} to")
+    except NotFound:
+        raise _conflict(obj, f"add finalizer {name} to", "it is gone") from None
+
+
+async def remove_finalizer(client: Writer, obj: ObjectT, *names: str) -> ObjectT | None:
+    """Remove finalizers once their clean-up is done. Returns the updated object, or None if it is gone."""
+    operations: list[Operation] = []
+    # From the end, so that the indexes of earlier entries stay valid.
+    for place, name in reversed(list(enumerate(obj.metadata.finalizers or ()))):
+        if name in names:
+            at = pointer("metadata", "finalizers", place)
+            operations += [json_patch.test(at, name), json_patch.remove(at)]
+    if not operations:
+        return obj
+    try:
+        return await _patch(client, obj, operations, f"remove finalizer {' and '.join(names)} from")
+    except NotFound:
+        return None
+
+
+async def _patch(client: Writer, obj: ObjectT, operations: list[Operation], tried: str) -> ObjectT:
+    patch = JsonPatch.of(json_patch.test(_UID, obj.metadata.uid), *operations)
+    try:
+        found: Any = await client.patch(cast("Any", type(obj)), obj.key, patch)
+    except Invalid as error:
+        # The server reports a failed test without a cause. A cause means that the deletion has begun meanwhile.
+        if error.causes and not all(cause.field == "metadata.finalizers" for cause in error.causes):
+            raise
+        why = (
+            "it is being deleted" if error.causes else "its finalizers were changed meanwhile, or it is another object"
+        )
+    else:
+        return cast("ObjectT", found)
+    raise _conflict(obj, tried, why)
+
+
+def _conflict(obj: Object, tried: str, why: str) -> Conflict:
+    return Conflict(Status(message=why, reason="Conflict", code=409), tried=f"{tried} {obj.kind} {obj.key}")

@@ -1,0 +1,74 @@
+"""How a state can end: a closed union. For an error that a retry may fix, raise an exception instead.
+
+Guarantees
+- A step is data: a test can compare it without a server.
+- `Next`, `Goto`, `Done` and `RequeueAfter` wait for the children. Only ``wait=False`` in `Next` and `Goto` skips that.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TypeAlias
+
+import msgspec
+
+from steersman.controller import Done, RequeueAfter
+
+#: A valid reason of a condition.
+_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+
+
+def _check_reason(step: str, reason: str) -> None:
+    if not _REASON.fullmatch(reason):
+        raise ValueError(
+            f"{step}(reason={reason!r}): the reason of a condition is one word for programs, such as ImageMissing;"
+            " the message is the place for a sentence"
+        )
+
+
+class Next(msgspec.Struct, frozen=True, kw_only=True):
+    """The state is complete once its children are ready. Then the next state runs, in the same reconcile."""
+
+    #: Whether to wait until all children that this state declared are ready.
+    wait: bool = True
+
+
+class Goto(msgspec.Struct, frozen=True):
+    """Like `Next`, but continues with another state: one that ``@state(to=...)`` names."""
+
+    state: str
+    wait: bool = True
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """The state is not complete. The reconcile ends here: Steersman applies the declared children and prunes nothing.
+
+    Without a message, the state waits for its declared children, and its condition says what they lack. With ``after``, the
+    object is reconciled again after so many seconds. A change of the object or of a child triggers a reconcile anyway.
+    """
+
+    message: str = ""
+    reason: str = "Waiting"
+    after: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_reason("Wait", self.reason)
+        if self.after is not None and not (math.isfinite(self.after) and self.after > 0):
+            raise ValueError(
+                f"Wait(after={self.after}): a number of seconds above 0; without it a change is waited for"
+            )
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """A retry cannot help. The condition says why, and nothing happens until the object or a child changes."""
+
+    message: str
+    reason: str = "Failed"
+
+    def __post_init__(self) -> None:
+        _check_reason("Failed", self.reason)
+
+
+#: `RequeueAfter` is `Done` plus a reconcile after so many seconds, for example to renew a certificate in time.
+Step: TypeAlias = Next | Goto | Wait | Done | RequeueAfter | Failed

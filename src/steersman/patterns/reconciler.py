@@ -1,0 +1,448 @@
+"""One reconcile of one object: run its states, apply and prune children, finalize, report.
+
+Guarantees
+- Every reconcile starts with the first state and reads the cluster. It takes no decisions from earlier reconciles.
+- Steersman applies what a state declared when the state returns, whatever it returns. A state that raises applies nothing.
+- **Steersman prunes only children of completed states.** Children stay if their state was not reached, waits, failed or raised.
+  A reconcile that raised prunes nothing. One that stopped early prunes only children that it saw the completed state declare.
+- A separate request sets the finalizer before any other write, and another removes it after all of them.
+- While the label `SUSPEND_LABEL` is set, and is not "false", nothing is applied, pruned or finalized.
+- If a state changes the identity of its object (name, uid, version), the identity is restored and the state fails.
+- A reconcile writes the status at most once, and not at all if nothing changed. It reports an error there, then raises it, so
+  that the runtime retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from operator import attrgetter
+from typing import Any, cast
+
+import msgspec
+
+from steersman.cache.reader import NotCached
+from steersman.controller import (
+    Context,
+    ControllerPlan,
+    Done,
+    Outcome,
+    Request,
+    RequeueAfter,
+    TerminalError,
+    claim,
+    controller_for,
+)
+from steersman.objects import GroupVersionKind, Object
+from steersman.objects.errors import AlreadyExists, Conflict, Forbidden, Invalid
+from steersman.patterns.children import Identity, Outputs
+from steersman.patterns.children.apply import StateResult, apply_outputs
+from steersman.patterns.children.deletion import delete_in_order, prune
+from steersman.patterns.children.membership import CLAIMED_ANNOTATION
+from steersman.patterns.children.memory import ChildMemory, Memories
+from steersman.patterns.children.uncached_children import LOOK_AGAIN, delete_uncached
+from steersman.patterns.events import (
+    last_recorded,
+    log_conditions,
+    record_changes,
+    record_loop,
+    record_pruned,
+    record_readiness,
+    record_suspension,
+)
+from steersman.patterns.external import External, look_outside
+from steersman.patterns.machine.definition import Machine, StateFunction
+from steersman.patterns.machine.finalizers import add_finalizer, has_finalizer, remove_finalizer
+from steersman.patterns.machine.graph import StateNode
+from steersman.patterns.machine.transitions import (
+    Complete,
+    Stopped,
+    Transition,
+    announce_pending,
+    clean_up_transition,
+    transition_of,
+)
+from steersman.patterns.metrics import MachineMetrics, ReconcilerMetrics
+from steersman.patterns.status.conditions import (
+    Observations,
+    Visit,
+    is_complete,
+    observe_deletion,
+    observe_states,
+    observe_suspension,
+    suspension_of,
+    with_loop,
+)
+from steersman.patterns.status.conflicts import write_unless_contested
+from steersman.patterns.status.draft import StatusDraft, Tree
+
+#: Seconds after which a looping object is reconciled again: longer than any delay of the loop throttle.
+LOOP_LOOK = 90.0
+
+
+class MachineReconciler:
+    """Reconciles the objects of a machine."""
+
+    def __init__(self, machine: Machine, memories: Memories) -> None:
+        #: The states, the kinds of children, and how an object is deleted.
+        self.machine = machine
+        self._externals = tuple(
+            cast("External[Any, Any]", each) for each in machine.sources if isinstance(each, External)
+        )
+        self._metrics = ReconcilerMetrics()
+        self._memories = memories
+
+    async def reconcile(self, ctx: Context, request: Request) -> Outcome:
+        """Run one reconcile."""
+        metrics, memory = self._metrics.get(ctx), self._memories.of(ctx)
+        try:
+            obj = await ctx.client.find(self.machine.kind, request.key)
+        except NotCached:
+            # A cluster-scoped child may name an owner in a namespace that another manager watches.
+            return Done()
+        if obj is None:
+            if metrics is not None:
+                metrics.gone(request)
+            for external in self._externals:
+                external.forget(request.key)
+            memory.forget(request.key)
+            return Done()
+        return await _Reconcile(self.machine, ctx, obj, metrics, memory, self._externals).run()
+
+    def pending(self, ctx: Context, request: Request) -> tuple[Identity, ...]:
+        """The children that no state declares anymore and that the next complete reconcile deletes."""
+        return self._memories.of(ctx).pending.get(request.key, ())
+
+
+def plan_of(machine: Machine) -> ControllerPlan:
+    """The controller that runs a machine."""
+    builder = controller_for(machine.kind, name=machine.name)
+    memories = Memories(machine.children)
+    memories.watch(builder)
+    for source in machine.sources:
+        builder.on(source)
+    if machine.declare is not None:
+        machine.declare(builder)
+    plan = builder.run_with(MachineReconciler(machine, memories))
+    written = tuple(each.kind for each in (*machine.children.kinds, *machine.children.retired))
+    conditions = machine.graph.conditions if machine.graph.reports else ()
+    return msgspec.structs.replace(plan, writes=written, conditions=conditions)
+
+
+class _Reconcile:
+    """One reconcile of one object."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        ctx: Context,
+        obj: Object,
+        metrics: MachineMetrics | None,
+        memory: ChildMemory,
+        externals: tuple[External[Any, Any], ...],
+    ) -> None:
+        self._machine = machine
+        self._graph = machine.graph
+        self._ctx = ctx
+        self._obj = obj
+        self._metrics = metrics
+        self._memory = memory
+        self._externals = externals
+        self._visits: list[Visit] = []
+        #: The declared children, each with its state.
+        self._declared: dict[Identity, str] = {}
+        #: The objects that the owner claims by their labels.
+        self._claimed: dict[GroupVersionKind, list[Any]] = {}
+        #: The uids of the applied children.
+        self._applied: set[str] = set()
+        #: Seconds until the status that is held back now may be written.
+        self._again: float | None = None
+
+    async def run(self) -> Outcome:
+        machine, ctx = self._machine, self._ctx
+        value = suspension_of(self._obj)
+        if value is not None:
+            await self._report(self._draft(), observe_suspension(self._graph, value))
+            return Done()
+        if not self._memory.children.scopes_known:
+            # Cluster-scoped children need the finalizer, so learn the scopes before the first write.
+            await self._memory.learn_scopes(ctx.client)
+        if self._obj.deleting:
+            ours = any(has_finalizer(self._obj, name) for name in self._finalizers)
+            return await self._delete() if ours else Done()
+        if machine.needs_finalizer(self._memory.children) and not has_finalizer(self._obj, machine.finalizer):
+            self._obj = await add_finalizer(ctx.client, self._obj, machine.finalizer)
+        if machine.retired_finalizers:
+            left = await remove_finalizer(ctx.client, self._obj, *machine.retired_finalizers)
+            if left is None:
+                return Done()
+            self._obj = left
+        if self._externals:
+            await self._look_outside()
+        return await self._run_states()
+
+    @property
+    def _finalizers(self) -> tuple[str, ...]:
+        return (self._machine.finalizer, *self._machine.retired_finalizers)
+
+    async def _look_outside(self) -> None:
+        """Look up external objects first: after a restart none are known, and conditions must not report them missing."""
+        cause = (self._machine.kind.gvk(), self._obj.key, "object", "appeared")
+        appeared = any((each.kind, each.key, each.what, each.event) == cause for each in self._ctx.causes)
+        # Without a reported condition there is none that could flap, so do not wait.
+        conditions = getattr(getattr(self._obj, "status", None), "conditions", None) or ()
+        reported = self._graph.reports and any(each.type == self._graph.ready for each in conditions)
+        await look_outside(self._externals, self._obj, wait=reported, appeared=appeared)
+
+    # states
+
+    async def _run_states(self) -> Outcome:
+        draft = self._draft()
+        await draft.begin()
+        try:
+            await self._claim()
+            await self._visit_states()
+            await self._prune()
+        except Exception as error:
+            if _is_race(error):
+                raise
+            stopped = Stopped("Error", _words(error), wrong=True)
+            if ending := _namespace_ends(error):
+                stopped = Stopped("NamespaceTerminating", "its namespace is being deleted")
+            observations = self._observed(draft, self._stopped_by(stopped))
+            await self._report_failure(draft, observations, wrong=not ending)
+            if ending:
+                return Done()  # nothing can be created here anymore, and the object will be gone soon
+            raise
+        observations = self._observed(draft, self._visits)
+        last = self._visits[-1].transition
+        wrong = isinstance(last, Stopped) and last.wrong
+        try:
+            await self._report(draft, observations, complete=is_complete(self._visits), wrong=wrong)
+        except (Invalid, msgspec.ValidationError, UnicodeError) as error:
+            # The server rejected what a state set in the status: report the error without it.
+            stopped = Stopped("Error", _words(error), wrong=True)
+            observations = self._observed(draft, self._stopped_by(stopped))
+            await self._report_failure(draft, observations, after=draft.before)
+            raise
+        # A loop may end without an event: reconcile again so that its condition does not outlive it.
+        unlooped = LOOP_LOOK if self._ctx.loop and draft.speaks else None
+        later = [each for each in (self._again, last.after, unlooped) if each is not None]
+        return RequeueAfter(min(later)) if later else Done()
+
+    def _observed(self, draft: StatusDraft, visits: list[Visit]) -> Observations:
+        """The conditions after a reconcile."""
+        present = draft.present
+        return with_loop(self._graph, observe_states(self._graph, visits, present.keys()), self._ctx.loop, present)
+
+    async def _claim(self) -> None:
+        """Adopt the orphans that the owner claims, before states look at them."""
+        for each in self._memory.children.kinds:
+            if each.claims is not None:
+                kind = cast("type[Object]", each.kind)
+                labels = each.claims(self._obj)
+                self._claimed[kind.gvk()] = await claim(self._ctx, self._obj, kind, labels, mark=CLAIMED_ANNOTATION)
+
+    async def _visit_states(self) -> None:
+        name: str | None = self._graph.first.name
+        while name is not None:
+            node = self._graph.node(name)
+            transition = await self._visit(node)
+            self._visits.append(Visit(node, transition))
+            name = transition.follows if isinstance(transition, Complete) else None
+
+    async def _visit(self, node: StateNode) -> Transition:
+        began = asyncio.get_running_loop().time()
+        try:
+            returned, result = await self._call(node.name, self._machine.functions[node.name])
+            return transition_of(self._graph, node, returned, result)
+        finally:
+            if self._metrics is not None:
+                self._metrics.ran(node.name, began)
+
+    async def _call(self, name: str, function: StateFunction) -> tuple[object, StateResult]:
+        """Run a state, then apply the children that it declared."""
+        outputs = Outputs(
+            self._obj, self._memory.children, state=name, ctx=self._ctx, taken=self._declared, claimed=self._claimed
+        )
+        metadata, told = self._obj.metadata, _identity(self._obj.metadata)
+        returned: object = await function(self._obj, outputs)
+        if self._obj.metadata is not metadata or _identity(metadata) != told:
+            # Restore the identity: everything below, including the error message, is about the object that was read.
+            self._obj.metadata = metadata
+            for field, value in zip(_IDENTITY, told, strict=True):
+                setattr(metadata, field, value)
+            raise _changed(self._obj, name)
+        if any(each.child.metadata is metadata for each in outputs.declared):
+            raise _shared(self._obj, name)
+        result = await apply_outputs(self._ctx, self._obj, outputs, self._memory, labels=self._machine.labels_states)
+        self._applied.update(each.uid for each in result.children)
+        record_changes(self._ctx, self._obj, result)
+        return returned, result
+
+    async def _prune(self) -> None:
+        visits, key, uid = self._visits, self._ctx.request.key, self._obj.uid
+        visited = {visit.node.name for visit in visits}
+        complete = is_complete(visits)
+        seen = self._memory.declaration_history.seen(key, uid)
+        pruning = await prune(
+            self._ctx,
+            self._obj,
+            self._memory,
+            self._declared,
+            applied=self._applied,
+            states=None
+            if complete
+            else {visit.node.name for visit in visits if isinstance(visit.transition, Complete)},
+            spared=[name for name in self._graph.names if name not in visited],
+            seen=None if complete else seen,
+            finished=isinstance(visits[-1].transition, Stopped) and visits[-1].transition.finished,
+        )
+        self._memory.declaration_history.note(
+            key, uid, self._declared, complete=complete, pruned=[each.identity for each in pruning.pruned]
+        )
+        self._memory.pending.pop(key, None)
+        if pruning.pending:
+            self._memory.pending[key] = pruning.pending
+            last = visits[-1]
+            visits[-1] = Visit(last.node, announce_pending(last.transition, pruning.pending))
+        record_pruned(self._ctx, self._obj, pruning.pruned)
+
+    def _stopped_by(self, stopped: Stopped) -> list[Visit]:
+        """The states that ran, with ``stopped`` for the one that raised: the first without a transition."""
+        visits = self._visits
+        if visits and isinstance(visits[-1].transition, Complete) and visits[-1].transition.follows is not None:
+            return [*visits, Visit(self._graph.node(visits[-1].transition.follows), stopped)]
+        if not visits:
+            return [Visit(self._graph.first, stopped)]
+        # Pruning failed after all states had their transitions.
+        return [*visits[:-1], Visit(visits[-1].node, stopped)]
+
+    # deletion
+
+    async def _delete(self) -> Outcome:
+        machine, draft = self._machine, self._draft()
+        try:
+            if machine.clean_up is not None:
+                returned, result = await self._call(self._graph.finalizer or "", machine.clean_up)
+                transition = clean_up_transition(self._graph, returned, result)
+                if isinstance(transition, Stopped):
+                    return await self._still_there(draft, transition)
+            if machine.deletes_children(self._memory.children):
+                order = (*self._graph.names, *((self._graph.finalizer,) if self._graph.finalizer else ()))
+                left = await delete_in_order(self._ctx, self._obj, self._memory, order)
+                if left:
+                    return await self._still_there(draft, Stopped("Deleting", _listed(left)))
+            # If nothing declared explains the finalizer, an earlier version had children that only a label ties to the owner.
+            unexplained = not machine.needs_finalizer(self._memory.children)
+            left = await delete_uncached(self._ctx, self._obj, self._memory.children, unexplained=unexplained)
+            if left:
+                return await self._still_there(draft, Stopped("Deleting", _listed(left), after=LOOK_AGAIN))
+        except Exception as error:
+            if not _is_race(error):
+                await self._report_failure(draft, observe_deletion(self._graph, "Error", _words(error)))
+            raise
+        await remove_finalizer(self._ctx.client, self._obj, *self._finalizers)
+        if self._metrics is not None and set(self._obj.metadata.finalizers or ()) <= set(self._finalizers):
+            self._metrics.gone(self._ctx.request)
+        return Done()
+
+    async def _still_there(self, draft: StatusDraft, stopped: Stopped) -> Outcome:
+        reason = stopped.reason if stopped.wrong else "Deleting"
+        await self._report(draft, observe_deletion(self._graph, reason, stopped.message), wrong=stopped.wrong)
+        return RequeueAfter(stopped.after) if stopped.after is not None else Done()
+
+    # reporting
+
+    def _draft(self) -> StatusDraft:
+        graph = self._graph
+        known = (*graph.conditions, graph.suspended, graph.looping)
+        draft = StatusDraft(self._ctx, self._obj, known, silent=not graph.reports)
+        if self._metrics is not None:
+            before = draft.present.get(self._graph.ready, {})
+            ready = before.get("status") == "True" and before.get("observedGeneration", -1) == self._obj.generation
+            self._metrics.seen(self._ctx.request, self._obj, ready=ready)
+        return draft
+
+    async def _report(
+        self,
+        draft: StatusDraft,
+        observations: Observations,
+        *,
+        complete: bool = False,
+        wrong: bool = False,
+        after: Tree | None = None,
+    ) -> None:
+        ready, metrics = observations.get(self._graph.ready), self._metrics
+        known = metrics.last(self._ctx.request) if metrics is not None else None
+        if metrics is not None:
+            metrics.reported(self._ctx.request, ready)
+        held = await write_unless_contested(
+            self._ctx, self._obj, self._memory.conflicts, draft, observations, complete=complete, after=after
+        )
+        if held is not None:
+            self._again = held
+            return
+        if draft.speaks:
+            before = draft.present
+            log_conditions(self._ctx, before, observations)
+            name = self._graph.suspended
+            resumed = name in draft.taken_away
+            record_loop(
+                self._ctx, self._obj, observations.get(self._graph.looping), known=self._graph.looping in before
+            )
+            record_suspension(self._ctx, self._obj, observations.get(name), known=name in before, resumed=resumed)
+            known = last_recorded(before.get(self._graph.ready))
+        elif known is None:
+            known = ready  # unknown whether an event was recorded before the program started
+        record_readiness(self._ctx, self._obj, ready, known, wrong=wrong)
+
+    async def _report_failure(
+        self, draft: StatusDraft, observations: Observations, *, wrong: bool = True, after: Tree | None = None
+    ) -> None:
+        """Report an error that is about to be raised. A failure to report is logged, so that it does not hide the error."""
+        try:
+            await self._report(draft, observations, wrong=wrong, after=after)
+        except Exception as failure:  # noqa: BLE001 - as above
+            self._ctx.logger.warning("%s: its status could not be written: %s", self._ctx.request, failure)
+
+
+#: The metadata that a state must not change.
+_IDENTITY = ("name", "namespace", "uid", "resource_version", "generation", "deletion_timestamp")
+_identity = attrgetter(*_IDENTITY)
+
+
+def _changed(obj: Object, state: str) -> TypeError:
+    return TypeError(
+        f"{state} changed the metadata of {obj.kind} {obj.key}, which it only got to read; build a new ObjectMeta(name=...)"
+        " for a child"
+    )
+
+
+def _shared(obj: Object, state: str) -> TypeError:
+    return TypeError(
+        f"{state} gave a child the metadata of {obj.kind} {obj.key} itself; build a new one: ObjectMeta(name=...)"
+    )
+
+
+def _is_race(error: Exception) -> bool:
+    """Whether another writer was faster: not an error, the next reconcile reads the result."""
+    return (isinstance(error, Conflict) and not error.field_conflicts) or isinstance(error, AlreadyExists)
+
+
+def _namespace_ends(error: Exception) -> bool:
+    return isinstance(error, Forbidden) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
+
+
+def _words(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - user code: even str() of its exception may raise
+        text = ""
+    if not text or not isinstance(error, TerminalError):
+        return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return text
+
+
+def _listed(words: tuple[str, ...], limit: int = 3) -> str:
+    shown = ", ".join(words[:limit])
+    return f"{shown} and {len(words) - limit} more" if len(words) > limit else shown

@@ -1,0 +1,312 @@
+"""State machines: each state is a method that owns a condition, and the steps between states are checked data.
+
+Guarantees
+- A mistake raises `TypeError` where the class is defined and says what to write instead.
+- No current state is stored: every reconcile starts with the first state and reads the cluster.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, Never, TypeVar, cast, get_args, get_origin, overload
+
+import msgspec
+
+from steersman.controller import ControllerBuilder, ControllerPlan, Done, KindLike, Source
+from steersman.objects import Object
+from steersman.patterns.children import ChildKind, Children
+from steersman.patterns.external import External
+from steersman.patterns.machine.condition_ownership import check_shared, ready_of
+from steersman.patterns.machine.definition import Machine
+from steersman.patterns.machine.graph import MachineGraph, StateNode, check_graph, check_state_name
+from steersman.patterns.machine.signatures import check_options, check_state, first_line, steps_of
+from steersman.patterns.machine.steps import Failed, Step, Wait
+from steersman.patterns.reconciler import plan_of
+
+T = TypeVar("T", bound=Object)
+StateT = TypeVar("StateT", bound=Callable[..., Coroutine[Any, Any, Step]])
+FinalizerT = TypeVar("FinalizerT", bound=Callable[..., Coroutine[Any, Any, Done | Wait | Failed]])
+
+_MARK = "__steersman_state__"
+
+
+#: The names that every machine defines itself.
+_RESERVED = frozenset({"children", "declare", "kind", "machine", "plan"})
+
+
+class _Mark(NamedTuple):
+    """The options that a decorator stored on a method."""
+
+    finalizer: bool
+    condition: str = ""
+    to: tuple[str, ...] = ()
+
+
+@overload
+def state(*, condition: str, to: Sequence[str] = ()) -> Callable[[StateT], StateT]: ...
+@overload
+def state(method: Callable[..., Any], /) -> Never: ...
+
+
+def state(
+    method: Callable[..., Any] | None = None, /, *, condition: Any = None, to: Sequence[str] = ()
+) -> Callable[[StateT], StateT]:
+    """Make a method a state: ``@state(condition="StorageReady")``; ``to`` names the states that its `Goto` may name."""
+    if method is not None or not isinstance(condition, str):
+        raise TypeError('@state needs the name of its condition: write @state(condition="StorageReady")')
+    if isinstance(to, str):
+        raise TypeError(f'@state(condition="{condition}"): to= are several names; write to=("{to}",)')
+    mark = _Mark(finalizer=False, condition=condition, to=tuple(to))
+
+    def decorate(method: StateT) -> StateT:
+        setattr(method, _MARK, mark)
+        return method
+
+    return decorate
+
+
+def finalizer(method: FinalizerT) -> FinalizerT:
+    """Make a method the clean-up that runs before the object is removed: ``@finalizer``."""
+    setattr(method, _MARK, _Mark(finalizer=True))
+    return method
+
+
+class MachineOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a machine's class."""
+
+    children: Iterable[KindLike | ChildKind] = ()
+    retired: Iterable[KindLike | ChildKind] = ()
+    name: str = ""
+    finalizer: str = ""
+    retired_finalizers: Iterable[str] = ()
+    ordered_deletion: bool = False
+    ready: str = ""
+
+
+class StateMachine(Generic[T]):
+    """A reconciler made of states.
+
+    ```python
+    class Cluster(StateMachine[Postgres], children=(StatefulSet, Service)):
+        @state(condition="StorageReady")
+        async def storage(self, pg: Postgres, out: Outputs) -> Next | Wait: ...
+
+        @state(condition="PrimaryReady")
+        async def primary(self, pg: Postgres, out: Outputs) -> Done | Wait: ...
+
+    manager.add(Cluster())
+    ```
+
+    The state defined first runs first, and `Next` continues with the one defined after it.
+
+    - ``children``: the kinds that states declare.
+    - ``retired``: kinds that an earlier version declared, and of which children may be left.
+    - ``ordered_deletion``: when the object is deleted, delete children in the reverse order of states, each after the later ones
+      are gone.
+    - ``name`` of the controller and ``ready``, the summary condition: both are for a second machine of the same kind.
+    - ``retired_finalizers``: finalizers that an earlier version set under other names.
+
+    On another program's kind no condition is written, unless ``ready`` and the conditions of the states have a domain:
+    ``ready="example.com/Ready"``.
+    """
+
+    #: The graph, checked when the class is defined.
+    machine: ClassVar[MachineGraph]
+    kind: ClassVar[type[Object]]
+    children: ClassVar[Children]
+    _options: ClassVar[MachineOptions] = MachineOptions()
+
+    def __init_subclass__(
+        cls,
+        *,
+        children: Iterable[KindLike | ChildKind] | None = None,
+        retired: Iterable[KindLike | ChildKind] | None = None,
+        name: str | None = None,
+        finalizer: str | None = None,
+        retired_finalizers: Iterable[str] | None = None,
+        ordered_deletion: bool | None = None,
+        ready: str | None = None,
+        **unknown: Any,
+    ) -> None:
+        super().__init_subclass__()
+        check_options(unknown, MachineOptions.__struct_fields__, f"class {cls.__name__}")
+        said: dict[str, Any] = {
+            "children": children,
+            "retired": retired,
+            "name": name,
+            "finalizer": finalizer,
+            "retired_finalizers": retired_finalizers,
+            "ordered_deletion": ordered_deletion,
+            "ready": ready,
+        }
+        cls._options = msgspec.structs.replace(
+            cls._options, **{key: value for key, value in said.items() if value is not None}
+        )
+        kind = _kind_of(cls)
+        if isinstance(kind, TypeVar):
+            return  # a base class without a kind: its subclasses are checked
+        where = f"class {cls.__name__}(StateMachine[{kind.__name__}])"
+        cls.kind = kind
+        graph = _graph_of(cls, kind, cls._options.ready, where)
+        cls.children = Children(kind, cls._options.children, retired=cls._options.retired, where=where)
+        deletes = cls._options.ordered_deletion or cls.children.needs_finalizer
+        cls.machine = msgspec.structs.replace(graph, deletes_children=deletes)
+
+    def declare(self, controller: ControllerBuilder[T]) -> None:
+        """Override to add watches or set options: ``controller.watches(Secret, map=...).options(concurrency=8)``."""
+
+    def plan(self) -> ControllerPlan:
+        """The controller that runs this machine; `Manager.add` calls this."""
+        cls, graph, options = type(self), self.machine, self._options
+        _separate_externals(self)
+        sources = tuple(_sources_of(self))
+        if graph.finalizer is None:
+            _check_left_behind(cls, sources)
+        machine = Machine(
+            cls.kind,
+            cls.children,
+            graph,
+            {node.name: getattr(self, node.name) for node in graph.states},
+            name=options.name,
+            clean_up=getattr(self, graph.finalizer) if graph.finalizer is not None else None,
+            finalizer=options.finalizer,
+            retired_finalizers=options.retired_finalizers,
+            ordered_deletion=options.ordered_deletion,
+            sources=sources,
+            declare=cast("Callable[[ControllerBuilder[Any]], None]", self.declare),
+        )
+        return plan_of(machine)
+
+
+def _kind_of(cls: type[StateMachine[Any]]) -> Any:
+    """The kind X of a subclass of ``StateMachine[X]``."""
+    for parent in cls.__mro__:
+        for declared in getattr(parent, "__orig_bases__", ()):
+            origin, arguments = get_origin(declared), get_args(declared)
+            if not (isinstance(origin, type) and issubclass(origin, StateMachine) and arguments):
+                continue
+            found = arguments[0]
+            if isinstance(found, TypeVar) or (isinstance(found, type) and hasattr(found, "__resource__")):
+                return found
+            name = getattr(found, "__name__", repr(found))
+            raise TypeError(
+                f"class {cls.__name__}: StateMachine[{name}] needs a kind, a class declared with group= and version=;"
+                f" {name} is none"
+            )
+    raise TypeError(
+        f"class {cls.__name__} does not say which kind it reconciles; write class {cls.__name__}(StateMachine[Postgres])"
+    )
+
+
+def _marked(cls: type) -> Iterator[tuple[str, Callable[..., Any], _Mark]]:
+    """The decorated methods in the order of their definition, those of base classes first."""
+    found: dict[str, tuple[Callable[..., Any], _Mark]] = {}
+    for parent in reversed(cls.__mro__):
+        for name, method in vars(parent).items():
+            mark = getattr(method, _MARK, None)
+            if isinstance(mark, _Mark):
+                found[name] = (method, mark)
+            elif name in found:
+                raise TypeError(
+                    f"class {cls.__name__}: {name} is a state of a class that this one is derived from; write @state(...)"
+                    " above it here too, or give it another name"
+                )
+    for name, (method, mark) in found.items():
+        yield name, method, mark
+
+
+def _graph_of(cls: type, kind: type[Object], ready: str, where: str) -> MachineGraph:
+    written = list(_marked(cls))
+    for name, _, _ in written:
+        if name in _RESERVED:
+            raise TypeError(
+                f"{where}, state {name}: every machine has a {name} of its own; give the state another name"
+            )
+    states = [(name, method, mark) for name, method, mark in written if not mark.finalizer]
+    returns = {name: _returns(method, name, where) for name, method, _ in states}
+    nodes: list[StateNode] = []
+    for position, (name, method, mark) in enumerate(states):
+        follows = states[position + 1][0] if position + 1 < len(states) else None
+        nodes.append(
+            StateNode(
+                name=name,
+                condition=mark.condition,
+                to=mark.to,
+                next=follows if "Next" in returns[name] else None,
+                words=first_line(method),
+                returns=returns[name],
+            )
+        )
+    last = _finalizer_of([(name, method) for name, method, mark in written if mark.finalizer], where)
+    ready, reports = ready_of(kind, ready, where)
+    graph = MachineGraph(
+        name=cls.__name__,
+        kind=kind.__name__,
+        states=tuple(nodes),
+        finalizer=last[0] if last else None,
+        finalizer_words=first_line(last[1]) if last else "",
+        ready=ready,
+        reports=reports,
+    )
+    check_graph(graph, where)
+    check_shared(graph, kind, where)
+    return graph
+
+
+def _returns(method: Callable[..., Any], name: str, where: str) -> frozenset[str]:
+    here = f"{where}, state {name}"
+    check_state(method, here, f"async def {name}(self, obj, out) -> Next | Wait")
+    return steps_of(method, here, example="Next | Wait")
+
+
+def _finalizer_of(written: list[tuple[str, Callable[..., Any]]], where: str) -> tuple[str, Callable[..., Any]] | None:
+    if not written:
+        return None
+    if len(written) > 1:
+        names = " and ".join(name for name, _ in written)
+        raise TypeError(f"{where}: {names} are both finalizers; write one, which calls the other")
+    name, method = written[0]
+    here = f"{where}, finalizer {name}"
+    check_state_name(name, here)
+    check_state(method, here, f"async def {name}(self, obj, out) -> Done | Wait")
+    steps = steps_of(method, here, example="Done | Wait")
+    if wrong := [step for step in ("Next", "Goto", "RequeueAfter") if step in steps]:
+        raise TypeError(
+            f"{here}: its annotation names {' and '.join(wrong)}, but nothing follows a finalizer;"
+            " return Done when everything is cleaned up, Wait until then"
+        )
+    return name, method
+
+
+def _check_left_behind(cls: type, sources: Iterable[Source]) -> None:
+    """Reject a machine that creates external objects and never deletes them."""
+    for each in sources:
+        if isinstance(each, External) and not each.keep:
+            raise TypeError(
+                f"class {cls.__name__}: nothing removes what external {each.name} makes, since it has no finalizer; write"
+                f" @finalizer async def clean_up(self, obj, out) -> Done | Wait, which calls remove(obj) of it, or"
+                f" External(..., keep=True) if it is to stay when the object goes"
+            )
+
+
+def _separate_externals(machine: object) -> None:
+    """Copy each `External` of the class into the instance, so that machines of several managers share no memory."""
+    for parent in type(machine).__mro__:
+        for name, value in vars(parent).items():
+            if isinstance(value, External) and name not in vars(machine):
+                setattr(machine, name, cast("External[Any, Any]", value).another())
+
+
+def _sources_of(machine: object) -> Iterator[Source]:
+    """The attributes of an object that are sources, such as an `External`, without duplicates."""
+    found: dict[int, Source] = {}
+    places: list[Mapping[str, Any]] = [vars(parent) for parent in reversed(type(machine).__mro__)]
+    for place in (*places, vars(machine)):
+        for name, value in place.items():
+            if place is not vars(machine) and name in vars(machine):
+                continue  # the instance has its own copy
+            named = isinstance(getattr(value, "name", None), str)
+            if named and not inspect.isclass(value) and inspect.iscoroutinefunction(getattr(value, "run", None)):
+                found[id(value)] = cast("Source", value)
+    yield from found.values()
