@@ -7,10 +7,10 @@ from samples.site import Site
 from steersman.aio import Supervisor
 from steersman.controller import Done
 from steersman.manager import Manager
-from steersman.patterns.applying import apply_outputs
-from steersman.patterns.children import Children
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.pruning import delete_in_order, prune
+from steersman.patterns import Children, Outputs
+from steersman.patterns.children.apply import apply_outputs
+from steersman.patterns.children.deletion import delete_in_order, prune
+from steersman.patterns.children.memory import Memories
 
 WRITES = {"POST", "PUT", "PATCH", "DELETE"}
 
@@ -50,8 +50,8 @@ class Pass:
 class Stage:
     """A Site that is being reconciled."""
 
-    def __init__(self, ctx, site, children, writes, reads):
-        self.ctx, self.site, self.children = ctx, site, children
+    def __init__(self, ctx, site, memory, writes, reads):
+        self.ctx, self.site, self.memory = ctx, site, memory
         self.writes, self._reads = writes, reads
 
     @property
@@ -62,18 +62,18 @@ class Stage:
         """One pass: ``build(site, out)`` declares."""
         self.writes.clear()
         self._reads.clear()
-        await self.children.learn_scopes(self.ctx.client)
-        out = Outputs(self.site, self.children, phase=phase, ctx=self.ctx)
+        await self.memory.learn_scopes(self.ctx.client)
+        out = Outputs(self.site, self.memory.children, state=phase, ctx=self.ctx)
         build(self.site, out)
-        result = await apply_outputs(self.ctx, self.site, out, labels=labels)
+        result = await apply_outputs(self.ctx, self.site, out, self.memory, labels=labels)
         pruned = ()
         if pruning:
             declared = {output.identity for output in out.declared}
-            pruned = await prune(self.ctx, self.site, self.children, declared, phases=phases)
+            pruned = (await prune(self.ctx, self.site, self.memory, declared, states=phases)).pruned
         return Pass(result, pruned, sorted(self.writes), sorted(self._reads))
 
     async def delete_in_order(self, *order):
-        return await delete_in_order(self.ctx, self.site, self.children, order)
+        return await delete_in_order(self.ctx, self.site, self.memory, order)
 
     async def seen(self, kind, name, question=lambda view: view is not None):
         """Wait until the cache shows an object so."""
@@ -101,7 +101,8 @@ async def reconciling(client, site, kinds=(), *, retired=(), children=None):
 
     manager = Manager(client.over(lambda inner: Told(inner, writes, reads)), name="declaring")
     builder = manager.controller(Site).options(timeout=None)
-    children.watch(builder)
+    memories = Memories(children)
+    memories.watch(builder)
     builder.run_with(reconcile)
     async with Supervisor() as tasks:
         running = tasks.start(manager.run(), name="manager")
@@ -109,7 +110,8 @@ async def reconciling(client, site, kinds=(), *, retired=(), children=None):
         if not begun.done():
             await running
         try:
-            yield Stage(await begun, site, children, writes, reads)
+            ctx = await begun
+            yield Stage(ctx, site, memories.of(ctx), writes, reads)
         finally:
             ended.set()
             manager.stop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steersman.patterns.drawing import Live, Observed
-from steersman.patterns.graph import MachineGraph, StateNode
+from steersman.patterns.machine import MachineGraph, StateNode
 
 
 def state(

@@ -105,7 +105,7 @@ OTHERS = {
         WAITS,
         "its Pods cannot be counted: SyncFailed: no scale",
     ),
-    "CSR": (with_status(*CSR), WAITS, "nobody has approved it yet"),
+    "CSR": (with_status(*CSR), WAITS, "it is not approved yet"),
     "CSR, approved": (
         reports(*CSR, condition("Approved")),
         WAITS,

@@ -29,11 +29,11 @@ from patterns.pictures import PICTURES
 
 from steersman.objects import Unstructured
 from steersman.patterns.drawing import Live, Observed, mermaid, svg
+from steersman.patterns.drawing.description import END, START, edges_of
 from steersman.patterns.drawing.layout import Placed, Size, arrange
 from steersman.patterns.drawing.svg import chains_of
 from steersman.patterns.drawing.text import Font, shorten, wrap
-from steersman.patterns.drawing.words import END, START, edges_of
-from steersman.patterns.graph import MachineGraph
+from steersman.patterns.machine import MachineGraph
 
 SVG = "{http://www.w3.org/2000/svg}"
 DRAWN: dict[str, tuple[MachineGraph, Live | None]] = {

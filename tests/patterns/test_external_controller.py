@@ -7,7 +7,7 @@ import pytest
 from samples.site import Site, site
 from steersman import Done, Manager, MergePatch
 from steersman.patterns import Broken, External, Gone, Present, Working
-from steersman.patterns.finalizers import add_finalizer, has_finalizer, remove_finalizer
+from steersman.patterns.machine.finalizers import add_finalizer, has_finalizer, remove_finalizer
 from steersman.testing import eventually
 
 FINALIZER = "example.com/bucket"
@@ -129,3 +129,27 @@ async def test_the_controller_outlives_its_outside(control_plane, fault):
         await client.create(site("home", control_plane.namespace))
         await eventually(lambda: Present("bucket-1") in answers)
         assert len(buckets.buckets) == 1
+
+
+@pytest.mark.asyncio(loop_scope="function")
+async def test_a_clock_that_starts_after_the_external_skips_its_time_too(control_plane, clock):
+    """The first `advance` comes when the external runs already: it must not compare two clocks."""
+    buckets = Buckets()
+    external = External(buckets, name="bucket", repeatable_create=True, late=0.0, look_again=60.0)
+
+    async def reconcile(ctx, request):
+        if (found := await ctx.client.find(Site, request.key)) is not None:
+            external.ensure(found)
+        return Done()
+
+    manager = Manager(name="bucket-operator")
+    manager.controller(Site).on(external).run_with(reconcile)
+    async with control_plane.running(manager) as operator:
+        await control_plane.client.create(site("home", control_plane.namespace))
+        await operator.drained()
+        assert buckets.made == 1
+        buckets.buckets.clear()
+        before = buckets.looks
+        await clock.advance(61)
+        assert buckets.made == 2
+        assert buckets.looks - before <= 5, "it looks once a minute, not again and again"

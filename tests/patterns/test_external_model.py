@@ -3,11 +3,11 @@
 Plain chance with weights, not hypothesis: what is interesting lies many steps deep, behind calls that have to succeed.
 """
 
-import os
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from random import Random  # noqa: TID251 - seeded by the test
 
+from samples import portions
 from samples.site import Site, SiteSpec
 from steersman import Key, ObjectMeta
 from steersman.patterns.external import ExternalKey, Gone, Present
@@ -19,7 +19,8 @@ LATE = 10.0
 #: How a call ends: answered; answered, but a deletion takes its time; refused; or without an answer, and with its effect
 #: at once, in the end, or never.
 ENDINGS = ("answer",) * 4 + ("slow answer", "refused", "lost: done", "lost: later", "lost: never")
-RUNS = int(os.environ.get("STEERSMAN_EXTERNAL_RUNS", "400"))
+RUNS = portions.count(sample=400, of=4000)
+SEED = portions.seed_of("outside")
 
 
 class Thing:
@@ -309,7 +310,7 @@ class Outside:
 
 def test_never_two_things_and_always_the_wished_one():
     steps = Counter()
-    for seed in range(RUNS):
+    for seed in range(SEED, SEED + RUNS):
         outside = Outside(seed)
         try:
             for _ in range(80):

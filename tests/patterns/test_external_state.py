@@ -7,10 +7,10 @@ import pytest
 
 from samples.site import Site, SiteSpec
 from steersman import Key, ObjectMeta
+from steersman.patterns import Wait
 from steersman.patterns.external import Broken, ExternalKey, Gone, Present, Working
 from steersman.patterns.external.entries import Deleted, Missing, Raised, Start, There, Timing
 from steersman.patterns.external.state import ExternalState
-from steersman.patterns.steps import Wait
 
 NOT_FOUND = "bucket is not found, but a request to make it may still be on its way"
 

@@ -8,10 +8,8 @@ from samples.postgres import Postgres
 from steersman.controller import Done
 from steersman.kinds.apps_v1 import StatefulSet
 from steersman.kinds.core_v1 import Service
-from steersman.patterns.graph import StateNode
-from steersman.patterns.machine import StateMachine, finalizer, state
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.steps import Failed, Goto, Next, Step, Wait
+from steersman.patterns import Failed, Goto, Next, Outputs, StateMachine, Step, Wait, finalizer, state
+from steersman.patterns.machine import StateNode
 
 
 class Cluster(StateMachine[Postgres], children=(StatefulSet, Service)):
@@ -212,7 +210,7 @@ def test_goto_without_a_target():
             async def storage(self, pg: Postgres, out: Outputs) -> Step: ...
 
     assert refused(define) == (
-        f"{WHERE}, state storage: its annotation names Goto, but nobody said where it may lead;"
+        f"{WHERE}, state storage: its annotation names Goto, but to= is missing;"
         ' write @state(condition=..., to=("...",)), or leave Goto out'
     )
 

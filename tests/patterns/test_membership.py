@@ -10,10 +10,11 @@ from steersman import Done, Manager, ObjectMeta
 from steersman.aio import Supervisor, name_suffix
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.kinds.rbac_v1 import ClusterRole
-from steersman.patterns.applying import apply_outputs
-from steersman.patterns.children import Children, child
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.pruning import prune
+from steersman.objects import Key
+from steersman.patterns import Children, Outputs, child, reconciles
+from steersman.patterns.children.apply import apply_outputs
+from steersman.patterns.children.deletion import prune
+from steersman.patterns.children.memory import Memories
 
 
 @pytest.fixture
@@ -68,24 +69,25 @@ async def test_another_owners_label_is_respected(client, home, elsewhere, namesp
         assert refused.writes == []
         assert refused.first_unready[1] == (
             f"ConfigMap {elsewhere}/far exists and belongs to Site {namespace}/other (uid {other.metadata.uid}); delete it or "
-            "name the child otherwise; adopt=True takes only what nobody controls"
+            "name the child otherwise; adopt=True takes over only objects without a controller"
         )
 
 
 async def test_whoever_a_child_concerns_is_woken(client, home, elsewhere, namespace):
     """Its controller, who is named on it, and who waits for what stands in its place."""
-    children = Children(Site, (child(ConfigMap, across_namespaces=True),), where="generates(Site)")
+    memories = Memories(Children(Site, (child(ConfigMap, across_namespaces=True),), where="generates(Site)"))
     blocking = await client.create(ConfigMap(metadata=ObjectMeta(name="blocked", namespace=namespace)))
     results, again = [], asyncio.Event()
 
     async def reconcile(ctx, request):
         if request.key != home.key:
             return Done()
-        out = Outputs(await ctx.client.get(Site, request.key), children, ctx=ctx)
+        memory = memories.of(ctx)
+        out = Outputs(await ctx.client.get(Site, request.key), memory.children, ctx=ctx)
         for name, where in (("far", elsewhere), ("near", namespace), ("blocked", namespace)):
             out.apply(ConfigMap(metadata=ObjectMeta(name=name, namespace=where), data={"a": "b"}))
-        result = await apply_outputs(ctx, out.owner, out, labels=False)
-        await prune(ctx, out.owner, children, [each.identity for each in out.declared], phases=None)
+        result = await apply_outputs(ctx, out.owner, out, memory, labels=False)
+        await prune(ctx, out.owner, memory, [each.identity for each in out.declared], states=None)
         results.append([each.problem.reason if each.problem else each.change for each in result.children])
         again.set()
         return Done()
@@ -98,7 +100,7 @@ async def test_whoever_a_child_concerns_is_woken(client, home, elsewhere, namesp
 
     manager = Manager(client.over(lambda inner: inner, field_manager="waking"))
     builder = manager.controller(Site)
-    children.watch(builder)
+    memories.watch(builder)
     builder.run_with(reconcile)
     async with Supervisor() as tasks:
         tasks.start(manager.run(), name="manager")
@@ -112,3 +114,24 @@ async def test_whoever_a_child_concerns_is_woken(client, home, elsewhere, namesp
         await passed(4)
         manager.stop()
     assert results[1:] == [["created", "", "NotOurs"], ["", "created", "NotOurs"], ["", "", "created"]]
+
+
+async def test_an_owner_of_another_managers_namespace_is_left_alone(client, home, elsewhere, namespace, caplog):
+    """A cluster-scoped object may name any owner: this manager neither fails on it again and again, nor touches it."""
+    named = {"steersman.dev/owner": f"Site.web.test.steersman.dev/{elsewhere}/theirs"}
+    role = await client.create(ClusterRole(metadata=ObjectMeta(generate_name="theirs-", annotations=named)))
+
+    @reconciles(Site, children=(ClusterRole,))
+    async def roles(site: Site, out: Outputs) -> Done:
+        return Done()
+
+    woken = asyncio.Event()
+    manager = Manager(client.over(lambda inner: inner, field_manager="roles"), name="roles", namespaces=[namespace])
+    manager.add(roles)
+    manager.on_run(lambda _, record: woken.set() if record.request.key == Key(elsewhere, "theirs") else None)
+    async with Supervisor() as tasks, asyncio.timeout(30):
+        tasks.start(manager.run(signals=False), name="manager")
+        await woken.wait()
+        manager.stop()
+    assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
+    await client.delete(role)

@@ -6,7 +6,7 @@ from patterns.noncanonical_forms import forms
 
 from steersman import Kind, MergePatch, ObjectMeta, Unstructured
 from steersman.kinds.rbac_v1 import RoleBinding, RoleRef, Subject
-from steersman.patterns.children import child
+from steersman.patterns import child
 
 WIDE = {"PersistentVolume", "PriorityClass", "RuntimeClass", "StorageClass"}
 MARK = "steersman.dev/intent"

@@ -7,8 +7,7 @@ from steersman import Kind, ObjectMeta, Resource, Spec, Unstructured
 from steersman.client.preparing import NotAnIntent
 from steersman.kinds.core_v1 import ConfigMap, Namespace, NamespaceStatus, Secret, ServiceAccount
 from steersman.objects import Key, OwnershipError, decode, encode, set_owner
-from steersman.patterns.children import Children, child
-from steersman.patterns.outputs import Outputs
+from steersman.patterns import Children, Outputs, child
 
 
 class FleetSpec(Spec):
@@ -24,7 +23,7 @@ PAIR = (ConfigMap, Secret)
 
 
 def outputs(*kinds, owner=HOME, phase="", **options):
-    return Outputs(owner, Children(type(owner), kinds or PAIR, where="generates(Site)", **options), phase=phase)
+    return Outputs(owner, Children(type(owner), kinds or PAIR, where="generates(Site)", **options), state=phase)
 
 
 def page(name="page", namespace=None, **fields):
@@ -56,7 +55,7 @@ def test_where_a_child_lives_and_by_what_it_is_held():
     out.apply(Secret(metadata=ObjectMeta(name="near")))
     out.apply(Secret(metadata=ObjectMeta(name="far", namespace="elsewhere")))
     out.apply(Unstructured({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}))
-    out.apply(page("shared", "elsewhere"), owner=False)
+    out.apply(Secret(metadata=ObjectMeta(name="shared", namespace="elsewhere")), owner=False)
     assert [(each.identity.key, each.bond) for each in out.declared] == [
         (Key("default", "page"), "reference"),
         (Key("", "apart"), "label"),
@@ -108,11 +107,11 @@ def test_a_child_twice():
 
 def test_a_child_twice_by_two_states():
     taken, children = {}, Children(Site, PAIR, where="Cluster")
-    Outputs(HOME, children, phase="storage", taken=taken).apply(page())
+    Outputs(HOME, children, state="storage", taken=taken).apply(page())
     said(
         "Cluster, primary: out.apply(ConfigMap default/page): it was declared already in this pass by storage; declare each "
         "child once, with all that it is to hold",
-        Outputs(HOME, children, phase="primary", taken=taken).apply,
+        Outputs(HOME, children, state="primary", taken=taken).apply,
         page(),
     )
 
@@ -134,6 +133,14 @@ def test_a_child_in_another_namespace():
         outputs().apply,
         page("page", "elsewhere"),
     )
+    said(
+        "generates(Site): out.apply(ConfigMap elsewhere/page): Site default/home would write to another namespace, which its "
+        "author may have no rights in; if it is meant, write children=(child(ConfigMap, across_namespaces=True), ...)",
+        lambda: outputs().apply(page("page", "elsewhere"), owner=False),
+    )
+    shared = outputs(child(ConfigMap, across_namespaces=True))
+    shared.apply(page("page", "elsewhere"), owner=False)
+    assert [each.bond for each in shared.declared] == ["none"]
     said(
         "generates(Site): out.apply(ConfigMap page): in which namespace? Fleet all lives in none, so write "
         "metadata=ObjectMeta(name=..., namespace=...)",
@@ -199,7 +206,7 @@ def test_options_that_are_none_and_those_that_contradict_each_other():
         remove="data.text",
     )
     said(
-        where + "adopt=True takes an object over, and owner=False leaves it to everybody; say one of them",
+        where + "adopt=True takes an object over, and owner=False shares it; use one of them",
         outputs().apply,
         page(),
         adopt=True,
@@ -224,8 +231,9 @@ def test_a_child_that_names_another_controller():
     with pytest.raises(OwnershipError) as caught:
         outputs().apply(theirs)
     assert str(caught.value) == (
-        "generates(Site): out.apply(ConfigMap default/page): it names a controller in its ownerReferences, and Site default/home "
-        "is to be that; leave them out, or write owner=False"
+        "generates(Site): out.apply(ConfigMap default/page): its ownerReferences name a controller, or its owner, and Steersman "
+        "writes the reference to Site default/home; leave them out, or write "
+        "children=(child(ConfigMap, owner_references=False), ...), and the references are yours"
     )
 
 
@@ -245,7 +253,7 @@ def test_mistakes_in_what_is_declared_to_be_produced():
         ConfigMap,
         where="generates(Site)",
     )
-    said("generates(Site): ConfigMap is in children= twice; once is enough", outputs, ConfigMap, ConfigMap)
+    said("generates(Site): ConfigMap is listed twice in children=; remove one", outputs, ConfigMap, ConfigMap)
     said(
         "generates(Site): ConfigMap is in children= and in retired=, which names kinds that are no longer produced; take it out "
         "of one of them",
@@ -261,7 +269,7 @@ def test_mistakes_in_what_is_declared_to_be_produced():
         Kind("example.com/v2", "Widget"),
     )
     said(
-        'generates(Site): children: \'pods\' is no kind; give a class, or Kind("group/version", "Name") where there is none',
+        'generates(Site): children: \'pods\' is not a kind; pass a class, or Kind("group/version", "Name") if there is none',
         outputs,
         "pods",
     )

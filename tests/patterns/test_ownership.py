@@ -3,11 +3,14 @@
 import pytest
 from patterns.declaring import own, reconciling
 
-from steersman import Kind, MergePatch, ObjectMeta, Unstructured
-from steersman.aio import name_suffix
+from samples.site import Site
+from steersman import Done, Kind, Manager, MergePatch, ObjectMeta, Unstructured
+from steersman.aio import Supervisor, name_suffix
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.kinds.rbac_v1 import ClusterRole
 from steersman.objects import set_owner
+from steersman.patterns import Outputs, reconciles
+from steersman.testing import eventually
 
 LABEL = "steersman.dev/owner-uid"
 NAMESPACES = Kind("v1", "Namespace")
@@ -106,8 +109,8 @@ async def test_what_is_shared_is_not_taken_by_force(client, theirs, home, namesp
         done = await stage.run(declare(*wanted, owner=False))
         first, second, third = done.result.children
         assert first.problem.message == (
-            f"ConfigMap {namespace}/controlled exists and is controlled by Site other; owner=False shares only what nobody"
-            " controls; name the child otherwise"
+            f"ConfigMap {namespace}/controlled exists and is controlled by Site other; owner=False shares only objects"
+            " without a controller; name the child otherwise"
         )
         assert (second.problem.reason, third.change) == ("FieldConflict", "created")
         assert '.data.text is owned by "theirs"' in second.problem.message
@@ -123,7 +126,7 @@ async def test_a_kind_without_a_class_lives_where_the_server_keeps_it(client, ho
     name = f"tenant-{name_suffix()}"
     tenant = Unstructured({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "namespace": namespace}})
     async with reconciling(client, home, (NAMESPACES,)) as stage:
-        assert stage.children.needs_finalizer
+        assert stage.memory.children.needs_finalizer
         made = await stage.run(declare(tenant))
         assert (made.writes, made.pruned) == ([f"PATCH {name}"], ())
         again = await stage.run(declare(tenant))
@@ -141,3 +144,30 @@ async def test_a_password_says_which_state_declares_it_now(client, home, namespa
         there = await client.get(ConfigMap, (namespace, "page"))
         assert (there.metadata.labels, there.data) == ({"steersman.dev/phase": "second"}, {"text": "changed"})
         assert (await stage.run(declare(page(), how="create"), phase="second", labels=True)).writes == []
+
+
+async def test_an_object_does_not_write_to_another_namespace_without_a_mark(client, home, namespace):
+    """Otherwise the author of a Site could write to any namespace, with the rights of the operator."""
+    other = await client.create(Namespace(metadata=ObjectMeta(generate_name="victim-")))
+    target = other.key.name
+    await client.create(ConfigMap(metadata=ObjectMeta(name="there", namespace=target), data={"text": "theirs"}))
+
+    @reconciles(Site, children=(ConfigMap,))
+    async def deputy(home: Site, out: Outputs) -> Done:
+        for name in ("there", "new"):
+            metadata = ObjectMeta(name=name, namespace=target)
+            out.apply(ConfigMap(metadata=metadata, data={"more": "ours"}), owner=False)
+        return Done()
+
+    manager = Manager(client.over(lambda inner: inner, field_manager="deputy"), name="deputy")
+    manager.add(deputy)
+    async with Supervisor() as tasks:
+        tasks.start(manager.run(signals=False), name="manager")
+        words = "across_namespaces=True"
+        refused = await eventually(client, Site, home.key, lambda found: found.status and found.status.conditions)
+        (ready,) = refused.status.conditions
+        assert (ready.status, words in ready.message) == ("False", True)
+        manager.stop()
+    assert await client.find(ConfigMap, (target, "new")) is None
+    assert (await client.get(ConfigMap, (target, "there"))).data == {"text": "theirs"}
+    await client.delete(other)

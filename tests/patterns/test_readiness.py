@@ -12,16 +12,16 @@ from patterns.readiness_rows import TABLE, widget
 from steersman import Resource, Spec
 from steersman.kinds import all_kinds, class_of
 from steersman.objects import GroupVersionKind, Object, PartialObjectMetadata, StatusOf, Unstructured, decode
-from steersman.patterns.readiness import Readiness, readiness
+from steersman.patterns.readiness import Readiness, readiness_of
 
 
 def judged(tree: dict[str, Any]) -> Readiness:
     """The verdict on an object, which is the same for its tree and for its class."""
-    said = readiness(Unstructured(tree))
+    said = readiness_of(Unstructured(tree))
     group, _, version = tree["apiVersion"].rpartition("/")
     kind = GroupVersionKind(group, version, tree["kind"])
     if kind in all_kinds():
-        assert readiness(decode(class_of(kind), msgspec.json.encode(tree))) == said
+        assert readiness_of(decode(class_of(kind), msgspec.json.encode(tree))) == said
     return said
 
 
@@ -44,7 +44,7 @@ def test_every_other_kind_of_kubernetes_is_ready_when_it_exists() -> None:
     for kind in all_kinds():
         tree = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "a"}}
         if kind.kind not in with_a_rule:
-            assert readiness(Unstructured(tree)) == Readiness(ready=True, reason="Exists", message="it exists"), kind
+            assert readiness_of(Unstructured(tree)) == Readiness(ready=True, reason="Exists", message="it exists"), kind
 
 
 class GardenSpec(Spec):
@@ -69,11 +69,11 @@ def garden(cls: type[Object], **parts: Any) -> Object:
 
 
 def test_a_kind_of_ours_is_not_ready_before_its_controller_has_looked() -> None:
-    assert readiness(garden(Garden)).message == "its controller has reported no condition yet"
-    assert readiness(garden(Garden, status={"conditions": [condition("Planted", "False")]})).ready
-    assert readiness(garden(Seed)).ready
+    assert readiness_of(garden(Garden)).message == "its controller has reported no condition yet"
+    assert readiness_of(garden(Garden, status={"conditions": [condition("Planted", "False")]})).ready
+    assert readiness_of(garden(Seed)).ready
     late = garden(Garden, status={"conditions": [condition("Ready")], "observedGeneration": 1})
-    assert readiness(late).reason == "NotObserved"
+    assert readiness_of(late).reason == "NotObserved"
 
 
 def test_metadata_alone_says_nothing() -> None:
@@ -81,10 +81,10 @@ def test_metadata_alone_says_nothing() -> None:
     with pytest.raises(
         TypeError, match="whether Deployment web is ready cannot be told from its metadata alone; read the"
     ):
-        readiness(decode(PartialObjectMetadata, msgspec.json.encode(tree), partial=True))
+        readiness_of(decode(PartialObjectMetadata, msgspec.json.encode(tree), partial=True))
 
 
 def test_what_objects_say_is_quoted_up_to_a_length_and_their_reasons_only_if_they_fit() -> None:
-    said = readiness(Unstructured(widget(condition("Ready", "False", "not a word", "x" * 5000))))
+    said = readiness_of(Unstructured(widget(condition("Ready", "False", "not a word", "x" * 5000))))
     assert said.reason == "NotReady"
     assert said.message == f"it is not ready: not a word: {'x' * 1000}..."

@@ -13,7 +13,7 @@ from controller_manager.states import path_of
 from samples.raw_api import MERGE
 from steersman import Client
 from steersman.objects import Kind, Unstructured
-from steersman.patterns.readiness import Readiness, readiness
+from steersman.patterns.readiness import Readiness, readiness_of
 
 SECONDS = 40.0
 NAMESPACE = "readiness"
@@ -57,10 +57,10 @@ async def change(server: Server, target: str, body: dict[str, Any]) -> Unstructu
 async def story(server: Server, target: str, first: Unstructured) -> list[Readiness]:
     """Everything that is said of an object until it is ready or has failed, without what is said twice in a row."""
     resource, _, name = target.partition("/")
-    said = [readiness(first)]
+    said = [readiness_of(first)]
     async with asyncio.timeout(SECONDS):
         while not (said[-1].ready or said[-1].failed):
-            seen = readiness(Unstructured(await server.api.made("GET", path_of(resource, NAMESPACE, name))))
+            seen = readiness_of(Unstructured(await server.api.made("GET", path_of(resource, NAMESPACE, name))))
             if seen != said[-1]:
                 said.append(seen)
             await asyncio.sleep(0.02)
@@ -92,7 +92,7 @@ async def test_a_rollout_that_is_stuck_says_why(server: Server) -> None:
     assert said[-1].message.startswith('the rollout is stuck: ProgressDeadlineExceeded: ReplicaSet "stuck-')
 
     found = await server.api.made("GET", f"{path_of('pods', NAMESPACE)}?labelSelector=of%3Dstuck")
-    assert readiness(Unstructured({**found["items"][0], "kind": "Pod", "apiVersion": "v1"})) == Readiness(
+    assert readiness_of(Unstructured({**found["items"][0], "kind": "Pod", "apiVersion": "v1"})) == Readiness(
         ready=False, reason="ImagePullBackOff", message="container web cannot start: ImagePullBackOff"
     )
 
@@ -133,6 +133,6 @@ async def test_what_a_server_holds_at_birth(server: Server) -> None:
     async with Client.connect(kubeconfig=server.kubeconfig, field_manager="tests") as client:
         for kind in ("Namespace", "Service", "ServiceAccount", "ConfigMap", "Endpoints"):
             async for each in client.iterate(Kind("v1", kind)):
-                assert readiness(each).ready, each
+                assert readiness_of(each).ready, each
         async for each in client.iterate(Kind("apiregistration.k8s.io/v1", "APIService")):
-            assert readiness(each).ready, each
+            assert readiness_of(each).ready, each

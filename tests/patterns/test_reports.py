@@ -14,8 +14,7 @@ from steersman.kinds.core_v1 import ConfigMap, Container, PodSpec, PodTemplateSp
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.manager import Manager
 from steersman.objects import Kind, find_condition
-from steersman.patterns.generates import generates
-from steersman.patterns.reports import Seen, reports
+from steersman.patterns import Seen, generates, reports
 
 LABELS = {"app": "home"}
 
@@ -242,7 +241,7 @@ def test_what_is_decorated_wrongly_is_said_at_once(decorate, said: str) -> None:
             lambda site, seen: seen.owned(Secret),
             (
                 "TypeError: @reports(Site): <lambda> asks for a Secret, which is not among on=(Deployment,); add it there, so that "
-                "the status is told of its changes"
+                "the status follows its changes"
             ),
         ),
     ],

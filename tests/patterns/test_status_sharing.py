@@ -21,15 +21,12 @@ from samples.postgres import (
 from steersman import Context, Manager, MergePatch, ObjectMeta, Request, Resource
 from steersman.aio import now
 from steersman.client.extracting import intent_of
-from steersman.controller import ControllerPlan, Done, controller
+from steersman.controller import ControllerPlan, Done, controller_for
 from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.core_v1 import ConfigMap, Secret
 from steersman.kinds.events_v1 import Event
 from steersman.objects import Condition, set_condition
-from steersman.patterns.generates import reconciles
-from steersman.patterns.machine import StateMachine, state
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.steps import Wait
+from steersman.patterns import Outputs, StateMachine, Wait, reconciles, state
 from steersman.testing import Plane, eventually
 
 
@@ -88,8 +85,8 @@ def test_two_machines_with_one_condition_are_refused_where_they_are_added():
     with pytest.raises(ValueError, match="both set condition Ready") as caught:
         manager.add(Second())
     assert str(caught.value) == (
-        "controllers postgres and second both set condition Ready of a Postgres, and would undo each other's work without end;"
-        ' give one of them a condition of its own, as in ready="BackupReady"'
+        "controllers postgres and second both set condition Ready of a Postgres, and would overwrite each other forever;"
+        ' give one of them its own condition, such as ready="BackupReady"'
     )
     assert [plan.name for plan in manager.plans] == ["postgres"]
 
@@ -102,19 +99,19 @@ def test_two_controllers_that_make_the_same_kind_are_refused_where_they_are_adde
     async def reconcile(ctx: Context, request: Request) -> Done: ...
 
     words = (
-        "controllers postgres and {} both make objects of kind ConfigMap for a Postgres, and each would prune the other's;"
-        " let one of them make all, or give the second a kind of its own to reconcile"
+        "controllers postgres and {} both create ConfigMap children for a Postgres, and each would prune the other's;"
+        " create all of them in one controller, or give the second its own kind to reconcile"
     )
-    for other in (Second(), controller(Postgres, name="bare").owns(ConfigMap).run_with(reconcile)):
-        with pytest.raises(ValueError, match="both make") as caught:
+    for other in (Second(), controller_for(Postgres, name="bare").owns(ConfigMap).run_with(reconcile)):
+        with pytest.raises(ValueError, match="both create") as caught:
             managed(Cluster(), other)
         assert str(caught.value) == words.format("second" if isinstance(other, Second) else "bare")
 
 
 def test_a_machine_is_added_as_an_object():
-    with pytest.raises(TypeError, match="it is a class") as caught:
+    with pytest.raises(TypeError, match="this is a class") as caught:
         managed(Cluster)
-    assert str(caught.value) == "manager.add(Cluster): it is a class; give an object of it: add(Cluster())"
+    assert str(caught.value) == "manager.add(Cluster): this is a class; pass an instance: add(Cluster())"
 
 
 def auditor(how: str) -> ControllerPlan:
@@ -148,7 +145,7 @@ def auditor(how: str) -> ControllerPlan:
         await ctx.client.patch(Postgres, pg.key, MergePatch(patch), subresource="status")
         return Done()
 
-    return controller(Postgres, name="auditor").run_with(reconcile)
+    return controller_for(Postgres, name="auditor").run_with(reconcile)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,7 @@ from steersman.controller import Done
 from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.kinds.events_v1 import Event
-from steersman.patterns.machine import StateMachine, finalizer, state
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.steps import Failed, Wait
+from steersman.patterns import Failed, Outputs, StateMachine, Wait, finalizer, state
 from steersman.telemetry import expose
 from steersman.telemetry.names import OBJECTS, STATE_DURATION
 from steersman.testing import eventually

@@ -10,7 +10,7 @@ from steersman.kinds.core_v1 import ConfigMap
 from steersman.kinds.events_v1 import Event
 from steersman.objects import GroupKind
 from steersman.patterns import Outputs, Wait, generates, reconciles
-from steersman.patterns.contests import FREE, MOST, WINDOW, Contests
+from steersman.patterns.children.conflicts import FREE, MOST, WINDOW, WriteConflicts
 from steersman.testing import eventually
 
 OWNER, CHILD = Key("here", "owner"), (GroupKind("", "ConfigMap"), Key("here", "child"))
@@ -21,7 +21,7 @@ def answered(contests, now, intent=b"a"):
 
 
 def test_pauses_grow_when_the_same_is_written_too_often():
-    contests = Contests()
+    contests = WriteConflicts()
     assert [answered(contests, 0.1 * number) for number in range(FREE + 1)] == [(False, 0.0)] * (FREE + 1)
     assert contests.is_hot(OWNER, CHILD, b"a", 1.0)
     now, pauses = 1.0, []
@@ -34,7 +34,7 @@ def test_pauses_grow_when_the_same_is_written_too_often():
 
 
 def test_something_else_is_written_at_once_and_peace_is_believed():
-    contests = Contests()
+    contests = WriteConflicts()
     for _ in range(FREE + 3):
         answered(contests, 1.0)
     assert contests.held(OWNER, CHILD, b"b", 1.0) == 0
@@ -44,12 +44,12 @@ def test_something_else_is_written_at_once_and_peace_is_believed():
 
 
 def test_changes_that_are_far_apart_are_no_contest():
-    contests = Contests()
+    contests = WriteConflicts()
     assert {answered(contests, WINDOW * number) for number in range(100)} == {(False, 0.0)}
 
 
 def test_what_was_not_written_lately_is_forgotten():
-    contests = Contests()
+    contests = WriteConflicts()
     for number in range(1000):
         contests.wrote(Key("here", str(number)), CHILD, b"a", float(number))
     assert len(contests) < 100
@@ -73,16 +73,16 @@ async def change_back(client):
 
 async def test_a_rival_is_named_and_answered_now_and_then(control_plane):
     client = control_plane.client
-    rival = control_plane.client_with(field_manager="rival")
+    other_writer = control_plane.client_with(field_manager="other_writer")
     contested = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Contested"}]}}
     async with control_plane.running(managed(generated)), Supervisor() as tasks:
-        fight = tasks.start(change_back(rival), name="rival")
+        fight = tasks.start(change_back(other_writer), name="other_writer")
         with control_plane.writes() as writes:
             await client.create(postgres())
             found = await eventually(client, Postgres, "pg", has=contested)
             said = conditions(found)["Ready"][-1]
             assert said.startswith(
-                f'ConfigMap {control_plane.namespace}/settings is changed back by "rival" as often as it is written'
+                f'ConfigMap {control_plane.namespace}/settings is changed back by "other_writer" as often as it is written'
             )
             written = [each for each in writes if each.kind == "ConfigMap" and each.manager == "databases"]
             assert len(written) <= FREE + 3

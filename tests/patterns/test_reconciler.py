@@ -26,9 +26,7 @@ from steersman.controller import Done, RequeueAfter
 from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.objects import find_condition
-from steersman.patterns.machine import StateMachine, state
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.steps import Failed, Goto, Next, Wait
+from steersman.patterns import Failed, Goto, Next, Outputs, StateMachine, Wait, state
 from steersman.testing import Plane, eventually
 from steersman.testing.embedded_host import EmbeddedHost
 from steersman.testing.plugin import namespace_for

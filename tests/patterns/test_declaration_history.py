@@ -7,11 +7,9 @@ from steersman import Key, MergePatch
 from steersman.controller import Done
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import GroupKind
+from steersman.patterns import Next, Outputs, StateMachine, Wait, state
 from steersman.patterns.children import Identity
-from steersman.patterns.declarations import Declarations
-from steersman.patterns.machine import StateMachine, state
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.steps import Next, Wait
+from steersman.patterns.children.declaration_history import DeclarationHistory
 from steersman.testing import Plane
 
 KEY = Key("default", "pg")
@@ -63,7 +61,7 @@ async def test_a_child_that_a_new_version_moves_to_a_later_state_stays(control_p
 
 
 def test_only_what_was_seen_counts() -> None:
-    declarations = Declarations()
+    declarations = DeclarationHistory()
     declarations.note(KEY, "uid", {ONE: "storage"}, complete=False)
     declarations.note(KEY, "uid", {TWO: "primary"}, complete=False)
     assert declarations.seen(KEY, "uid") == {ONE: "storage", TWO: "primary"}
@@ -71,7 +69,7 @@ def test_only_what_was_seen_counts() -> None:
 
 
 def test_what_is_pruned_or_gone_is_forgotten() -> None:
-    declarations = Declarations()
+    declarations = DeclarationHistory()
     declarations.note(KEY, "uid", {ONE: "storage", TWO: "storage"}, complete=False)
     declarations.note(KEY, "uid", {TWO: "storage"}, complete=False, pruned=[ONE])
     assert declarations.seen(KEY, "uid") == {TWO: "storage"}

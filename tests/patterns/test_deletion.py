@@ -75,7 +75,7 @@ async def test_only_states_that_completed_prune(client, home, namespace):
         await stage.run(declare("unlabelled"), pruning=False)
         first = await stage.run(declare("storage"), phase="storage", labels=True, phases={"storage"})
         assert names(first.pruned) == ["storage-more"]
-        assert first.pruned[0].phase == "storage"
+        assert first.pruned[0].state == "storage"
         assert (await stage.run(nothing, phases=set())).pruned == ()
         # the pass reached its end: also what no state of today ever declared
         last = await stage.run(declare("storage"), phase="storage", labels=True, phases=None)

@@ -23,9 +23,7 @@ from steersman.kinds.core_v1 import (
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.manager import Manager
 from steersman.objects import find_condition
-from steersman.patterns.generates import generates, reconciles
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.steps import Wait
+from steersman.patterns import Outputs, Wait, generates, reconciles
 from steersman.testing import eventually
 
 

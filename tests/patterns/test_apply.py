@@ -113,7 +113,7 @@ async def test_what_belongs_to_nobody_is_refused_unless_adopted(client, home, na
         assert refused.first_unready == (
             "NotOurs",
             (
-                f"ConfigMap {namespace}/page exists and belongs to nobody; delete it, name the child otherwise, or take it over "
+                f"ConfigMap {namespace}/page exists and has no owner; delete it, name the child otherwise, or take it over "
                 "with out.apply(..., adopt=True)"
             ),
         )
@@ -136,7 +136,7 @@ async def test_what_another_controls_is_never_taken(client, home, other, namespa
                 "NotOurs",
                 (
                     f"ConfigMap {namespace}/page exists and is controlled by Site other; delete it or name the child otherwise; "
-                    "adopt=True takes only what nobody controls"
+                    "adopt=True takes over only objects without a controller"
                 ),
             )
     assert (await client.get(ConfigMap, (namespace, "page"))).data == {"text": "theirs"}

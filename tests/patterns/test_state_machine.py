@@ -16,9 +16,7 @@ from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret, Service
 from steersman.kinds.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from steersman.manager import PermissionRule, permissions_of
 from steersman.objects import Condition
-from steersman.patterns.machine import StateMachine, finalizer, state
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.steps import Next, Wait
+from steersman.patterns import Next, Outputs, StateMachine, Wait, finalizer, state
 from steersman.testing import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -209,9 +207,9 @@ from steersman.controller import ControllerBuilder
 from steersman.kinds.apps_v1 import StatefulSet
 from steersman.kinds.core_v1 import Secret
 from steersman.manager import Manager
-from steersman.patterns.machine import StateMachine, finalizer, state
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.steps import Failed, Goto, Next, Wait
+from steersman.patterns import StateMachine, finalizer, state
+from steersman.patterns import Outputs
+from steersman.patterns import Failed, Goto, Next, Wait
 
 
 class PostgresSpec(Spec):

@@ -8,15 +8,13 @@ from samples.postgres import Postgres, deployment, postgres
 from steersman.controller import Done, RequeueAfter
 from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.patterns.applying import Applied, PhaseResult
-from steersman.patterns.children import Children
-from steersman.patterns.conditions import Visit, is_complete, observe_pass
-from steersman.patterns.graph import MachineGraph, StateNode
-from steersman.patterns.judging import Complete, Stopped, judge, judge_clean_up
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.problems import Problem
+from steersman.patterns import Children, Failed, Goto, Next, Outputs, Wait
+from steersman.patterns.children.apply import Applied, StateResult
+from steersman.patterns.children.problems import Problem
+from steersman.patterns.machine import MachineGraph, StateNode
+from steersman.patterns.machine.transitions import Complete, Stopped, clean_up_transition, transition_of
 from steersman.patterns.readiness import Readiness
-from steersman.patterns.steps import Failed, Goto, Next, Wait
+from steersman.patterns.status.conditions import Visit, is_complete, observe_states
 
 STORAGE = StateNode(name="storage", condition="StorageReady", next="primary", returns=frozenset({"Next", "Wait"}))
 PRIMARY = StateNode(
@@ -32,11 +30,11 @@ GRAPH = MachineGraph(
     name="Cluster", kind="Postgres", states=(STORAGE, PRIMARY, REPLICAS, DEGRADED), finalizer="clean_up"
 )
 
-NOTHING = PhaseResult(())
+NOTHING = StateResult(())
 READY = Readiness(ready=True, reason="Ready", message="")
 
 
-def children(*states: Readiness | Problem) -> PhaseResult:
+def children(*states: Readiness | Problem) -> StateResult:
     """Deployments web-0, web-1, ... that are so."""
     out = Outputs(postgres(), Children(Postgres, (Deployment, ConfigMap), where="a test"))
     applied = []
@@ -46,7 +44,7 @@ def children(*states: Readiness | Problem) -> PhaseResult:
         problem = found if isinstance(found, Problem) else None
         ready = READY if isinstance(found, Problem) else found
         applied.append(Applied(output, output.child, ready, problem))
-    return PhaseResult(tuple(applied), "default")
+    return StateResult(tuple(applied), "default")
 
 
 UNREADY = Readiness(ready=False, reason="Rolling", message="0 of 1 replica is ready")
@@ -55,12 +53,12 @@ NOT_OURS = Problem("NotOurs", "Deployment default/web-0 belongs to somebody else
 
 
 @pytest.mark.parametrize(
-    ("node", "step", "result", "verdict"),
+    ("node", "step", "result", "transition"),
     [
         (STORAGE, Next(), NOTHING, Complete("primary")),
         (STORAGE, Next(), children(READY), Complete("primary", "its child is ready")),
         (STORAGE, Next(), children(READY, READY), Complete("primary", "its 2 children are ready")),
-        (STORAGE, Next(), children(READY, UNREADY), Stopped("ChildrenNotReady", WORDS)),
+        (STORAGE, Next(), children(READY, UNREADY), Stopped("ChildrenNotReady", WORDS, finished=True)),
         (
             STORAGE,
             Next(wait=False),
@@ -68,7 +66,7 @@ NOT_OURS = Problem("NotOurs", "Deployment default/web-0 belongs to somebody else
             Complete("primary", "it does not wait for its 2 children"),
         ),
         (PRIMARY, Goto("degraded"), NOTHING, Complete("degraded")),
-        (PRIMARY, Goto("degraded"), children(READY, UNREADY), Stopped("ChildrenNotReady", WORDS)),
+        (PRIMARY, Goto("degraded"), children(READY, UNREADY), Stopped("ChildrenNotReady", WORDS, finished=True)),
         (
             PRIMARY,
             Goto("degraded", wait=False),
@@ -76,7 +74,7 @@ NOT_OURS = Problem("NotOurs", "Deployment default/web-0 belongs to somebody else
             Complete("degraded", "it does not wait for its child"),
         ),
         (REPLICAS, Done(), children(READY), Complete(None, "its child is ready")),
-        (REPLICAS, Done(), children(READY, UNREADY), Stopped("ChildrenNotReady", WORDS)),
+        (REPLICAS, Done(), children(READY, UNREADY), Stopped("ChildrenNotReady", WORDS, finished=True)),
         (STORAGE, Wait("for rain"), NOTHING, Stopped("Waiting", "for rain")),
         (STORAGE, Wait("for rain", reason="Dry", after=5), NOTHING, Stopped("Dry", "for rain", 5)),
         (STORAGE, Wait("for rain"), children(READY, UNREADY), Stopped("Waiting", "for rain")),
@@ -90,13 +88,18 @@ NOT_OURS = Problem("NotOurs", "Deployment default/web-0 belongs to somebody else
         ),
         (STORAGE, Failed("no image", reason="NoImage"), NOTHING, Stopped("NoImage", "no image", wrong=True)),
         # what cannot be applied stops every state, whatever it said
-        (STORAGE, Next(), children(NOT_OURS), Stopped("NotOurs", NOT_OURS.message, wrong=True)),
-        (STORAGE, Next(wait=False), children(NOT_OURS), Stopped("NotOurs", NOT_OURS.message, wrong=True)),
+        (STORAGE, Next(), children(NOT_OURS), Stopped("NotOurs", NOT_OURS.message, wrong=True, finished=True)),
+        (
+            STORAGE,
+            Next(wait=False),
+            children(NOT_OURS),
+            Stopped("NotOurs", NOT_OURS.message, wrong=True, finished=True),
+        ),
         (STORAGE, Wait("for rain"), children(NOT_OURS), Stopped("NotOurs", NOT_OURS.message, wrong=True)),
     ],
 )
-def test_verdicts(node, step, result, verdict):
-    assert judge(GRAPH, node, step, result) == verdict
+def test_verdicts(node, step, result, transition):
+    assert transition_of(GRAPH, node, step, result) == transition
 
 
 @pytest.mark.parametrize(
@@ -127,7 +130,7 @@ def test_verdicts(node, step, result, verdict):
             REPLICAS,
             Next(),
             (
-                "Cluster.replicas returned Next(), which its annotation does not name, so that nobody knows what follows;"
+                "Cluster.replicas returned Next(), which its annotation does not name, so no state follows;"
                 " write -> Next | ..., or return Done()"
             ),
         ),
@@ -143,15 +146,15 @@ def test_verdicts(node, step, result, verdict):
 )
 def test_what_a_state_must_not_return(node, returned, words):
     with pytest.raises(TypeError) as caught:
-        judge(GRAPH, node, returned, NOTHING)
+        transition_of(GRAPH, node, returned, NOTHING)
     assert str(caught.value) == words
 
 
 def test_what_a_finalizer_may_return():
-    assert judge_clean_up(GRAPH, Done(), NOTHING) == Complete(None)
-    assert judge_clean_up(GRAPH, Wait("for rain"), NOTHING) == Stopped("Waiting", "for rain")
+    assert clean_up_transition(GRAPH, Done(), NOTHING) == Complete(None)
+    assert clean_up_transition(GRAPH, Wait("for rain"), NOTHING) == Stopped("Waiting", "for rain")
     with pytest.raises(TypeError) as caught:
-        judge_clean_up(GRAPH, Next(), NOTHING)
+        clean_up_transition(GRAPH, Next(), NOTHING)
     assert str(caught.value) == (
         "Cluster.clean_up returned Next(wait=True), but nothing follows a finalizer; return Done() when everything is cleaned up,"
         " Wait(...) until then"
@@ -162,16 +165,16 @@ def test_a_machine_of_one_function_has_one_condition():
     node = StateNode(name="site", condition="Ready")
     graph = MachineGraph(name="site", kind="Site", states=(node,))
     for step in (Next(), Done()):
-        verdict = judge(graph, node, step, children(READY))
-        assert verdict == Complete(None, "its child is ready")
-        said = observe_pass(graph, [Visit(node, verdict)], ())
+        transition = transition_of(graph, node, step, children(READY))
+        assert transition == Complete(None, "its child is ready")
+        said = observe_states(graph, [Visit(node, transition)], ())
         assert [(each.type, each.status, each.message) for each in said.set] == [
             ("Ready", "True", "its child is ready")
         ]
 
 
 def observed(visits, present=()) -> dict[str, str]:
-    said = observe_pass(GRAPH, visits, present)
+    said = observe_states(GRAPH, visits, present)
     return {each.type: each.status for each in said.set} | dict.fromkeys(said.removed, "-")
 
 
@@ -210,9 +213,10 @@ def test_the_conditions_of_a_pass():
 
 
 def test_what_is_complete_may_be_looked_at_again():
-    assert judge(GRAPH, REPLICAS, RequeueAfter(60), NOTHING) == Complete(None, "", 60.0)
+    assert transition_of(GRAPH, REPLICAS, RequeueAfter(60), NOTHING) == Complete(None, "", 60.0)
     unready = Readiness(ready=False, reason="Replicas", message="0 of 1 replica is ready")
-    verdict = judge(GRAPH, REPLICAS, RequeueAfter(60), children(unready))
-    assert verdict == Stopped("ChildrenNotReady", "Deployment web-0: 0 of 1 replica is ready"), "its event wakes it"
+    transition = transition_of(GRAPH, REPLICAS, RequeueAfter(60), children(unready))
+    unready = Stopped("ChildrenNotReady", "Deployment web-0: 0 of 1 replica is ready", finished=True)
+    assert transition == unready, "its event wakes it"
     with pytest.raises(TypeError, match="nothing follows a finalizer"):
-        judge_clean_up(GRAPH, RequeueAfter(60), NOTHING)
+        clean_up_transition(GRAPH, RequeueAfter(60), NOTHING)

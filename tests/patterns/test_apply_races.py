@@ -10,9 +10,9 @@ from samples.site import Site
 from steersman import Done, Manager, MergePatch, ObjectMeta
 from steersman.aio import Supervisor
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.patterns.applying import apply_outputs
-from steersman.patterns.children import Children
-from steersman.patterns.outputs import Outputs
+from steersman.patterns import Children, Outputs
+from steersman.patterns.children.apply import apply_outputs
+from steersman.patterns.children.memory import Memories
 
 CHANGES = 15
 
@@ -22,21 +22,22 @@ class Writer:
 
     def __init__(self, client, namespace, name, worked, **options):
         self._namespace, self._name, self._worked, self._options = namespace, name, worked, options
-        self._children = Children(Site, (ConfigMap,), where="generates(Site)")
+        self._memories = Memories(Children(Site, (ConfigMap,), where="generates(Site)"))
         self.writes = []
         told = client.over(lambda inner: Told(inner, self.writes, []), field_manager=name)
         self.manager = Manager(told)
         builder = self.manager.controller(Site, name=name)
-        self._children.watch(builder)
+        self._memories.watch(builder)
         builder.run_with(self)
 
     async def reconcile(self, ctx, request):
         found = await ctx.client.find(Site, request.key)
         if found is not None and request.key.namespace == self._namespace:
-            out = Outputs(found, self._children, ctx=ctx)
+            memory = self._memories.of(ctx)
+            out = Outputs(found, memory.children, ctx=ctx)
             line = {self._name: str(found.spec.replicas)}
             out.apply(ConfigMap(metadata=ObjectMeta(name="shared"), data=line), owner=False, **self._options)
-            await apply_outputs(ctx, found, out, labels=False)
+            await apply_outputs(ctx, found, out, memory, labels=False)
             self._worked.set()
         return Done()
 

@@ -127,7 +127,7 @@ async def test_what_is_shared_has_no_owner_and_is_never_pruned(client, home, nam
         assert made[0].object.data == {"theirs": "1", "ours": "1"}
         assert (await stage.run(build)).writes == []
         # a change of it wakes who declared it, although nothing on it names him
-        assert [*stage.children.watching_for(made[0].output.identity)] == [home.key]
+        assert [*stage.memory.subscriptions.owners(made[0].output.identity)] == [home.key]
         assert (await stage.run(lambda site, out: None)).pruned == ()
 
 
@@ -261,9 +261,9 @@ async def test_fields_that_must_not_be_there_can_be_named(client, home):
 async def test_a_child_is_looked_up_as_the_cluster_holds_it(client, home):
     found = []
     async with reconciling(client, home, (ConfigMap,)) as stage:
-        from steersman.patterns.outputs import Outputs
+        from steersman.patterns import Outputs
 
-        out = Outputs(home, stage.children, ctx=stage.ctx)
+        out = Outputs(home, stage.memory.children, ctx=stage.ctx)
         found.append(await out.current(page()))
         await stage.run(declare(page()))
         found.append(await out.current(page()))

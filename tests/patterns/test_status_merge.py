@@ -12,8 +12,8 @@ from steersman import ListMap, Resource, Spec, StatusOf, Struct
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Node
 from steersman.objects import Condition, Object
 from steersman.patches import apply_merge_patch, merge_patch_between
-from steersman.patterns.status import status_form
-from steersman.patterns.status_merging import merge_changes
+from steersman.patterns.status.draft import status_form
+from steersman.patterns.status.merge import merge_changes
 
 
 class Member(Struct):

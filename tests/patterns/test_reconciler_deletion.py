@@ -9,9 +9,7 @@ from steersman import MergePatch, ObjectMeta
 from steersman.controller import Done
 from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.patterns.machine import StateMachine, finalizer, state
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.steps import Failed, Next, Wait
+from steersman.patterns import Failed, Next, Outputs, StateMachine, Wait, finalizer, state
 from steersman.testing import eventually
 
 MANAGER = "databases"

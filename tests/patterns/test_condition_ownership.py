@@ -59,7 +59,7 @@ def machine(condition, **options):
     return Notes
 
 
-FOREIGN = "Pod is a kind of somebody else, who sets conditions on it too; write "
+FOREIGN = "Pod is a kind of another program, which sets conditions on it too; write "
 OWN_DOMAIN = "with a domain of your own before it: "
 KUBERNETES = "is a name of Kubernetes itself; write a domain of your own before the slash"
 UNNAMED = "no condition is written unless the one that sums up is named too; "
