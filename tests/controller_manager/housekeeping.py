@@ -180,9 +180,12 @@ async def budgets(stage: Stage) -> None:
 async def quotas(stage: Stage) -> None:
     """The status of a quota says what is used."""
     await stage.create("configmaps", "counted", {})
-    body = {"spec": {"hard": {"pods": "10", "count/configmaps": "5", "services": "3"}}}
+    body = {"spec": {"hard": {"pods": "9", "count/configmaps": "5", "services": "3"}}}
     await stage.create("resourcequotas", "most", body)
     await stage.until("resourcequotas/most", lambda tree: tree.get("status", {}).get("used"))
+    # the controller may have counted before its watch had the ConfigMap: it counts again when the quota changes
+    await stage.patch("resourcequotas/most", {"spec": {"hard": {"pods": "10"}}})
+    await stage.until("resourcequotas/most", lambda tree: tree["status"]["hard"]["pods"] == "10")
     await stage.same("counted", "resourcequotas")
 
 

@@ -16,7 +16,8 @@ from controller_manager.outcomes import outcome_of
 from samples.raw_api import RawApi, raw_api
 from steersman import Client
 from steersman.apiserver import ApiServer, serve
-from steersman.testing import Engine, PodRunner
+from steersman.controlplane import ControlPlane
+from steersman.testing import Engine, PodRunner, WorkloadRunner
 from steersman.testing.certificates import CertificateAuthority, write_signing_key
 from steersman.testing.environment import Environment
 from steersman.testing.errors import last_lines
@@ -54,6 +55,20 @@ async def embedded_server(folder: Path) -> AsyncGenerator[Server]:
         log = folder / "kube-controller-manager.log"
         async with controller_manager(served.kubeconfig, log), _populated(served.kubeconfig) as api:
             yield Server("embedded", served.kubeconfig, api, log)
+
+
+@asynccontextmanager
+async def runner_server(folder: Path) -> AsyncGenerator[Server]:
+    """The embedded control plane, with a `WorkloadRunner` where the others have a kube-controller-manager."""
+    plane = ControlPlane(authorizer="rbac", port=0, folder=folder / "control-plane")
+    async with plane:
+        assert plane.kubeconfig is not None
+        async with (
+            raw_api(plane.kubeconfig) as api,
+            Client.connect(kubeconfig=plane.kubeconfig, field_manager="pod-runner") as client,
+            WorkloadRunner(client, outcome=outcome_of),
+        ):
+            yield Server("embedded", plane.kubeconfig, api, folder / "no.log")
 
 
 @asynccontextmanager

@@ -25,11 +25,13 @@ Scenario: TypeAlias = Callable[["Stage"], Awaitable[None]]
 class Stage:
     """What a scenario works with on one server: a namespace of its own."""
 
-    def __init__(self, server: Server, namespace: str, meeting: Meeting) -> None:
+    def __init__(self, server: Server, namespace: str, meeting: Meeting, *, hashes: bool = True) -> None:
         self.server = server
         self.api = server.api
         self.namespace = namespace
         self._meeting = meeting
+        #: Whether both sides hash templates in the same way.
+        self._hashes = hashes
 
     # writing
 
@@ -114,7 +116,9 @@ class Stage:
     async def same(self, label: str, *resources: str, events: bool = False) -> None:
         """Both servers must be in the same state now, or be about to."""
         await self._meeting.compare(
-            self.server.name, label, lambda: state_of(self.api, self.namespace, resources, events=events)
+            self.server.name,
+            label,
+            lambda: state_of(self.api, self.namespace, resources, events=events, hashes=self._hashes),
         )
 
     async def told(self, label: str, value: object) -> None:

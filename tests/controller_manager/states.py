@@ -3,7 +3,8 @@
 Guarantees
 - A uid becomes the kind and name of its object, a generated name its prefix, a time or address a word for it: whether an
   owner reference, a selector or a message means the right object stays visible.
-- Hashes of templates and revisions stay: controllers compute them from what the server made of an object.
+- Hashes of templates and revisions stay: controllers compute them from what the server made of an object. Between
+  controllers that compute them differently, the hash of a template becomes the image that the template names.
 - Objects, conditions, endpoints and owners stand in an order of their own, not in that in which they came.
 """
 
@@ -59,15 +60,17 @@ def path_of(resource: str, namespace: str, name: str = "") -> str:
     return f"{RESOURCES[resource]}/namespaces/{namespace}/{resource}" + (f"/{name}" if name else "")
 
 
-async def state_of(api: RawApi, namespace: str, resources: tuple[str, ...], *, events: bool = False) -> list[Any]:
-    """What is in a namespace, in an order of its own; ``events`` too, each sort once."""
+async def state_of(
+    api: RawApi, namespace: str, resources: tuple[str, ...], *, events: bool = False, hashes: bool = True
+) -> list[Any]:
+    """What is in a namespace, in an order of its own; ``events`` too, each sort once. ``hashes``: of templates, as they are."""
     objects: list[dict[str, Any]] = []
     for resource in resources:
         found = await api.made("GET", path_of(resource, namespace))
         kind = found["kind"].removesuffix("List")
         objects += [{"kind": kind, **each} for each in found["items"]]
     told = (await api.made("GET", f"/api/v1/namespaces/{namespace}/events"))["items"] if events else []
-    shared = _Shared(namespace, objects)
+    shared = _Shared(namespace, objects, hashes=hashes)
     lines = [*sorted(map(shared.line, objects)), *sorted({shared.line(_event(each)) for each in told})]
     return [json.loads(line) for line in lines]
 
@@ -82,15 +85,31 @@ def _event(event: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+#: Where a template's hash stands in an object, by kind.
+_HASHES = {"ReplicaSet": "pod-template-hash", "ControllerRevision": "controller-revision-hash"}
+
+
+def _is_hashed(tree: dict[str, Any]) -> bool:
+    return _HASHES.get(tree["kind"], "") in tree["metadata"].get("labels", {})
+
+
+def _hash(tree: dict[str, Any]) -> tuple[str, str]:
+    spec = tree["data"]["spec"] if tree["kind"] == "ControllerRevision" else tree["spec"]
+    image = spec["template"]["spec"]["containers"][0]["image"]
+    return tree["metadata"]["labels"][_HASHES[tree["kind"]]], f"<hash of {image}>"
+
+
 class _Shared:
     """Names for what no two servers share, from the objects themselves."""
 
-    def __init__(self, namespace: str, objects: list[dict[str, Any]]) -> None:
+    def __init__(self, namespace: str, objects: list[dict[str, Any]], *, hashes: bool) -> None:
         self._names = {namespace: "<namespace>"}
+        self._hashes = {} if hashes else dict(map(_hash, filter(_is_hashed, objects)))
         self._uids: dict[str, str] = {}
         for each in objects:
             metadata = each["metadata"]
-            if "generateName" in metadata:
+            # a Pod of a StatefulSet has both a prefix and a name of its own
+            if "generateName" in metadata and _SUFFIX.search(metadata["name"]):
                 self._names[metadata["name"]] = metadata["generateName"] + "<suffix>"
         longest = sorted(self._names, key=len, reverse=True)
         self._pattern = re.compile("|".join(re.escape(name) for name in longest))
@@ -130,6 +149,8 @@ class _Shared:
 
     def _text(self, text: str) -> str:
         text = self._pattern.sub(lambda found: self._names[found[0]], text)
+        for digest, name in self._hashes.items():
+            text = text.replace(digest, name)
         text = _UID.sub(lambda found: self._uids.get(found[0], "<uid>"), text)
         text = _TIME.sub("<time>", text)
         text = _POD_ADDRESS.sub("<pod address>", text)

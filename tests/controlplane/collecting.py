@@ -433,10 +433,10 @@ async def _world(stage: Stage, *, seed: int) -> None:
     await stage.delete(chance.choice(made[:3]), chance.choice(POLICIES))
 
 
-def worlds(count: int) -> Iterator[tuple[str, Scenario]]:
+def worlds(count: int, *, seed: int) -> Iterator[tuple[str, Scenario]]:
     """So many worlds, each by its seed."""
-    for seed in range(count):
-        yield f"world-{seed}", partial(_world, seed=seed)
+    for number in range(count):
+        yield f"world-{number}", partial(_world, seed=seed + number)
 
 
 OTHERS: tuple[Scenario, ...] = (

@@ -30,7 +30,7 @@ async def test_it_is_ready_when_it_begins_and_leaves_nothing_when_it_ends():
         accounts = [str(each.key) for each in await plane.client.list(ServiceAccount)]
         assert accounts == [f"{name}/default" for name in ("default", "kube-node-lease", "kube-public", "kube-system")]
         assert (plane.url, plane.kubeconfig) == (None, None)
-        with pytest.raises(RuntimeError, match="runs already"):
+        with pytest.raises(RuntimeError, match="is already running"):
             await plane.__aenter__()
     assert asyncio.all_tasks() == before
     with pytest.raises(RuntimeError, match="within its 'async with'"):
@@ -59,7 +59,7 @@ async def test_a_control_plane_that_cannot_begin_says_why_and_leaves_nothing(tmp
 
 
 def test_options_that_cannot_be_meant_are_refused():
-    with pytest.raises(ValueError, match="say port=0"):
+    with pytest.raises(ValueError, match="pass port=0"):
         ControlPlane(kubeconfig="config")
     with pytest.raises(ValueError, match="did you mean namespace-controller"):
         ControlPlane(controllers=["namespaces-controller"])

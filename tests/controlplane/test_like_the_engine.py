@@ -7,7 +7,6 @@ after it has collected something that was made when the scenario was over.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 
@@ -15,6 +14,7 @@ import pytest
 from controlplane import collecting, ending
 from controlplane.stage import PATIENCE, SENTINELS, Histories, Stage, Tree, by_sentinel, snapshot, state_of
 
+from samples import portions
 from steersman import Client, Resource, Spec, StatusOf
 from steersman.controlplane import ControlPlane
 from steersman.kinds.core_v1 import Namespace
@@ -49,11 +49,11 @@ def _named(scenario: collecting.Scenario) -> str:
 
 
 #: How many worlds are made at random.
-WORLDS = int(os.environ.get("CONTROLPLANE_WORLDS", "20"))
+WORLDS = portions.count(sample=20, of=60)
 
 SCENARIOS: dict[str, collecting.Scenario] = {
     **dict(collecting.shapes()),
-    **dict(collecting.worlds(WORLDS)),
+    **dict(collecting.worlds(WORLDS, seed=portions.seed_of("worlds"))),
     **{_named(each): each for each in (*collecting.OTHERS, *ending.SCENARIOS)},
 }
 #: No name is the beginning of another one.

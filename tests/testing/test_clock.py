@@ -93,7 +93,7 @@ async def test_what_sleeps_again_and_again_is_told(clock, monkeypatch):
             await asyncio.sleep(0.001)
 
     task = asyncio.get_running_loop().create_task(impatient())
-    with pytest.raises(RuntimeError, match=r"1,000 timers were passed and .* s are left: something sleeps"):
+    with pytest.raises(RuntimeError, match=r"passed 1,000 timers with .* s left: some code keeps sleeping"):
         await clock.advance(3600)
     task.cancel()
 
@@ -116,5 +116,5 @@ async def test_wall_time_is_the_machines_again_after_the_test():
 
 
 async def test_time_does_not_go_back():
-    with pytest.raises(ValueError, match="time goes forward"):
+    with pytest.raises(ValueError, match="needs a non-negative number"):
         await Clock().advance(-1)

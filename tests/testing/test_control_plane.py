@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from samples.page_operator import Page, manager, page, reconcile
-from steersman import Client, Forbidden, Manager, MergePatch, ObjectMeta, Unstructured
+from steersman import Client, Context, Done, Forbidden, Manager, MergePatch, ObjectMeta, Request, Unstructured
 from steersman.kinds.core_v1 import ConfigMap, Container, Namespace, Pod, PodSpec, Secret
 from steersman.testing import PodRunner, Running, eventually
 from steersman.testing.operators import OperatorFailed
@@ -51,10 +51,27 @@ async def test_others_may_do_what_roles_allow(control_plane):
     await client.get(ConfigMap, "here")
 
 
+async def test_an_operator_works_in_the_namespaces_of_the_test(control_plane):
+    """What another test left behind on a shared server is not this test's."""
+    client = control_plane.client
+    mine = await control_plane.create_namespace("mine")
+    async with control_plane.running(manager) as operator:
+        await client.create(Namespace(metadata=ObjectMeta(name="left-by-another-test")))
+        for namespace in ("left-by-another-test", mine, control_plane.namespace):
+            left = page("home")
+            left.metadata.namespace = namespace
+            await client.create(left)
+        await operator.drained()
+        assert {record.request.key.namespace for _, record in operator.runs} == {mine, control_plane.namespace}
+    async with control_plane.running(manager, namespaces=()) as operator:
+        await operator.drained()
+        assert [str(record.request.key) for _, record in operator.runs_of("left-by-another-test/home")]
+
+
 async def test_an_operator_can_be_run_as_its_service_account(control_plane):
     """What its Role lacks is found here and not in production."""
     account = "system:serviceaccount:default:page-operator"
-    refused = f'the operator did not begin to work: .*User "{account}" cannot (list|watch) resource'
+    refused = f'the operator did not start working: .*User "{account}" cannot (list|watch) resource'
     with pytest.raises(OperatorFailed, match=refused):
         async with control_plane.running(manager, user=account):
             pass
@@ -127,7 +144,7 @@ async def test_an_operator_that_ends_fails_the_test(control_plane):
             operator.manager.stop()
             await asyncio.sleep(10)
 
-    with pytest.raises(OperatorFailed, match="the operator ended by itself while the test ran"):
+    with pytest.raises(OperatorFailed, match="the operator ended by itself during the test"):
         await ending()
 
 
@@ -142,7 +159,7 @@ async def test_an_operator_that_cannot_start_fails_the_test(control_plane):
     broken = Manager(name="broken")
     broken.controller(Page).run_with(reconcile)
     broken.before_leading(lambda client: Broken())
-    with pytest.raises(OperatorFailed, match="the operator ended while the test ran: OSError: no such door"):
+    with pytest.raises(OperatorFailed, match="the operator failed during the test: OSError: no such door"):
         async with control_plane.running(broken):
             pass
 
@@ -165,7 +182,7 @@ async def test_a_reconcile_that_crashes_fails_the_test_unless_that_is_allowed(co
         await crashing()
     lines = str(failed.value).splitlines()
     assert lines[0].endswith(
-        " crashed while the test ran, which points to a mistake in the operator (running(..., crashes=True) allows it):"
+        " crashed during the test, which indicates a bug in the operator (running(..., crashes=True) allows it):"
     )
     assert lines[1:] == [f"  controller page, {control_plane.namespace}/home: TypeError: a page has no ink"]
     await crashing(crashes=True)
@@ -218,11 +235,11 @@ async def test_writes_are_told_one_by_one(control_plane):
         )
         assert str(writes).splitlines() == [
             f"create Page {where}/home by test",
-            f"apply ConfigMap {where}/home by page-operator: it was not there",
+            f"apply ConfigMap {where}/home by page-operator: it did not exist",
             f'update Page {where}/home (status) by page-operator: status: nothing -> {{"checks":0,"ready":true}}',
             f'patch Page {where}/home by test: spec.title: "hello" -> "bye"',
             f'apply ConfigMap {where}/home by page-operator: data.title: "hello" -> "bye"',
-            f"delete Page {where}/home by steersman as jane: refused with 403: {refused}",
+            f"delete Page {where}/home by steersman as jane: rejected with 403: {refused}",
             f"delete Page {where}/home by test",
         ]
         assert writes.by("page-operator").of(Page) == [writes[2]]
@@ -238,3 +255,22 @@ async def test_a_converged_world_is_not_written_to(control_plane):
             await operator.drained()
             assert len(operator.runs) == 1
     assert writes == []
+
+
+async def test_code_that_blocks_the_event_loop_is_named(control_plane, caplog):
+    """A test sees which reconcile holds up all others, and in which line."""
+    import time  # noqa: TID251 - to block with
+
+    async def block(ctx: Context, request: Request) -> Done:
+        if request.key.name == "rude":
+            time.sleep(1.5)  # noqa: ASYNC251 - the very mistake
+        return Done()
+
+    rude = Manager(name="rude")
+    rude.controller(ConfigMap, name="blocking").run_with(block)
+    async with control_plane.running(rude) as operator:
+        await control_plane.client.create(ConfigMap(metadata=ObjectMeta(name="rude")))
+        await operator.drained()
+    (report,) = [each.getMessage() for each in caplog.records if "was blocked" in each.getMessage()]
+    line = block.__code__.co_firstlineno + 2
+    assert f"the reconcile of {control_plane.namespace}/rude in controller blocking at {__file__}:{line}" in report

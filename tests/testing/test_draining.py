@@ -62,7 +62,7 @@ async def test_a_reconcile_that_fails_is_named_with_its_error(control_plane, clo
         await control_plane.client.create(page(behaviour="fail"))
         lines = await report(control_plane, operator, within=10)
     assert lines[0] == "after 10 s there is still work to do:"
-    assert "    controller page: 1 key to be tried again" in lines
+    assert "    controller page: 1 key to be retried" in lines
     assert re.fullmatch(
         r"controller page reconciled NS/home \d+ times meanwhile, the last time because Page NS/home appeared "
         r"\(generation 1\); retry: ConnectionError: the printer is on fire; it failed: ConnectionError: the printer is on "
@@ -77,6 +77,6 @@ async def test_a_reconcile_that_always_asks_again_is_named(control_plane, clock)
         lines = await report(control_plane, operator, within=30)
     assert re.fullmatch(
         r"controller page reconciled NS/home \d+ times meanwhile, the last time because Page NS/home appeared "
-        r"\(generation 1\); requeue; it asked to run again",
+        r"\(generation 1\); requeue; it returned Requeue\(\)",
         lines[-1],
     )

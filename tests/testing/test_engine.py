@@ -99,7 +99,7 @@ async def test_what_an_engine_cannot_be_is_refused(engine) -> None:
         Engine.start(etcd_members=2)
     with pytest.raises(ValueError, match="at least one API server"):
         Engine.start(api_servers=0)
-    with pytest.raises(ValueError, match="not for kube-scheduler"):
+    with pytest.raises(ValueError, match="unknown: kube-scheduler"):
         Engine.start(flags={"kube-scheduler": ["--v=2"]})
     with pytest.raises(EngineError, match="controller_manager=True"):
         _ = engine.controller_manager

@@ -24,7 +24,7 @@ async def test_an_existing_cluster_is_used_as_it_is(engine, tmp_path, crd_group,
         await existing.delete_crds(crd_group)
         with pytest.raises(EngineError, match="unset USE_EXISTING_CLUSTER"):
             _ = existing.api_servers
-        with pytest.raises(EngineError, match=r"Engine\.compact is only for an engine that was started here"):
+        with pytest.raises(EngineError, match=r"Engine\.compact needs an engine that Steersman started"):
             await existing.compact()
     assert "serverVersion" in await engine.kubectl("version", "--output=json")
 
@@ -33,6 +33,6 @@ async def test_an_existing_cluster_that_is_nowhere_says_what_to_do(tmp_path, mon
     """An empty kubeconfig is told as such, before any test runs."""
     monkeypatch.setenv("USE_EXISTING_CLUSTER", "true")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nothing"))
-    with pytest.raises(EngineError, match=r"the default kubeconfig cannot be used .*use-context"):
+    with pytest.raises(EngineError, match=r"the default kubeconfig is unusable .*use-context"):
         async with Engine.start():
             pass

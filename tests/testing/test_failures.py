@@ -21,7 +21,7 @@ def _kept_logs(folder: Path) -> Path:
 
 async def test_a_mistaken_flag_is_shown_with_the_log(engine_folders, processes_of) -> None:
     """The error has the program's own words, names the log and keeps it; nothing is left running."""
-    with pytest.raises(EngineError, match=r"kube-apiserver-0 ended with status 1 before it was ready") as caught:
+    with pytest.raises(EngineError, match=r"kube-apiserver-0 exited with status 1 before it was ready") as caught:
         async with Engine.start(flags={"kube-apiserver": ["--no-such-flag=1"]}):
             pass
     assert "unknown flag: --no-such-flag" in str(caught.value)
@@ -34,7 +34,7 @@ async def test_a_mistaken_flag_is_shown_with_the_log(engine_folders, processes_o
 async def test_a_start_that_takes_too_long_says_what_it_waited_for(engine_folders, processes_of, monkeypatch) -> None:
     """The time-out of the environment is honoured, and the error tells the last answer."""
     monkeypatch.setenv("KUBEBUILDER_CONTROLPLANE_START_TIMEOUT", "300ms")
-    with pytest.raises(EngineError, match=r"-0 was not ready within 0\.3 s \(asked last: http"):
+    with pytest.raises(EngineError, match=r"-0 was not ready within 0\.3 s \(last check: http"):
         async with Engine.start():
             pass
     assert (_kept_logs(engine_folders) / "etcd-0.log").exists()
@@ -49,7 +49,7 @@ def test_programs_that_are_not_there_are_one_sentence(engine_folders, monkeypatc
     with pytest.raises(EngineError) as caught, Engine.start():
         pass
     text = str(caught.value)
-    assert re.match(r"there is no program etcd at .*: set KUBEBUILDER_ASSETS .* tools/engine/build", text)
+    assert re.match(r"program etcd not found at .*: set KUBEBUILDER_ASSETS .* tools/engine/build", text)
     assert "\n" not in text
     assert list(engine_folders.iterdir()) == []
 
@@ -57,7 +57,7 @@ def test_programs_that_are_not_there_are_one_sentence(engine_folders, monkeypatc
 async def test_attached_output_is_shown_instead_of_kept(engine_folders, monkeypatch, capfd) -> None:
     """With KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT the programs write where the test does."""
     monkeypatch.setenv("KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT", "true")
-    with pytest.raises(EngineError, match=r"etcd-0 ended with status \d+ before it was ready; its output is above"):
+    with pytest.raises(EngineError, match=r"etcd-0 exited with status \d+ before it was ready; its output is above"):
         async with Engine.start(flags={"etcd": ["--no-such-flag=1"]}):
             pass
     assert "flag provided but not defined: -no-such-flag" in capfd.readouterr().err
@@ -70,10 +70,10 @@ async def test_a_failing_test_keeps_the_logs_and_a_crash_is_told(engine_folders)
             crashed = engine.api_servers[0]
             assert crashed.pid is not None
             os.kill(crashed.pid, signal.SIGKILL)
-            with pytest.raises(EngineError, match="kube-apiserver-0 was ended by SIGKILL before it was ready"):
+            with pytest.raises(EngineError, match="kube-apiserver-0 was killed by SIGKILL before it was ready"):
                 await crashed.wait_ready()
             raise ZeroDivisionError
     logs = _kept_logs(engine_folders)
     kept, crash = caught.value.__notes__
     assert kept == f"the engine's logs are kept in {logs}"
-    assert crash.startswith(f"kube-apiserver-0 ended by itself; its log {logs}/kube-apiserver-0.log ends with:")
+    assert crash.startswith(f"kube-apiserver-0 exited by itself; its log {logs}/kube-apiserver-0.log ends with:")

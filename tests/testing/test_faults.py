@@ -61,11 +61,11 @@ async def test_a_killed_api_server_comes_back_with_its_data(cluster, api) -> Non
         with pytest.raises(OSError, match="Connect call failed"):
             await first.ask("GET", "/readyz")
         assert await second.config_map("before-the-kill") == {"a": "b"}
-        with pytest.raises(EngineError, match=r"cannot pause kube-apiserver-0: it was ended by SIGKILL"):
+        with pytest.raises(EngineError, match=r"cannot pause kube-apiserver-0: it was killed by SIGKILL"):
             await server.pause()
         await server.start()
         assert await first.config_map("before-the-kill") == {"a": "b"}
-        with pytest.raises(EngineError, match="runs already"):
+        with pytest.raises(EngineError, match="is already running"):
             await server.start()
 
 
@@ -95,7 +95,7 @@ async def test_compaction_expires_what_is_older(cluster, api) -> None:
         await cluster.api_servers[0].restart()
         status, answer = await first.ask("GET", path)
         assert (status, answer["reason"]) == (410, "Expired")
-        with pytest.raises(EngineError, match="etcd refused /v3/kv/compaction"):
+        with pytest.raises(EngineError, match="etcd rejected /v3/kv/compaction"):
             await cluster.compact(int(old))
 
 

@@ -90,6 +90,7 @@ def _pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.alone("measures how long a namespace takes")
 @pytest.mark.slow
 def test_a_run_shares_one_engine_and_a_namespace_costs_little(tmp_path) -> None:
     """Each test has a namespace of its own for less than 50 ms; a run that failed says where the logs are."""

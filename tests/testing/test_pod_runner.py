@@ -14,7 +14,7 @@ from steersman.kinds.batch_v1 import Job, JobSpec
 from steersman.kinds.core_v1 import Container, Pod, PodSpec, PodTemplateSpec
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import find_condition, is_true
-from steersman.testing import Engine, Failed, PodOutcome, PodRunner, Running, Succeeded, Waiting
+from steersman.testing import Engine, Failed, PodOutcome, PodRunner, Running, Succeeded, Waiting, eventually
 from steersman.testing.pod_status import observe
 
 
@@ -221,6 +221,20 @@ async def test_a_pod_with_a_grace_period_goes_at_once_and_those_of_other_nodes_a
     assert other.metadata.deletion_timestamp is not None
 
 
+async def test_a_pod_that_runs_is_not_written_to_again(control_plane) -> None:
+    """Writes that change nothing would count as work of the operator under test, and wake everything that watches Pods."""
+    client = control_plane.client
+    with control_plane.writes() as writes:
+        async with PodRunner(client) as runner:
+            spec = PodSpec(containers=[Container(name="web", image="web:1")])
+            await client.create(Pod(metadata=ObjectMeta(name="web"), spec=spec))
+            await eventually(client, Pod, "web", has={"status": {"phase": "Running"}})
+            await control_plane.drained()
+            runner.look_again()
+            await control_plane.drained()
+    assert [(write.verb, write.subresource) for write in writes.of(Pod)] == [("create", ""), ("update", "status")]
+
+
 @pytest.mark.parametrize(
     ("policy", "outcome", "phase", "reason"),
     [
@@ -250,5 +264,5 @@ def test_phase_and_containers_agree_and_saying_it_again_changes_nothing(
 
 
 def test_mistakes_are_named() -> None:
-    with pytest.raises(ValueError, match="exit code other than 0"):
+    with pytest.raises(ValueError, match="non-zero exit code"):
         Failed("Completed", 0)

@@ -117,7 +117,7 @@ def test_the_same_suite_on_the_engine(tmp_path):
     """Tests with a clock say why they cannot run there."""
     shown = run(tmp_path, SUITE, "--steersman-server=engine")
     assert "7 passed, 1 skipped" in shown, shown
-    assert "the time of another process cannot be skipped: tests with a clock run on the embedded server alone" in shown
+    assert "cannot skip the time of another process: tests with a clock run on the embedded server only" in shown
 
 
 async def test_a_cluster_that_is_there_has_the_same_interface(engine):
@@ -163,13 +163,11 @@ def test_what_is_wrong_is_said_in_words(tmp_path):
     tests = WRONG.replace("@pytest.fixture(loop_scope", "@pytest_asyncio.fixture(loop_scope")
     shown = run(tmp_path, "import pytest_asyncio\n" + tests)
     assert "2 failed" in shown, shown
-    assert "this control plane lives on the event loop that used it first, and this is another one." in shown
+    assert "this control plane belongs to the event loop that used it first, and this is another loop." in shown
     assert "E   assert 2 writes were made:" in shown
     assert "create ConfigMap test-that-writes-" in shown
 
 
 def test_a_server_that_is_none_is_said_in_words():
-    with pytest.raises(
-        EngineError, match="--steersman-server=nowhere: there is no such file; say embedded, engine, the path"
-    ):
+    with pytest.raises(EngineError, match="--steersman-server=nowhere: no such file; pass embedded, engine, the path"):
         ExistingHost("nowhere")

@@ -90,7 +90,7 @@ async def test_killing_the_supervisor_kills_its_programs(engine_folder, tmp_path
         await _started(tmp_path, "server")
         watched = os.pidfd_open(pid)
         os.kill(_parent(pid), signal.SIGKILL)
-        with pytest.raises(EngineError, match=r"supervisor .* has ended"):
+        with pytest.raises(EngineError, match=r"supervisor .* has exited"):
             await processes.wait("server")
         with pytest.raises(EngineError, match="start a new engine"):
             await processes.signal("server", signal.SIGTERM)
@@ -126,7 +126,7 @@ async def test_a_request_that_cannot_be_met_says_why(engine_folder, tmp_path) ->
         with pytest.raises(EngineError, match=r"cannot start nowhere: .*No such file"):
             await processes.start("nowhere", ["/nonexistent/program"], log=None, stage=0)
         await processes.start("server", _argv("server", tmp_path), log=None, stage=0)
-        with pytest.raises(EngineError, match=r"cannot start server: .*running already"):
+        with pytest.raises(EngineError, match=r"cannot start server: .*already running"):
             await processes.start("server", _argv("server", tmp_path), log=None, stage=0)
         with pytest.raises(EngineError, match=r"cannot signal nobody: .*was started"):
             await processes.signal("nobody", signal.SIGTERM)

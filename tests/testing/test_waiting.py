@@ -31,6 +31,20 @@ async def told(control_plane, waiting) -> str:
     return words(failed, control_plane)
 
 
+@pytest.mark.parametrize("waits", [eventually, consistently])
+async def test_what_can_never_hold_is_refused_at_once(control_plane, waits):
+    async def holds() -> bool:
+        return True
+
+    name = waits.__name__
+    with pytest.raises(TypeError, match=rf"write {name}\(control_plane.client, KIND, NAME\)"):
+        await waits(control_plane, ConfigMap, "x")
+    with pytest.raises(TypeError, match=f"{name}: .*ConfigMap.* is not a client"):
+        await waits(ConfigMap, "x")
+    with pytest.raises(TypeError, match=rf"a coroutine runs once; write {name}\(lambda: holds\(\.\.\.\)\)"):
+        await waits(holds())
+
+
 async def test_it_gives_the_object_as_soon_as_it_is_as_expected(control_plane):
     client = control_plane.client
 
@@ -68,7 +82,7 @@ async def test_the_failure_tells_the_difference_the_object_and_the_reconciles(co
         expected = {"spec": {"title": "bye"}, "status": {"ready": True, "checks": 3, "phase": ...}}
         text = await told(control_plane, eventually(client, Page, "home", has=expected, within=0.05))
     assert text == dedent("""\
-        Page NS/home did not become what was expected within 50 ms (N states seen):
+        Page NS/home did not become as expected within 50 ms (N states seen):
             spec.title: expected "bye", found "hello"
             status.checks: expected 3, found 0
             status.phase: expected "anything", found nothing
@@ -125,12 +139,12 @@ async def test_the_failure_of_a_child_tells_the_reconciles_of_its_owner(control_
         assert "Controller page reconciled Page NS/home 1 time" in text
         text = await told(control_plane, eventually(client, ConfigMap, "other", within=0.01))
     assert text == dedent("""\
-        ConfigMap NS/other did not become what was expected within 10 ms (N states seen):
-            it is not there
+        ConfigMap NS/other did not become as expected within 10 ms (N states seen):
+            it does not exist
 
         There are no events about it.
 
-        No controller of this test reconciles ConfigMap NS/other, or an owner of it. What ran last:
+        No controller of this test reconciles ConfigMap NS/other or an owner of it. The latest reconciles:
             page NS/home  TIME  done, 2 writes, in N ms; because Page NS/home appeared (generation 1)""")
 
 
@@ -140,12 +154,12 @@ async def test_what_does_not_go_says_what_it_waits_for(control_plane):
     await client.create(held)
     text = await told(control_plane, eventually(client, ConfigMap, "x", gone=True, within=0.01))
     assert text.startswith(
-        "ConfigMap NS/x did not go within 10 ms (N states seen):\n    it is still there: nobody has deleted it\n"
+        "ConfigMap NS/x was not deleted within 10 ms (N states seen):\n    it still exists: it has not been deleted\n"
     )
     assert text.endswith("No operator runs in this test.")
     await client.delete(ConfigMap, "x")
     text = await told(control_plane, eventually(client, ConfigMap, "x", gone=True, within=0.01))
-    assert "it is still there: it is being deleted and waits for example.com/printer\n" in text
+    assert "it still exists: it is being deleted and waits for example.com/printer\n" in text
 
 
 async def test_secrets_are_not_shown(control_plane):
@@ -175,7 +189,7 @@ async def test_what_stays_and_what_does_not(control_plane):
     )
     text = await told(control_plane, consistently(client, ConfigMap, "x", gone=True))
     assert text.startswith(
-        "ConfigMap NS/x did not stay as expected for 1.0 s; from the beginning:\n    it is still there"
+        "ConfigMap NS/x did not stay as expected for 1.0 s; from the beginning:\n    it still exists"
     )
 
 
@@ -199,5 +213,5 @@ async def test_any_condition_can_be_waited_for(control_plane):
 
 
 async def test_what_cannot_be_meant_is_refused(control_plane):
-    with pytest.raises(TypeError, match="leave check and has out"):
+    with pytest.raises(TypeError, match="remove check and has"):
         await eventually(control_plane.client, ConfigMap, "x", has={}, gone=True)

@@ -1,12 +1,11 @@
-"""namespace-controller: a namespace that was deleted goes when everything in it has gone.
+"""namespace-controller: empties a deleted namespace and then releases it.
 
 Guarantees
-- Pods go first; while one is left, nothing else is touched.
-- Whatever kinds are served then, what is theirs in the namespace is deleted, and the namespace says in its conditions what
-  is left and why.
-- It waits for changes: what is left is looked at again when something in the namespace changes. Time alone matters only
-  for Pods that outstay the time they were given.
-- The namespace is released (its spec's finalizer ``kubernetes`` is removed) when nothing is left.
+- Pods are deleted first; while one is left, nothing else is touched.
+- The objects of all kinds served at that time are deleted. The namespace's conditions say what is left and why.
+- It is driven by events: remaining objects are checked again when something in the namespace changes. Timers are needed
+  only for Pods that exceed their grace period.
+- The namespace is released (the finalizer ``kubernetes`` is removed from its spec) when nothing is left.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from steersman.kinds.core_v1 import Namespace, NamespaceStatus, Pod
 from steersman.objects import Kind
 from steersman.objects.errors import ApiError, NotFound
 
-#: The finalizer of a namespace's spec that is ours to remove.
+#: The finalizer in a namespace's spec that this controller removes.
 OURS = "kubernetes"
 _PODS = "core/pods/"
 
@@ -36,14 +35,14 @@ class ContentFailed(Exception):
 
 @dataclass
 class _Content:
-    """What is left in a namespace, and what went wrong."""
+    """What is left in a namespace, and what failed."""
 
     remaining: dict[str, int] = field(default_factory=dict[str, int])
     finalizers: Counter[str] = field(default_factory=Counter[str])
-    #: Requests that failed, and what should have gone and has not.
+    #: Failed requests, and objects that should be gone and are not.
     failures: list[str] = field(default_factory=list[str])
     failed: bool = False
-    #: Pods are left, so that nothing else was touched; and for how many seconds that is as it should be.
+    #: Whether Pods are left, so that nothing else was touched; and how many seconds they may still take.
     pods: bool = False
     patience: float = 0.0
 
@@ -54,7 +53,7 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
     def __init__(self, sightings: Sightings) -> None:
         super().__init__()
         self._sightings = sightings
-        #: The namespaces that are going.
+        #: The terminating namespaces.
         self._going: dict[str, None] = {}
 
     def seen_all(self, sightings: Sequence[Sighting]) -> None:
@@ -63,25 +62,25 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
         super().seen_all(sightings)
 
     def seen(self, sighting: Sighting) -> None:
-        """A namespace is going, or something changed in one that is."""
+        """Queue a namespace that is terminating, or in which something changed."""
         metadata = sighting.metadata
         if sighting.definition.prefix != NAMESPACES:
-            # Also what was created at the last moment; and one finalizer less is news for the conditions.
+            # Also for late creations; and a removed finalizer changes the conditions.
             if metadata.namespace in self._going:
                 self.add(metadata.namespace, f"{sighting.definition.gvk.kind} {metadata.name} changed")
         elif sighting.gone:
             self._going.pop(metadata.name, None)
         elif metadata.deletion_timestamp is not None:
             self._going[metadata.name] = None
-            self.add(metadata.name, "the namespace is going")
+            self.add(metadata.name, "the namespace is terminating")
 
     def kinds_changed(self) -> None:
-        """What could not be deleted may go now."""
+        """Check again: objects of a new kind may be deletable now."""
         for name in self._going:
             self.add(name, "the served kinds changed")
 
     async def reconcile(self, ctx: Context, request: Request) -> Outcome:
-        """Empty one namespace, say what is left, and release it if nothing is."""
+        """Empty one namespace, report what is left, and release it if it is empty."""
         client = ctx.client
         namespace = await client.find(Namespace, request.key.name)
         if namespace is None or namespace.metadata.deletion_timestamp is None:
@@ -89,7 +88,7 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
         try:
             return await self._let_go(client, namespace)
         except NotFound:
-            # Somebody else released it meanwhile.
+            # It was released meanwhile.
             return Done()
 
     async def _let_go(self, client: ReconcileClient, namespace: Namespace) -> Outcome:
@@ -100,7 +99,7 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
         if namespace.spec is None or not namespace.spec.finalizers:
             return Done()
         content = await self._empty(client, namespace)
-        # While Pods are left, nobody has looked at the rest.
+        # While Pods are left, the other kinds have not been checked.
         left = _Content(failures=content.failures) if content.pods else content
         problems = content_problems(left.failures, left.remaining, left.finalizers)
         if set_conditions(namespace, problems, now().replace(microsecond=0)):
@@ -111,12 +110,12 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
             return RequeueAfter(content.patience) if content.patience else Done()
         if namespace.spec is not None:
             kept = [each for each in namespace.spec.finalizers or () if each != OURS]
-            namespace.spec.finalizers = sorted(set(kept))
+            namespace.spec.finalizers = sorted(set(kept)) or None
         await client.update(namespace, subresource="finalize")
         return Done()
 
     async def _empty(self, client: ReconcileClient, namespace: Namespace) -> _Content:
-        """Delete what is there, Pods first; what is left of it."""
+        """Delete all content, Pods first; returns what is left."""
         content, name = _Content(), namespace.key.name
         served = {each.prefix: each for each in self._sightings.definitions() if each.namespaced}
         if _PODS in served and not self._sightings.is_empty(served[_PODS], name):
@@ -139,7 +138,7 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
         *,
         patience: float = 0.0,
     ) -> None:
-        """Delete everything of one kind, and note what is left."""
+        """Delete all objects of one kind, and record what is left."""
         gvk = definition.gvk
         kind = Kind(gvk.api_version, gvk.kind)
         try:
@@ -164,7 +163,7 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
 
     @staticmethod
     async def _patience(client: ReconcileClient, namespace: Namespace) -> float:
-        """For how many more seconds the Pods of a namespace may take to end."""
+        """How many more seconds the Pods of a namespace may take to end."""
         pods = await client.list(Pod, namespace=namespace.key.name)
         graces = [
             pod.spec.termination_grace_period_seconds or 0

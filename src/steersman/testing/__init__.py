@@ -1,16 +1,16 @@
-"""Tests of operators: a control plane in a fixture, waiting with reports, skipped time; and the real thing, as `Engine`.
+"""Tests of operators: control planes as fixtures, waiting with reports, skipped time, and the real engine (`Engine`).
 
 Guarantees:
 
-- The same test runs on the embedded control plane, on the engine, which is kube-apiserver and etcd themselves, and on a
-  cluster that is there already; what differs is said where it is asked for.
-- What does not become as expected is reported: the difference, the object, its events, its reconciles and their causes.
-- No process, thread or port outlives the test or the run that started it, even when that is killed; an engine that failed
+- The same test runs on the embedded control plane, on the engine (kube-apiserver and etcd themselves) and on an
+  existing cluster; each fixture documents the differences.
+- A failed expectation reports the difference, the object, its events, its reconciles and their causes.
+- No process, thread or port outlives the test or the run that started it, even if that is killed; a failed engine
   leaves its logs.
-- An engine belongs to no event loop, and engines do not disturb each other.
+- An engine is not bound to an event loop, and engines do not affect each other.
 - The plugin costs a test run nothing until one of its fixtures is used.
 
-A name is imported when it is first used, because pytest loads this room in every run.
+Names are imported on first use, because pytest loads this package in every run.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from steersman.testing.pod_runner import PodRunner
     from steersman.testing.pod_status import Failed, PodOutcome, Running, Succeeded, Waiting
     from steersman.testing.waiting import consistently, eventually
+    from steersman.testing.workload_runner import WorkloadRunner
     from steersman.testing.write_watch import Write, Writes
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "Running",
     "Succeeded",
     "Waiting",
+    "WorkloadRunner",
     "Write",
     "Writes",
     "consistently",
@@ -75,6 +77,7 @@ _HOMES = {
     "Running": "pod_status",
     "Succeeded": "pod_status",
     "Waiting": "pod_status",
+    "WorkloadRunner": "workload_runner",
     "Write": "write_watch",
     "Writes": "write_watch",
     "consistently": "waiting",

@@ -1,10 +1,10 @@
-"""Until nothing is left to do: then a test can look at the world with plain asserts.
+"""Waits until no work is left, so that a test can use plain asserts.
 
 Guarantees
-- When it returns, the control plane's controllers have nothing to do, every cache of the operators holds what the server
-  holds, no reconcile runs, is ready or is tried again, and none is due within a second.
-- What waits for a time of its own (`RequeueAfter`) is not work: a clock brings it.
-- What never ends is reported with the keys that keep running, and why; a reconcile that crashed ends the wait at once.
+- When it returns, the control plane's controllers are idle, every cache of the operators matches the server, no
+  reconcile runs, is ready or is being retried, and none is due within a second.
+- A key that waits for its own time (`RequeueAfter`) does not count as work: advance the clock for it.
+- Endless work is reported with the keys that keep running, and why. A crashed reconcile ends the wait immediately.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from steersman.objects.errors import ApiError
 from steersman.testing.clock import time_flies
 from steersman.testing.taking_part import Participant, participants
 
-#: What is due so soon is work; what is due later waits for its time.
+#: A key due this soon counts as work; a later one does not.
 _SOON = 1.0
-#: How soon to look again while something is under way, at first and after a while.
+#: How soon to check again while work remains: initially, and at most.
 _LOOK, _LOOK_MAX = 0.002, 0.1
 _KEYS = 4096
 _SHOWN = 5
 
 
 class NotDrained(AssertionError):
-    """There is always something left to do."""
+    """Some work never ended."""
 
 
 async def drained(client: Client, settled: Callable[[], Awaitable[None]], *, within: float) -> None:
-    """Wait until neither the control plane nor anybody who takes part has work; `NotDrained` after ``within`` seconds."""
+    """Wait until neither the control plane nor any participant has work; `NotDrained` after ``within`` seconds."""
     __tracebackhide__ = True
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
@@ -46,7 +46,7 @@ async def drained(client: Client, settled: Callable[[], Awaitable[None]], *, wit
         with time_flies(deadline):
             async with asyncio.timeout_at(deadline):
                 looks = 0
-                # twice in a row: what ran during the first look may have given the control plane something to do
+                # twice in a row: work that ran during the first check may have given the control plane more
                 while looks < 2:
                     mark = _runs(participants())
                     await settled()
@@ -82,7 +82,7 @@ async def _left(client: Client, taking_part: Iterable[Participant]) -> AsyncIter
         for informer in participant.informers:
             if line := await _behind(client, informer):
                 yield line
-        # what a cache took in while the others were looked at
+        # work that caches received while the others were checked
         for controller in participant.controllers:
             for line in _work(controller):
                 yield line
@@ -92,18 +92,20 @@ def _work(controller: Controller) -> Iterator[str]:
     statistics = controller.statistics(keys=_KEYS)
     queue = statistics.queue
     if not statistics.working:
-        yield f"controller {controller.name} has not begun to work"
+        yield f"controller {controller.name} has not started working"
     if queue.ready or queue.running or statistics.active:
         yield f"controller {controller.name}: {count(queue.ready, 'key')} ready, {queue.running} running"
     if queue.failing or queue.requeued:
-        yield f"controller {controller.name}: {count(queue.failing + queue.requeued, 'key')} to be tried again"
+        yield f"controller {controller.name}: {count(queue.failing + queue.requeued, 'key')} to be retried"
+    if queue.throttled:
+        yield f"controller {controller.name}: {count(queue.throttled, 'key')} throttled, because every run writes"
     soon = [record for record in statistics.keys if record.next_run is not None and record.next_run <= _SOON]
     if soon and not (queue.ready or queue.running):
         yield f"controller {controller.name}: {', '.join(str(record.request) for record in soon[:_SHOWN])} due soon"
 
 
 async def _behind(client: Client, informer: Informer[Any]) -> str:
-    """Why a cache does not hold what the server holds; nothing if it does."""
+    """Why a cache differs from the server; empty if it does not."""
     if not informer.served:
         return ""
     if not informer.synced or any(informer.statistics().pending):
@@ -125,7 +127,7 @@ async def _behind(client: Client, informer: Informer[Any]) -> str:
 def _report(
     within: float, left: list[str], before: Counter[tuple[str, Key]], taking_part: Iterable[Participant]
 ) -> str:
-    """Who keeps running, and why."""
+    """List what keeps running, and why."""
     taking_part = list(taking_part)
     lines = [f"after {duration(within)} there is still work to do:", *(f"    {line}" for line in dict.fromkeys(left))]
     again = _runs(taking_part) - before
@@ -144,9 +146,10 @@ def _why(record: KeyRecord | None) -> str:
     if record.last_error and record.last_error_at == record.finished:
         return f"{words}; it failed: {record.last_error.splitlines()[-1]}"
     if record.result == "requeue":
-        return f"{words}; it asked to run again"
+        return f"{words}; it returned Requeue()"
     if record.result == "requeue_after":
-        return f"{words}; it asked to run again in {duration(record.next_run or 0.0)}"
+        return f"{words}; it returned RequeueAfter({duration(record.next_run or 0.0)})"
     if record.writes:
-        return f"{words}; every run writes ({count(record.writes, 'write')}), and so wakes itself or another controller"
+        every = f"every run writes ({count(record.writes, 'write')}), and so wakes itself or another controller"
+        return f"{words}; {record.loop or every}"
     return words

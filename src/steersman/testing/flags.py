@@ -1,6 +1,6 @@
 """The command lines of an engine's programs.
 
-Guarantee: a flag that a test gives replaces ours of the same name, and is passed as it was given.
+Guarantee: a flag given by a test replaces ours of the same name, and is passed unchanged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager")
 
-# Enough for what people test: cascading deletion, namespaces that go, workloads that become Pods. Each controller costs
+# Enough for common tests: cascading deletion, namespace deletion, workloads that create Pods. Each controller costs
 # memory and requests; `flags={"kube-controller-manager": ["--controllers=*"]}` runs them all.
 _CONTROLLERS = (
     "garbage-collector-controller",
@@ -23,6 +23,7 @@ _CONTROLLERS = (
     "disruption-controller",
     "endpointslice-controller",
     "job-controller",
+    "persistentvolumeclaim-protection-controller",
     "replicaset-controller",
     "replicationcontroller-controller",
     "resourcequota-controller",
@@ -34,7 +35,7 @@ _CONTROLLERS = (
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What an engine consists of, and the flags that its programs get beside ours."""
+    """The parts of an engine, and additional flags of its programs."""
 
     api_servers: int = 1
     etcd_members: int = 1
@@ -43,21 +44,21 @@ class Topology:
 
     def __post_init__(self) -> None:
         if self.api_servers < 1:
-            raise ValueError(f"an engine has at least one API server, not {self.api_servers}")
+            raise ValueError(f"an engine needs at least one API server (got {self.api_servers})")
         if self.etcd_members not in {1, 3}:
-            raise ValueError(f"an engine has one etcd member or three, not {self.etcd_members}")
+            raise ValueError(f"an engine needs one etcd member or three (got {self.etcd_members})")
         unknown = sorted(set(self.flags) - set(PROGRAMS))
         if unknown:
-            raise ValueError(f"flags are given by program ({', '.join(PROGRAMS)}), not for {', '.join(unknown)}")
+            raise ValueError(f"flags are per program ({', '.join(PROGRAMS)}); unknown: {', '.join(unknown)}")
 
     def programs(self) -> tuple[str, ...]:
-        """The programs that have to be there."""
+        """The required programs."""
         return PROGRAMS if self.controller_manager else PROGRAMS[:2]
 
 
 @dataclass(frozen=True, slots=True)
 class EtcdAddress:
-    """Where one etcd member is found."""
+    """The addresses of one etcd member."""
 
     name: str
     client_url: str
@@ -66,7 +67,7 @@ class EtcdAddress:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The files that tell the programs who is who."""
+    """The files with the keys and identities of the programs."""
 
     ca_file: Path
     server_cert_file: Path
@@ -77,7 +78,7 @@ class Secrets:
 
 def etcd_flags(member: EtcdAddress, members: Sequence[EtcdAddress], *, data: Path, token: str) -> list[str]:
     """The flags of one etcd member among `members`."""
-    # A single member has nobody to lose an election to: let it elect itself at once instead of after a second.
+    # A single member has no rivals: let it elect itself immediately instead of after a second.
     heartbeat, election = (10, 100) if len(members) == 1 else (50, 500)
     return [
         f"--name={member.name}",
@@ -91,7 +92,7 @@ def etcd_flags(member: EtcdAddress, members: Sequence[EtcdAddress], *, data: Pat
         f"--heartbeat-interval={heartbeat}",
         f"--election-timeout={election}",
         "--socket-reuse-port=true",
-        # A killed process loses nothing by this; only a power cut would.
+        # A killed process loses nothing; only a power cut would.
         "--unsafe-no-fsync=true",
     ]
 
@@ -104,7 +105,7 @@ def api_server_flags(*, port: int, etcd: Sequence[EtcdAddress], secrets: Secrets
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",
         "--permit-port-sharing=true",
-        # Without these a machine that has no default route cannot run an API server.
+        # Without these, an API server cannot run on a machine without a default route.
         "--advertise-address=127.0.0.1",
         "--endpoint-reconciler-type=none",
         f"--tls-cert-file={secrets.server_cert_file}",
@@ -115,7 +116,7 @@ def api_server_flags(*, port: int, etcd: Sequence[EtcdAddress], secrets: Secrets
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={secrets.signing_key_file}",
         f"--service-account-signing-key-file={secrets.signing_key_file}",
-        # Pods may be created before anyone made their service account.
+        # Pods may be created before their service account exists.
         "--disable-admission-plugins=ServiceAccount",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--allow-privileged=true",
@@ -138,13 +139,13 @@ def controller_manager_flags(*, port: int, kubeconfig: Path, secrets: Secrets, c
         f"--controllers={','.join(_CONTROLLERS)}",
         f"--service-account-private-key-file={secrets.signing_key_file}",
         "--use-service-account-credentials=false",
-        # The defaults spare a real cluster; a test would wait for them.
+        # The defaults protect a real cluster; a test would wait for them.
         "--kube-api-qps=200",
         "--kube-api-burst=400",
     ]
 
 
 def merged(ours: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
-    """Our flags, without those that the test gives itself, then the test's."""
+    """Our flags without those that the test replaces, followed by the test's."""
     replaced = {flag.partition("=")[0] for flag in given}
     return (*(flag for flag in ours if flag.partition("=")[0] not in replaced), *given)

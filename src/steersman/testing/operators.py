@@ -1,9 +1,10 @@
-"""An operator that runs for a part of a test.
+"""Operators that run during a block of a test.
 
 Guarantees
-- It runs as in production, but for signals, leader election and endpoints, and it works when the block begins.
-- When it ends before the block does, or when a reconcile of it crashed, the test fails and says why.
-- Every reconcile that ended is kept, with its causes.
+- An operator runs as in production, except for signals, leader election and endpoints. It works when the block begins.
+- If it ends before the block, or if one of its reconciles crashes, the test fails with the reason.
+- Every finished reconcile is recorded, with its causes.
+- A watchdog logs the reconcile that blocks the event loop, unless the manager sets its own threshold.
 """
 
 from __future__ import annotations
@@ -17,38 +18,39 @@ from steersman.aio import Supervisor
 from steersman.cache import Informer
 from steersman.client import Client
 from steersman.controller import Controller, ControllerPlan, KeyRecord, Planned
+from steersman.controller.watchdog import THRESHOLD
 from steersman.manager import Manager, ManagerStatistics
 from steersman.manager.event_log import EventLog
 from steersman.manager.words import count
-from steersman.objects import Key
+from steersman.objects import Key, Kind
 from steersman.testing.taking_part import taking_part
 
-#: So many reconciles are kept; the oldest go first.
+#: The maximum number of recorded reconciles; the oldest are dropped.
 _RUNS_MAX = 10_000
 _START_SECONDS = 10.0
-#: How often to look what keeps an operator from working.
+#: How often to check what keeps an operator from working.
 _ASK_SECONDS = 0.05
 
 
 class OperatorFailed(AssertionError):
-    """An operator did not start, ended by itself, or crashed while it reconciled."""
+    """An operator did not start, ended by itself, or crashed during a reconcile."""
 
 
 class Drained(Protocol):
-    """Waits until nothing is left to do."""
+    """Waits until no work is left."""
 
     def __call__(self, *, within: float = ...) -> Awaitable[None]:
-        """Wait, for so many seconds at most."""
+        """Wait, for this many seconds at most."""
         ...
 
 
 class Operator:
-    """An operator that runs; made by ``control_plane.running(manager)``."""
+    """A running operator; made by ``control_plane.running(manager)``."""
 
     def __init__(self, manager: Manager, drained: Drained, *, crashes: bool = False) -> None:
-        #: The manager that runs: a new one with the controllers of the one that was given.
+        #: The running manager: a new one with the controllers of the given one.
         self.manager = manager
-        #: Every reconcile that ended, oldest first: the name of its controller, and what is known of it.
+        #: Every finished reconcile, oldest first: the controller's name and the record.
         self.runs: list[tuple[str, KeyRecord]] = []
         self._drained = drained
         self._may_crash = crashes
@@ -60,26 +62,26 @@ class Operator:
 
     @property
     def statistics(self) -> ManagerStatistics:
-        """What the manager knows of itself."""
+        """The manager's statistics."""
         return self.manager.statistics()
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
-        """The controllers that run now."""
+        """The running controllers."""
         return self.manager.controllers
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
-        """The caches that they read from."""
+        """The caches they read from."""
         return self.manager.informers
 
     @property
     def events(self) -> EventLog:
-        """What it tells people."""
+        """The events it recorded."""
         return self.manager.events
 
     def runs_of(self, key: Key | str) -> list[tuple[str, KeyRecord]]:
-        """The reconciles of one key, oldest first; a bare name means that name in any namespace."""
+        """The reconciles of one key, oldest first; a bare name matches in any namespace."""
         wanted = key if isinstance(key, Key) else Key(*key.split("/", 1)) if "/" in key else None
         return [
             (controller, record)
@@ -88,12 +90,12 @@ class Operator:
         ]
 
     async def drained(self, *, within: float = 10.0) -> None:
-        """Wait until nothing is left to do; see `Plane.drained`."""
+        """Wait until no work is left; see `Plane.drained`."""
         __tracebackhide__ = True
         await self._drained(within=within)
 
     def check(self) -> None:
-        """Raise `OperatorFailed` if a reconcile crashed, unless that is allowed."""
+        """Raise `OperatorFailed` if a reconcile crashed, unless crashes are allowed."""
         __tracebackhide__ = True
         if not self._may_crash:
             _refuse_crashes(self)
@@ -105,15 +107,33 @@ class Operator:
 
 
 def manager_of(
-    what: Manager | ControllerPlan | Planned | Iterable[ControllerPlan | Planned], namespaces: Sequence[str] | None
+    what: Manager | ControllerPlan | Planned | Iterable[ControllerPlan | Planned],
+    namespaces: Sequence[str] | None,
+    *,
+    own: Sequence[str] = (),
 ) -> Manager:
-    """A manager that has not run, for what a test wants to run."""
+    """A fresh manager for what a test wants to run.
+
+    It works in ``namespaces``. If they are None, it works in its own, or in those of the test (``own``).
+    """
     if isinstance(what, Manager):
-        return what.anew(namespaces=namespaces)
-    manager = Manager(namespaces=namespaces or ())
-    for plan in what if isinstance(what, Iterable) else (what,):
-        manager.add(plan)
-    return manager
+        manager = what
+    else:
+        manager = Manager()
+        for plan in what if isinstance(what, Iterable) else (what,):
+            manager.add(plan)
+    if namespaces is None and not manager.namespaces and _is_namespaced(manager):
+        namespaces = own
+    return manager.anew(namespaces=namespaces)
+
+
+def _is_namespaced(manager: Manager) -> bool:
+    """Whether every controller reconciles a namespaced kind, and the scope of every kind it reads is known."""
+    primaries = [plan.primary for plan in manager.plans]
+    kinds = {kind for plan in manager.plans for kind in plan.kinds()}
+    return not any(isinstance(kind, Kind) for kind in kinds) and all(
+        not isinstance(kind, Kind) and kind.__resource__.namespaced for kind in primaries
+    )
 
 
 @asynccontextmanager
@@ -122,6 +142,8 @@ async def running(
 ) -> AsyncGenerator[Operator]:
     """Run a manager for a block; see `Plane.running`."""
     __tracebackhide__ = True
+    if manager.watchdog is None:
+        manager.watchdog = THRESHOLD
     operator = Operator(manager, drained, crashes=crashes)
     ended = asyncio.Event()
     try:
@@ -135,7 +157,7 @@ async def running(
                     ended.set()
                     manager.stop()
     except BaseExceptionGroup as group:
-        # one sentence reads better than a group of one
+        # one error reads better than a group of one
         failed = group.subgroup(OperatorFailed)
         if failed is None:
             raise
@@ -155,9 +177,9 @@ async def _run(manager: Manager, client: Client, ended: asyncio.Event) -> None:
     try:
         await manager.run(client, signals=False)
     except Exception as error:
-        raise OperatorFailed(f"the operator ended while the test ran: {type(error).__name__}: {error}") from error
+        raise OperatorFailed(f"the operator failed during the test: {type(error).__name__}: {error}") from error
     if not ended.is_set():
-        raise OperatorFailed("the operator ended by itself while the test ran")
+        raise OperatorFailed("the operator ended by itself during the test")
 
 
 async def _working(manager: Manager) -> None:
@@ -176,12 +198,12 @@ def _why_not_working(manager: Manager, *, late: bool) -> str:
     if missing:
         names = ", ".join(missing)
         return (
-            f"the operator cannot begin: the server does not serve {names}; await control_plane.install({names}) first"
+            f"the operator cannot start: the server does not serve {names}; await control_plane.install({names}) first"
         )
     errors = [scope.last_error for informer in manager.informers for scope in informer.statistics().scopes]
     told = next((error for error in errors if error), "")
     if late or "is forbidden" in told:
-        return f"the operator did not begin to work: {told or 'its caches are not full'}"
+        return f"the operator did not start working: {told or 'its caches have not synced'}"
     return ""
 
 
@@ -195,6 +217,6 @@ def _refuse_crashes(operator: Operator) -> None:
         last[name, str(record.request)] = record.last_error
     told = "".join(f"\n  controller {name}, {request}: {words}" for (name, request), words in last.items())
     raise OperatorFailed(
-        f"{count(len(crashed), 'reconcile')} crashed while the test ran, which points to a mistake in the operator "
+        f"{count(len(crashed), 'reconcile')} crashed during the test, which indicates a bug in the operator "
         f"(running(..., crashes=True) allows it):{told}"
     )

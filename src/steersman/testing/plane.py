@@ -1,9 +1,9 @@
-"""The control plane of a test: one interface, whatever server is below.
+"""The control plane of a test: one interface for every server.
 
 Guarantees
-- The same test runs on the embedded control plane, on the engine and on a cluster that is there already.
-- Each test has a namespace of its own, in which bare names are; what it made goes after it.
-- A control plane on the test's own loop is started by the first request; whoever makes none waits for none.
+- The same test runs on the embedded control plane, on the engine and on an existing cluster.
+- Each test has its own namespace, which is also the default of bare names. Its objects are deleted after the test.
+- A control plane on the test's own loop starts with the first request; a test without requests does not wait for it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from steersman.testing.write_watch import WatchedTransport, Writes, WriteWatch
 
 
 class Plane:
-    """What the fixture ``control_plane`` gives.
+    """The value of the fixture ``control_plane``.
 
     ```python
     async def test_a_site_gets_a_deployment(control_plane):
@@ -44,25 +44,25 @@ class Plane:
 
     def __init__(self, host: Host, *, namespace: str = "default") -> None:
         self._host = host
-        #: The test's own namespace, where bare names are.
+        #: The test's own namespace, the default of bare names.
         self.namespace = namespace
         self._namespaces: list[str] = []
         if namespace != "default":
             host.make_namespace(namespace)
             self._namespaces.append(namespace)
         self._watch = WriteWatch()
-        self._transport = LateTransport(host.opened, name="the way to the control plane")
+        self._transport = LateTransport(host.opened, name="the transport to the control plane")
         #: The administrator's client.
         self.client = self._client({}, None)
 
     def __repr__(self) -> str:
         return f"<control plane ({self.server}), namespace {self.namespace}>"
 
-    # who and where
+    # identity and address
 
     @property
     def server(self) -> str:
-        """What is below: ``embedded``, ``engine``, or what ``--steersman-server`` says."""
+        """The kind of server: ``embedded``, ``engine``, or the value of ``--steersman-server``."""
         return self._host.name
 
     @property
@@ -72,7 +72,7 @@ class Plane:
 
     @property
     def url(self) -> str:
-        """The server's address; the embedded one begins to listen when it is first asked for."""
+        """The server's address; the embedded server starts listening when it is first read."""
         return self._host.url
 
     @property
@@ -81,18 +81,18 @@ class Plane:
         return self._host.kubeconfig
 
     def client_as(self, user: str, *, groups: Iterable[str] = (), **options: Unpack[ClientOptions]) -> Client:
-        """A client that is somebody else, such as ``system:serviceaccount:shop:site-operator``."""
+        """A client as another user, such as ``system:serviceaccount:shop:site-operator``."""
         return self._client(options, Impersonation(user=user, groups=tuple(groups)))
 
     def client_with(self, **options: Unpack[ClientOptions]) -> Client:
-        """A client of the administrator with options of its own, such as ``field_manager``."""
+        """An administrator's client with its own options, such as ``field_manager``."""
         return self._client(options, None)
 
     def _client(self, options: ClientOptions, who: Impersonation | None) -> Client:
         credentials = self._host.credentials
         options.setdefault("namespace", self.namespace)
         options.setdefault("field_manager", "test")
-        # deletions have no field manager: this is how they are told apart
+        # deletions carry no field manager: `writes` attributes them by user agent
         options.setdefault("user_agent", f"{options.get('field_manager') or 'steersman'}/{__version__}")
         return Client(
             WatchedTransport(self._transport, self._watch),
@@ -102,25 +102,25 @@ class Plane:
         )
 
     async def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """Run kubectl as administrator in the test's namespace; what it printed."""
+        """Run kubectl as administrator in the test's namespace; returns its output."""
         await self._transport.ready()
         program = find_kubectl(Environment.read())
         own = (*arguments, f"--namespace={self.namespace}")
         return await run_kubectl(program, own, kubeconfig=self.kubeconfig, stdin=stdin)
 
-    # what is there
+    # objects
 
     async def create_namespace(self, name: str) -> str:
-        """Make a further namespace, which goes after the test; its name."""
+        """Create another namespace, which is deleted after the test; returns its name."""
         await self.client.create(Namespace(metadata=ObjectMeta(name=name)))
         self._namespaces.append(name)
         return name
 
     async def install(self, *classes: type[Object]) -> None:
-        """Have the server serve kinds of one's own; what it serves already is not sent again."""
+        """Install kinds; those already served are not sent again."""
         await self._host.install(self.client, classes)
 
-    # what runs
+    # operators
 
     @asynccontextmanager
     async def running(
@@ -134,13 +134,16 @@ class Plane:
     ) -> AsyncGenerator[Operator]:
         """Run an operator for a block: ``async with control_plane.running(manager) as operator:``.
 
-        A manager is run as a new one with the same controllers, so one of a module serves all tests. ``user`` is whom
-        it acts as; the administrator unless told otherwise. ``namespaces`` limits it to some. The definitions of its own
-        kinds are installed first, unless ``install=False``. The test fails at the end of the block if the operator ended
-        before, or crashed in a reconcile; ``crashes=True`` allows the latter.
+        - A manager is run as a copy with the same controllers, so all tests can use one of a module.
+        - ``user`` is the user it acts as; by default the administrator.
+        - An operator of a namespaced kind works in the test's namespaces at the start of the block, unless it has its
+          own. ``namespaces`` overrides them; ``namespaces=()`` means all.
+        - The definitions of its own kinds are installed first, unless ``install=False``.
+        - The test fails at the end of the block if the operator ended early, or crashed in a reconcile.
+          ``crashes=True`` allows crashes.
         """
         __tracebackhide__ = True
-        manager = manager_of(operator, namespaces)
+        manager = manager_of(operator, namespaces, own=self._namespaces)
         if install:
             await self.install(*manager.own_kinds)
         name = manager.name or "operator"
@@ -149,34 +152,34 @@ class Plane:
             yield started
 
     async def settled(self) -> None:
-        """Wait until the control plane's own controllers have nothing left to do.
+        """Wait until the control plane's own controllers are idle.
 
-        A server in another process cannot be asked: there it means that nothing was written for a moment.
+        A server in another process cannot be queried: there it means that nothing was written for a moment.
         """
         await self._transport.ready()
         await self._host.settled(self.client)
 
     async def drained(self, *, within: float = 10.0) -> None:
-        """Wait until nothing is left to do, for the control plane and for all operators of the test.
+        """Wait until no work is left, for the control plane and all operators of the test.
 
-        After that plain asserts are enough. Work that never ends fails the test with the keys that keep running, and why.
+        After that, plain asserts are enough. Endless work fails the test with the keys that keep running, and why.
         """
         __tracebackhide__ = True
         await drained(self.client, self.settled, within=within)
 
     def writes(self) -> AbstractContextManager[Writes]:
-        """Look at the writes of the test and its operators: ``with control_plane.writes() as writes:``."""
+        """Record the writes of the test and its operators: ``with control_plane.writes() as writes:``."""
         return self._watch.look()
 
-    # life
+    # lifetime
 
     def forget_group(self, group: str) -> None:
-        """Begin to delete the definitions of an API group, where they would stay."""
+        """Start deleting the definitions of an API group, on a server that outlives the test."""
         if self._host.lasting:
             self._host.clean_up(group=group)
 
     def end(self) -> list[Future[None]]:
-        """Leave the server, and begin to remove what the test made; for the fixture, outside of any loop."""
+        """Disconnect, and start deleting the test's objects; called by the fixture, outside of any loop."""
         self._transport.end()
         if not self._host.lasting:
             return []

@@ -1,12 +1,12 @@
-"""A kubelet without containers: Pods of an API server are scheduled, run, become ready, end and go.
+"""A kubelet without containers: schedules the Pods of an API server and moves them through their life.
 
 Guarantees
-- Every Pod that a scheduler would take is bound to the runner's node and given the status that its outcome asks for;
-  a Pod that another node has is left alone.
-- A Pod that is marked for deletion is let go at once, whatever grace period it has.
-- A Pod that is as it should be is not written to: the runner is as quiet as its world.
+- Every Pod that a scheduler would accept is bound to the runner's node and gets the status of its outcome. Pods on
+  another node, or meant for one, are ignored.
+- A Pod marked for deletion is removed immediately, whatever its grace period.
+- A Pod with the right status is not written: the runner is as quiet as its cluster.
 
-Nothing is started and no image is read. There is no Node object, so DaemonSets have no Pods.
+It starts nothing and reads no image. It has no Node object; a `WorkloadRunner` has one.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import Self
 from steersman.aio import Supervisor, now
 from steersman.cache import Cache, Informer, KindOptions
 from steersman.client import Client
-from steersman.controller import Cause, Context, Controller, Done, KeyRecord, Request, RequeueAfter, controller
+from steersman.controller import Cause, Context, Controller, Done, KeyRecord, Request, RequeueAfter, controller_for
 from steersman.kinds.core_v1 import Binding, ObjectReference, Pod
 from steersman.objects import Key, ObjectMeta
 from steersman.objects.errors import NotFound
+from steersman.testing.pod_placement import node_of
 from steersman.testing.pod_status import PodOutcome, Running, Waiting, killed, observe
 from steersman.testing.taking_part import taking_part
 
@@ -32,13 +33,13 @@ _OVER = frozenset({"Succeeded", "Failed"})
 
 
 def runs(pod: Pod) -> PodOutcome:
-    """The outcome of every Pod unless something else is said: it runs and is ready."""
+    """The default outcome: the Pod runs and is ready."""
     del pod
     return Running()
 
 
 class _Part:
-    """A runner as a test waits for it; whoever wants to know its runs asks for the Pods."""
+    """The runner as a participant of a test; it records no runs, since its Pods show them."""
 
     runs: tuple[tuple[str, KeyRecord], ...] = ()
 
@@ -51,20 +52,20 @@ class _Part:
         return self.runs
 
     def check(self) -> None:
-        """There is nothing in it that a test could break."""
+        """Never raises: a test cannot break the runner."""
 
 
 class PodRunner:
-    """Makes the Pods of an API server run, for as long as its block lasts.
+    """Makes the Pods of an API server run, for the duration of its block.
 
     ```python
     async with PodRunner(client, delay=0.2, outcome=lambda pod: Waiting("ImagePullBackOff")):
         ...
     ```
 
-    ``outcome`` is asked about a Pod whenever it changes, and says how far it comes: `Running`, `Waiting`, `Succeeded`
-    or `Failed`. ``delay`` is how many seconds a Pod waits with ``ContainerCreating`` before that. ``namespaces`` limits
-    the runner to some; ``node`` is the name that Pods are bound to.
+    ``outcome`` is called for a Pod whenever it changes, and decides how far it gets: `Running`, `Waiting`, `Succeeded`
+    or `Failed`. Before that, a Pod waits ``delay`` seconds with ``ContainerCreating``. ``namespaces`` limits the
+    runner; ``node`` is the name of the node to bind Pods to.
     """
 
     def __init__(
@@ -77,13 +78,13 @@ class PodRunner:
         node: str = "pod-runner",
     ) -> None:
         if not 0 <= delay < float("inf"):
-            raise ValueError(f"PodRunner: delay is a number of seconds, 0 or more; got {delay}")
+            raise ValueError(f"PodRunner: delay must be a non-negative number of seconds (got {delay})")
         self._client = client
         self._outcome = outcome
         self._delay = delay
         self._namespaces = namespaces
         self._node = node
-        #: When each Pod began to wait, in the loop's time.
+        #: When each Pod started to wait, in the loop's time.
         self._since: dict[str, float] = {}
         self._uids: dict[Key, str] = {}
         self._controller: Controller | None = None
@@ -91,9 +92,9 @@ class PodRunner:
 
     async def __aenter__(self) -> Self:
         if self._controller is not None:
-            raise RuntimeError("a PodRunner is entered once: make another one")
+            raise RuntimeError("a PodRunner can be entered once: make another one")
         options = KindOptions(namespaces=self._namespaces)
-        plan = controller(Pod, name="pod-runner").options(concurrency=8).run_with(self._reconcile)
+        plan = controller_for(Pod, name="pod-runner").options(concurrency=8).run_with(self._reconcile)
         async with AsyncExitStack() as stack:
             cache = await stack.enter_async_context(Cache(self._client, kinds={Pod: options}))
             self._controller = plan.assemble(cache)
@@ -111,9 +112,9 @@ class PodRunner:
         await self._stack.__aexit__(kind, error, trace)
 
     def look_again(self) -> None:
-        """Ask ``outcome`` about every Pod again: what it goes by has changed."""
+        """Call ``outcome`` again for every Pod, after its inputs have changed."""
         if self._controller is None:
-            raise RuntimeError("the PodRunner does not run: use it inside of `async with PodRunner(client) as runner:`")
+            raise RuntimeError("the PodRunner is not running: use it inside `async with PodRunner(client) as runner:`")
         for key in self._uids:
             self._controller.add(Request(key), Cause(what="external", note="told to look again"))
 
@@ -130,7 +131,7 @@ class PodRunner:
         if self._uids.get(pod.key) != uid:
             self._forget(pod.key)
             self._uids[pod.key] = uid
-        if pod.spec.node_name not in {None, self._node} or pod.spec.scheduling_gates:
+        if node_of(pod) not in {"", self._node} or pod.spec.scheduling_gates:
             return Done()
         if pod.metadata.deletion_timestamp is not None:
             return await self._let_go(ctx, pod)
@@ -152,7 +153,7 @@ class PodRunner:
             metadata=ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace, uid=pod.metadata.uid),
             target=ObjectReference(kind="Node", name=self._node),
         )
-        # The server answers with a Status, of which nothing is needed.
+        # The server answers with a Status, which is not needed.
         await ctx.client.create_subresource(Pod, pod.key, "binding", binding, returns=Binding)
 
     @staticmethod
@@ -161,10 +162,10 @@ class PodRunner:
         await ctx.client.save(pod)
 
     async def _let_go(self, ctx: Context, pod: Pod) -> Done:
-        """What a kubelet does at the end of a Pod: say how it ended, then remove it."""
+        """End a Pod as a kubelet does: report how it ended, then remove it."""
         over = pod.status is not None and pod.status.phase in _OVER
         if pod.metadata.finalizers and not over and pod.status is not None and pod.status.start_time is not None:
-            # Somebody waits for the end of it: a Job counts its Pods.
+            # A finalizer waits for its end: a Job counts its Pods.
             pod.status = killed(pod, now())
             await ctx.client.save(pod)
         if pod.metadata.deletion_grace_period_seconds != 0:

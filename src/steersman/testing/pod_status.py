@@ -1,8 +1,8 @@
-"""What a Pod's status says when it runs, waits or has ended. Pure: time is passed in.
+"""The status of a Pod that runs, waits or has ended. Pure: time is passed in.
 
 Guarantees
-- Saying the same again changes nothing: times, addresses and container ids stay as they were.
-- Conditions, phase and container statuses agree with each other, as a kubelet's do; fields of others are kept.
+- Reporting the same outcome again changes nothing: times, addresses and container ids stay.
+- Conditions, phase and container statuses are consistent, as a kubelet's are; fields of other writers are kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HOST_IP = "192.168.0.1"
 
 
 class Running(msgspec.Struct, frozen=True, kw_only=True):
-    """All containers run, and are ready unless told otherwise."""
+    """All containers run, and are ready by default."""
 
     ready: bool = True
 
@@ -45,25 +45,25 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class Succeeded(msgspec.Struct, frozen=True):
-    """The containers have ended with 0. They are started again, in vain, where ``restartPolicy`` is Always."""
+    """The containers exited with 0. With ``restartPolicy: Always`` they restart and exit again."""
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The containers have ended badly. They are started again, in vain, unless ``restartPolicy`` is Never."""
+    """The containers failed. Unless ``restartPolicy`` is Never, they restart and fail again."""
 
     reason: str = "Error"
     exit_code: int = 1
 
     def __post_init__(self) -> None:
         if self.exit_code == 0:
-            raise ValueError("Failed needs an exit code other than 0; a Pod that ends with 0 is Succeeded()")
+            raise ValueError("Failed needs a non-zero exit code; use Succeeded() for a Pod that exits with 0")
 
 
 PodOutcome: TypeAlias = Running | Waiting | Succeeded | Failed
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """What all containers of a Pod do, and what the Pod is called for it."""
+    """The common state of a Pod's containers, and the Pod's phase."""
 
     state: ContainerState
     phase: str
@@ -71,7 +71,7 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 def observe(pod: Pod, outcome: PodOutcome, now: datetime) -> PodStatus:
-    """The status of a Pod that has come so far; ``pod`` stays as it is, its status is where we start from."""
+    """The status of a Pod with this outcome, based on its previous status; ``pod`` itself is unchanged."""
     return _status_of(pod, _seen(pod, outcome, now.replace(microsecond=0)), now.replace(microsecond=0))
 
 
@@ -128,7 +128,7 @@ def _seen(pod: Pod, outcome: PodOutcome, now: datetime) -> _Seen:
 
 
 def _address(pod: Pod) -> str:
-    """An address of the Pod's own, the same whoever asks: from its uid, inside of 10.128.0.0/9."""
+    """The Pod's address, derived from its uid, inside 10.128.0.0/9."""
     number = int((pod.metadata.uid or "0").replace("-", "")[:8], 16)
     return f"10.{128 + (number >> 16) % 128}.{(number >> 8) % 256}.{number % 256}"
 
@@ -157,8 +157,9 @@ def _status(
         state = before.state
     crashing = state.waiting is not None and state.waiting.reason == "CrashLoopBackOff"
     waiting = state.waiting is not None and not crashing
-    return ContainerStatus(
-        name=container.name,
+    return msgspec.structs.replace(
+        # Keep what the server added to an earlier status, so that the same status is not written twice.
+        before or ContainerStatus(name=container.name, image="", image_id="", ready=ready, restart_count=0),
         image=container.image or "",
         image_id="" if waiting else f"pod-runner://{container.image}",
         container_id=None if waiting else f"pod-runner://{pod.metadata.uid}/{container.name}",
@@ -170,7 +171,7 @@ def _status(
 
 
 def _same(before: ContainerState, now: ContainerState) -> bool:
-    """Whether two states differ in nothing but the time at which they were seen."""
+    """Whether two states differ only in the time they were observed."""
     if before.running is not None and now.running is not None:
         return True
     if before.terminated is not None and now.terminated is not None:

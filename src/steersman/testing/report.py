@@ -1,7 +1,7 @@
-"""What a test that failed says: the object as it is, what was expected, what happened to it, and why.
+"""The report of a failed test: the object, the expectation, what happened to the object, and why.
 
-Guarantees: everything is in words and in the order in which one asks; what cannot be found out is said, and hides nothing
-else; the values of a Secret are not shown.
+Guarantees: it is plain text, most important parts first. A part that cannot be read is named and hides no other part.
+Secret values are hidden.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from steersman.client import Client
 from steersman.client.bindings import raw_bytes
 from steersman.controller import KeyRecord, Request
 from steersman.kinds.core_v1 import Event
+from steersman.manager.explaining import ready_of
 from steersman.manager.words import count, duration, next_run
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured
 from steersman.objects.difference import encode
@@ -27,16 +28,16 @@ _LINES_MAX, _EVENTS_MAX, _RUNS_MAX = 60, 10, 10
 
 _ENDED = {
     "success": "done",
-    "requeue": "asks to run again soon",
-    "requeue_after": "asks to run again later",
-    "conflict": "conflict, somebody else wrote first",
+    "requeue": "requeued",
+    "requeue_after": "requeued for later",
+    "conflict": "conflict: another writer was first",
     "error": "failed",
     "terminal_error": "failed for good",
 }
 
 
 def tree_of(found: Object | Unstructured, kind: GroupVersionKind | None = None) -> dict[str, Any]:
-    """An object as JSON that the caller owns; items of lists do not say themselves of which kind they are."""
+    """An object as JSON that the caller owns; ``kind`` completes items of lists, which carry no kind."""
     raw = raw_bytes(found)
     if raw is None:
         raw = encode(found) if isinstance(found, Object) else msgspec.json.encode(found.tree)
@@ -50,12 +51,12 @@ def value_words(value: Any) -> str:
 
 
 def difference_lines(found: Iterable[Difference]) -> list[str]:
-    """Field by field, what was expected and what is there."""
+    """For each field, the expected and the actual value."""
     return [f"{each.field}: expected {value_words(each.expected)}, found {value_words(each.found)}" for each in found]
 
 
 def object_lines(found: Object | Unstructured, kind: GroupVersionKind) -> list[str]:
-    """The object as YAML, without what only servers read."""
+    """The object as YAML, without managed fields."""
     tree = tree_of(found, kind)
     metadata: dict[str, Any] = tree.get("metadata", {})
     metadata.pop("managedFields", None)
@@ -68,7 +69,7 @@ def object_lines(found: Object | Unstructured, kind: GroupVersionKind) -> list[s
 
 
 async def event_lines(client: Client, kind: GroupVersionKind, key: Key) -> list[str]:
-    """The events about an object, the newest last."""
+    """The events about an object, newest last."""
     fields = {"involvedObject.kind": kind.kind, "involvedObject.name": key.name}
     try:
         found = (await client.list(Event, namespace=key.namespace or None, fields=fields)).items
@@ -87,7 +88,7 @@ def _event_words(event: Event) -> str:
 
 
 def run_lines(kind: GroupVersionKind, key: Key, last: Object | Unstructured | None) -> list[str]:
-    """The reconciles of an object, or of its owners, and why they ran."""
+    """The reconciles of an object or its owners, and why they ran."""
     taking_part = participants()
     if not taking_part:
         return ["No operator runs in this test."]
@@ -97,6 +98,8 @@ def run_lines(kind: GroupVersionKind, key: Key, last: Object | Unstructured | No
         for controller in participant.controllers:
             for primary, each in sorted(wanted):
                 if controller.primary is not None and controller.primary.kind == primary:
+                    if each != key and (ready := ready_of(participant.informers, controller.primary, each)):
+                        lines.append(f"Its owner {primary} {each} has the condition Ready {ready}")
                     lines += _runs_of(participant, controller.name, primary, each)
     return lines or _other_runs(taking_part, kind, key)
 
@@ -129,10 +132,10 @@ def _run_words(record: KeyRecord) -> Iterator[str]:
 
 
 def _other_runs(taking_part: list[Participant], kind: GroupVersionKind, key: Key) -> list[str]:
-    """Nobody is known to look after the object: whatever ran last may be why it is as it is."""
-    lines = [f"No controller of this test reconciles {kind.kind} {key}, or an owner of it. What ran last:"]
+    """The latest reconciles of any key: no controller is known to reconcile the object, and these may explain it."""
+    lines = [f"No controller of this test reconciles {kind.kind} {key} or an owner of it. The latest reconciles:"]
     for participant in taking_part:
         for name, record in participant.runs[-_RUNS_MAX:]:
             first, *rest = _run_words(record)
             lines += [f"    {name} {record.request}  {first.strip()}", *rest]
-    return lines if len(lines) > 1 else [f"{lines[0].removesuffix(' What ran last:')} Nothing was reconciled at all."]
+    return lines if len(lines) > 1 else [f"{lines[0].removesuffix(' The latest reconciles:')} Nothing was reconciled."]

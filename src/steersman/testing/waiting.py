@@ -1,10 +1,10 @@
-"""Waiting for what a test expects, and saying well what came instead.
+"""Waits for what a test expects, and reports what came instead.
 
 Guarantees
-- An object is looked at when it changes, not at intervals; what was expected for a moment only is seen all the same.
-- A failure is an `AssertionError` that reads as a report: field by field what is missing, the object, its events, and the
-  reconciles of it with their causes.
-- Where the test has a `clock`, waiting takes no time.
+- An object is checked whenever it changes, not at intervals: a state that lasts only a moment is still seen.
+- A failure is an `AssertionError` with a report: the differences field by field, the object, its events, and its
+  reconciles with their causes.
+- If the test has a `clock`, waiting takes no time.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 Found = Object | Unstructured | None
 Condition = Callable[[], object | Awaitable[object]]
 
-#: How often a condition that nothing tells of is asked for.
+#: How often to call a condition that is a plain function.
 _LOOK = 0.02
 
 
 class NotAsExpected(AssertionError):
-    """Something did not become, or did not stay, what a test expects."""
+    """An object did not become, or did not stay, what a test expects."""
 
 
 class _Expectation:
-    """What one call expects of one object."""
+    """The expectation of one call about one object."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class _Expectation:
         gone: bool,
     ) -> None:
         if gone and (check is not None or has is not None):
-            raise TypeError("gone=True says that there is no object: leave check and has out")
+            raise TypeError("gone=True expects no object: remove check and has")
         self.client = client
         self.kind = kind
         self.gvk: GroupVersionKind = kind.gvk()
@@ -60,15 +60,15 @@ class _Expectation:
         self.has = None if has is None else expected_tree(has)
         self.gone = gone
         self.last: Found = None
-        #: How many states were seen, and whether one of them was an object.
+        #: How many states were seen.
         self.states = 0
 
     def problems(self, found: Found) -> list[str]:
-        """Why an object is not as expected, line by line; nothing if it is."""
+        """Why an object is not as expected, line by line; empty if it is."""
         if self.gone:
-            return [] if found is None else ["it is still there" + _why_still(found)]
+            return [] if found is None else ["it still exists" + _why_still(found)]
         if found is None:
-            return ["it is not there"]
+            return ["it does not exist"]
         lines = difference_lines(differences(self.has, tree_of(found, self.gvk))) if self.has is not None else []
         return lines + (self._checked(found) if self.check is not None else [])
 
@@ -76,12 +76,12 @@ class _Expectation:
         assert self.check is not None
         try:
             answer = self.check(found)
-        except Exception as error:  # noqa: BLE001 - a status that is not there yet is what one waits for
+        except Exception as error:  # noqa: BLE001 - for example, a status that is still missing
             return [f"{_name(self.check)} failed with {type(error).__name__}: {error}"]
-        return [] if answer else [f"{_name(self.check)} answered {answer!r}"]
+        return [] if answer else [f"{_name(self.check)} returned {answer!r}"]
 
     async def states_until(self, deadline: float) -> AsyncGenerator[Found]:
-        """Every state of the object up to a moment; the first one, however late that comes. Ends with `TimeoutError`."""
+        """Every state of the object until a deadline; the first even if it comes later. Ends with `TimeoutError`."""
         async with aclosing(self.observe()) as states:
             yield await anext(states)
             while True:
@@ -90,8 +90,8 @@ class _Expectation:
                 yield found
 
     async def observe(self) -> AsyncGenerator[Found]:
-        """Every state of the object from now on, beginning with the present one."""
-        binding = await self.client._bind(self.kind)  # noqa: SLF001 - the key as the client itself reads it
+        """Every state of the object from now on, beginning with the current one."""
+        binding = await self.client._bind(self.kind)  # noqa: SLF001 - parse the key as the client does
         self.key = self.client._key(binding, self.given)  # noqa: SLF001
         kind, where, name = (
             cast("type[Object]", self.kind),
@@ -117,7 +117,7 @@ class _Expectation:
         return found
 
     async def report(self, headline: str, problems: list[str]) -> str:
-        """All that is known about why."""
+        """The whole report."""
         parts = [headline, *(f"    {line}" for line in problems), ""]
         if self.last is not None:
             parts += [*object_lines(self.last, self.gvk), ""]
@@ -133,7 +133,7 @@ class _Expectation:
 def _why_still(found: Object | Unstructured) -> str:
     metadata: dict[str, Any] = tree_of(found).get("metadata", {})
     if not metadata.get("deletionTimestamp"):
-        return ": nobody has deleted it"
+        return ": it has not been deleted"
     finalizers: list[str] = metadata.get("finalizers") or []
     return f": it is being deleted and waits for {', '.join(finalizers) or 'its grace period'}"
 
@@ -181,12 +181,17 @@ async def eventually(
 ) -> Any:
     """Wait until an object is as expected, and return it.
 
-    ``site = await eventually(client, Site, "home", has={"status": {"ready": True}})``. ``has`` is a part of the object as JSON, or an object that says only what matters; ``check`` is a function of the
-    object that answers true; with neither, it is enough that it is there. ``gone=True`` waits until it is not. Alone,
-    a function without parameters, async or not, is asked until it answers true. ``within`` is in seconds.
+    ``site = await eventually(client, Site, "home", has={"status": {"ready": True}})``
+
+    - ``has`` is a part of the object as JSON, or an object with only the fields that matter.
+    - ``check`` is a function of the object that returns true.
+    - With neither, the object only has to exist. ``gone=True`` waits until it does not.
+    - ``eventually(function)`` calls a function without parameters, async or not, until it returns true.
+    - ``within`` is in seconds.
     """
     __tracebackhide__ = True
     if not isinstance(client, Client):
+        _check_condition(client, kind, "eventually")
         return await _condition_holds(client, within)
     expected = _Expectation(client, kind, key, check, has, gone=gone)
     loop = asyncio.get_running_loop()
@@ -197,7 +202,7 @@ async def eventually(
                 problems = expected.problems(found)
                 if not problems:
                     return found
-    missed = "did not go" if gone else "did not become what was expected"
+    missed = "was not deleted" if gone else "did not become as expected"
     headline = f"{expected.name} {missed} within {duration(within)} ({count(expected.states, 'state')} seen):"
     raise NotAsExpected(await expected.report(headline, problems))
 
@@ -238,11 +243,12 @@ async def consistently(
     gone: bool = False,
     during: float = 1.0,
 ) -> None:
-    """Make sure that an object is as expected now and stays so for a time; parameters are those of `eventually`."""
+    """Check that an object is as expected now and stays so for a time; parameters are those of `eventually`."""
     __tracebackhide__ = True
     loop = asyncio.get_running_loop()
     began = loop.time()
     if not isinstance(client, Client):
+        _check_condition(client, kind, "consistently")
         await _condition_stays(client, during)
         return
     expected = _Expectation(client, kind, key, check, has, gone=gone)
@@ -259,13 +265,25 @@ async def consistently(
 
 
 async def _asked(condition: Condition) -> tuple[object, str]:
-    """What a condition answers, and why not if it does not hold."""
+    """The result of a condition, and why it does not hold."""
     try:
         answer = condition()
         answer = await answer if inspect.isawaitable(answer) else answer
     except (AssertionError, ApiError, LookupError, AttributeError, TypeError) as error:
         return None, f"it failed with {type(error).__name__}: {error}"
-    return answer, "" if answer else f"it answered {answer!r}"
+    return answer, "" if answer else f"it returned {answer!r}"
+
+
+def _check_condition(given: object, kind: object, called: str) -> None:
+    """Reject immediately what can never hold: waiting for it would not reveal the mistake."""
+    if kind is None and callable(given) and not isinstance(given, type):
+        return
+    client = getattr(given, "client", None)
+    write = "control_plane.client" if isinstance(client, Client) else "a client"
+    if inspect.iscoroutine(given):
+        given.close()
+        raise TypeError(f"{called}: a coroutine runs once; write {called}(lambda: {given.__name__}(...))")
+    raise TypeError(f"{called}: {given!r} is not a client; write {called}({write}, KIND, NAME), or {called}(function)")
 
 
 async def _condition_holds(condition: Condition, within: float) -> object:

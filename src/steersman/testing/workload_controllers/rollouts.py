@@ -1,0 +1,220 @@
+"""The arithmetic of a rollout: how many Pods each ReplicaSet of a Deployment may have. Pure.
+
+Guarantees
+- A rolling update requests at most ``replicas + maxSurge`` Pods and keeps ``replicas - maxUnavailable`` available.
+- Scaling a Deployment during a rollout scales its ReplicaSets in proportion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from steersman.kinds.apps_v1 import Deployment, ReplicaSet
+from steersman.objects import scaled_value
+from steersman.testing.workload_controllers.hashes import canonical
+
+REVISION = "deployment.kubernetes.io/revision"
+HISTORY = "deployment.kubernetes.io/revision-history"
+DESIRED = "deployment.kubernetes.io/desired-replicas"
+MAXIMUM = "deployment.kubernetes.io/max-replicas"
+HASH = "pod-template-hash"
+#: Annotations of a Deployment that are not copied to its ReplicaSets.
+_OWN = frozenset(
+    {
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "deprecated.deployment.rollback.to",
+        REVISION,
+        HISTORY,
+        DESIRED,
+        MAXIMUM,
+    }
+)
+_HISTORY_CHARACTERS = 2000
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def replicas(owner: Deployment | ReplicaSet) -> int:
+    """The requested number of Pods."""
+    return 1 if owner.spec.replicas is None else owner.spec.replicas
+
+
+def total(sets: Iterable[ReplicaSet]) -> int:
+    """The requested number of Pods of several ReplicaSets."""
+    return sum(map(replicas, sets))
+
+
+def available(owner: ReplicaSet) -> int:
+    """How many Pods of a ReplicaSet are available."""
+    return (owner.status.available_replicas or 0) if owner.status is not None else 0
+
+
+def active(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
+    """The ReplicaSets that request Pods."""
+    return [each for each in sets if replicas(each) > 0]
+
+
+def age(owner: ReplicaSet) -> tuple[datetime, str]:
+    """A sort key for ReplicaSets, from old to new."""
+    return owner.metadata.creation_timestamp or _NEVER, owner.metadata.name or ""
+
+
+def revision(owner: ReplicaSet) -> int:
+    """The revision of a ReplicaSet; 0 if it has none."""
+    try:
+        return int((owner.metadata.annotations or {}).get(REVISION, "0"))
+    except ValueError:
+        return 0
+
+
+def is_rolling(owner: Deployment) -> bool:
+    """Whether the strategy is RollingUpdate."""
+    return owner.spec.strategy is None or owner.spec.strategy.type != "Recreate"
+
+
+def fenceposts(owner: Deployment) -> tuple[int, int]:
+    """How many Pods above the requested number are allowed, and how many may be missing."""
+    if not is_rolling(owner):
+        return 0, 0
+    update = owner.spec.strategy.rolling_update if owner.spec.strategy is not None else None
+    surge = update.max_surge if update is not None and update.max_surge is not None else 0
+    unavailable = update.max_unavailable if update is not None and update.max_unavailable is not None else 0
+    most = scaled_value(surge, replicas(owner), rounding="up")
+    fewer = scaled_value(unavailable, replicas(owner), rounding="down")
+    if most == 0 and fewer == 0:
+        # Rounding left no room; allow one.
+        fewer = 1
+    return most, min(fewer, replicas(owner))
+
+
+def find_new(owner: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | None:
+    """The oldest ReplicaSet with the template of the Deployment."""
+    wanted = canonical(owner.spec.template)
+    return next((each for each in sorted(sets, key=age) if same_template(wanted, each)), None)
+
+
+def same_template(wanted: dict[str, object], owner: ReplicaSet) -> bool:
+    """Whether a ReplicaSet has this template, ignoring the hash in its labels."""
+    assert owner.spec.template is not None
+    tree = canonical(owner.spec.template)
+    labels = tree.get("metadata", {}).get("labels", {})
+    labels.pop(HASH, None)
+    if not labels and "labels" in tree.get("metadata", {}):
+        del tree["metadata"]["labels"]
+    return tree == wanted
+
+
+def new_size(owner: Deployment, sets: Iterable[ReplicaSet], new: int) -> int:
+    """How many Pods the new ReplicaSet, which has ``new`` now, may request."""
+    if not is_rolling(owner):
+        return replicas(owner)
+    room = replicas(owner) + fenceposts(owner)[0] - total(sets)
+    return new if room <= 0 else new + min(room, replicas(owner) - new)
+
+
+def old_sizes(owner: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> dict[str, int]:
+    """The new sizes of old ReplicaSets, by name; only those that change.
+
+    Unhealthy Pods are removed first: they serve nothing and would block the rollout.
+    """
+    sizes = {each.metadata.name or "": replicas(each) for each in sorted(active(old), key=age)}
+    healthy = {each.metadata.name or "": available(each) for each in old}
+    least = replicas(owner) - fenceposts(owner)[1]
+    budget = sum(sizes.values()) + replicas(new) - least - (replicas(new) - available(new))
+    if not sizes or budget <= 0:
+        return {}
+    found = dict(sizes)
+    for name, size in sizes.items():
+        if size != healthy[name]:
+            cut = min(budget, size - healthy[name])
+            found[name] -= cut
+            budget -= cut
+        if budget <= 0:
+            break
+    spare = sum(healthy[name] for name in sizes) + available(new) - least
+    for name in sizes:
+        if spare <= 0:
+            break
+        cut = min(found[name], spare)
+        found[name] -= cut
+        spare -= cut
+    return {name: size for name, size in found.items() if size != sizes[name]}
+
+
+def scaled_sizes(owner: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> dict[str, int]:
+    """The size of each ReplicaSet after the Deployment was scaled, by name."""
+    everything = [*old, *([new] if new is not None else [])]
+    busy = active(everything)
+    if len(busy) <= 1:
+        chosen = busy[0] if busy else new if new is not None else max(old, key=age, default=None)
+        return {} if chosen is None else {chosen.metadata.name or "": replicas(owner)}
+    if new is not None and _is_saturated(owner, new):
+        return {each.metadata.name or "": 0 for each in active(old)}
+    return _proportions(owner, busy) if is_rolling(owner) else {}
+
+
+def _is_saturated(owner: Deployment, new: ReplicaSet) -> bool:
+    wanted = replicas(owner)
+    return replicas(new) == available(new) == wanted and (new.metadata.annotations or {}).get(DESIRED) == str(wanted)
+
+
+def _proportions(owner: Deployment, busy: list[ReplicaSet]) -> dict[str, int]:
+    allowed = replicas(owner) + fenceposts(owner)[0] if replicas(owner) > 0 else 0
+    to_add, added = allowed - total(busy), 0
+    # Largest first; of equal size, new ones grow and old ones shrink first.
+    ordered = sorted(sorted(busy, key=age, reverse=to_add > 0), key=replicas, reverse=True)
+    sizes: dict[str, int] = {}
+    for each in ordered:
+        share = 0
+        if to_add not in {0, added}:
+            fraction, left = _fraction(owner, each), to_add - added
+            share = min(fraction, left) if to_add > 0 else max(fraction, left)
+        sizes[each.metadata.name or ""] = replicas(each) + share
+        added += share
+    first = ordered[0].metadata.name or ""
+    sizes[first] = max(0, sizes[first] + to_add - added)
+    return sizes
+
+
+def _fraction(owner: Deployment, each: ReplicaSet) -> int:
+    if replicas(owner) == 0:
+        return -replicas(each)
+    before = _number(each, MAXIMUM) or (owner.status.replicas if owner.status is not None else 0) or 0
+    if before == 0:
+        return 0
+    size = replicas(each) * (replicas(owner) + fenceposts(owner)[0]) / before
+    return math.floor(size + 0.5) - replicas(each)
+
+
+def _number(owner: ReplicaSet, annotation: str) -> int | None:
+    text = (owner.metadata.annotations or {}).get(annotation, "")
+    return int(text) if text.isdecimal() else None
+
+
+def is_scaled(owner: Deployment, sets: Iterable[ReplicaSet]) -> bool:
+    """Whether the Deployment was scaled since its ReplicaSets were last sized."""
+    wanted = [_number(each, DESIRED) for each in active(sets)]
+    return any(each is not None and each != replicas(owner) for each in wanted)
+
+
+def size_annotations(owner: Deployment) -> dict[str, str]:
+    """The annotations in which a ReplicaSet records the Deployment's size."""
+    return {DESIRED: str(replicas(owner)), MAXIMUM: str(replicas(owner) + fenceposts(owner)[0])}
+
+
+def new_annotations(owner: Deployment, present: dict[str, str], number: int) -> dict[str, str]:
+    """The annotations of the new ReplicaSet, whose revision is ``number`` or higher."""
+    found = present | {name: text for name, text in (owner.metadata.annotations or {}).items() if name not in _OWN}
+    before = present.get(REVISION, "")
+    if before and not before.isdecimal():
+        return found
+    if int(before or 0) >= number:
+        return found
+    found[REVISION] = str(number)
+    if before:
+        history = [*filter(None, present.get(HISTORY, "").split(",")), before]
+        while len(",".join(history)) > _HISTORY_CHARACTERS and len(history) > 1:
+            del history[0]
+        found[HISTORY] = ",".join(history)
+    return found
