@@ -1,15 +1,54 @@
-"""``steersman demo``: what is deleted comes back, and why is told; nothing is left behind."""
+"""``steersman demo``: it restores deleted objects, says why, survives the deletion of its CRD, and leaves nothing behind."""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import signal
 import sys
 from pathlib import Path
 
+import pytest
+
+from steersman.cli.demo import fitted
+from steersman.cli.screen import Screen
 from steersman.testing.environment import Environment
 from steersman.testing.kubectl import run_kubectl
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what is written to it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("rows", range(1, 12))
+def test_what_is_shown_fits_into_any_terminal(rows):
+    objects, log = [f"object {number}" for number in range(6)], [f"line {number}" for number in range(10)]
+    shown = fitted(objects, log, rows)
+    assert len(shown) <= rows
+    assert shown[0] == ("object 0" if rows > 1 else "... and 6 more")
+    if rows >= 4:
+        assert shown[-1] == "line 9", "the newest line is shown"
+    hidden = 6 - sum(line.startswith("object") for line in shown)
+    assert (f"... and {hidden} more" in shown) == bool(hidden)
+
+
+def test_a_terminal_that_changes_its_size_is_drawn_anew(monkeypatch):
+    """What was drawn is wrapped by then, so that going up as many lines would leave some of it."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    terminal = Terminal()
+    with Screen(terminal) as screen:
+        screen.draw(["one", "two"])
+        screen.draw(["one", "three"])
+        assert "\x1b[2A" in terminal.getvalue()
+        monkeypatch.setenv("COLUMNS", "20")
+        terminal.truncate(0)
+        screen.draw(["one", "three"])
+        assert "\x1b[2J\x1b[H" in terminal.getvalue()
 
 
 class Demo:
@@ -50,6 +89,12 @@ async def test_what_is_deleted_comes_back_and_the_cause_is_told():
         await demo.until("Site home", "3 of 3 ready")
         await kubectl("delete", "site", "home")
         await demo.until("the garbage collector deleted")
+        await kubectl("apply", "-f", str(kubeconfig.parent / "home.yaml"))
+        await demo.until("Site home", "3 of 3 ready")
+        await kubectl("delete", "crd", "sites.demo.steersman.dev")
+        await demo.until("the definition of Site was deleted; restore it with")
+        await kubectl("apply", "-f", str(kubeconfig.parent / "sites-crd.yaml"))
+        await kubectl("wait", "--for=condition=Established", "crd/sites.demo.steersman.dev")
         await kubectl("apply", "-f", str(kubeconfig.parent / "home.yaml"))
         await demo.until("Site home", "3 of 3 ready")
 

@@ -20,10 +20,10 @@ MODULE = '''
 from samples.postgres import Cluster, Postgres
 from steersman import Client, Context, Done, Manager, Request, Resource, Spec, StatusOf
 from steersman.kinds.core_v1 import ConfigMap, Secret
-from steersman.patterns.generates import generates
-from steersman.patterns.machine import StateMachine, state
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.steps import Next
+from steersman.patterns import generates
+from steersman.patterns import StateMachine, state
+from steersman.patterns import Outputs
+from steersman.patterns import Next
 
 class PageSpec(Spec):
     text: str
@@ -67,7 +67,7 @@ def make(client: Client) -> Manager:
 BASES = '''
 from typing import TypeVar
 from steersman import Manager
-from steersman.patterns.machine import StateMachine
+from steersman.patterns import StateMachine
 
 T = TypeVar("T")
 
@@ -75,10 +75,10 @@ class Base(StateMachine[T]):
     """To be derived from."""
 '''
 
-HOW = "name a class that derives from StateMachine, what @generates or @reconciles stands above, or a Manager that has one"
+HOW = "name a class derived from StateMachine, a function with @generates or @reconciles, or a Manager that has one"
 
 SEVERAL = (
-    "--object names an object of one kind, and there are several machines: Publisher (Page), Cluster (Postgres); draw one "
+    "--object needs a single kind, but there are several machines: Publisher (Page), Cluster (Postgres); draw one "
     "of them"
 )
 
@@ -149,7 +149,7 @@ def test_a_picture_that_is_out_of_date_is_told(draw, here):
     (here / "p.svg").write_text("old", encoding="utf-8")
     assert draw("draw_pages:Publisher", "-o", "p.svg", "--check") == (
         1,
-        "steersman: p.svg differs\nsteersman: generate again without --check\n",
+        "steersman: p.svg differs\nsteersman: run the command again without --check\n",
     )
 
 
@@ -163,20 +163,20 @@ def test_a_picture_that_is_out_of_date_is_told(draw, here):
         (
             ["draw_pages:bare"],
             1,
-            f"there is nothing to draw in draw_pages:bare: its controllers (page) are plain reconcilers; {HOW}",
+            f"nothing to draw in draw_pages:bare: its controllers (page) are plain reconcilers; {HOW}",
         ),
-        (["draw_pages:empty"], 1, f"there is nothing to draw in draw_pages:empty: it has no controllers; {HOW}"),
+        (["draw_pages:empty"], 1, f"nothing to draw in draw_pages:empty: it has no controllers; {HOW}"),
         (["draw_pages:"], 2, "draw_pages: names no machine: write draw_pages for all its machines, or draw_pages:NAME"),
-        (["draw_pages:Publisher", "--check"], 2, "--check compares with a file; name it with -o"),
+        (["draw_pages:Publisher", "--check"], 2, "--check compares with a file; name the file with -o"),
         (
             ["draw_pages:manager", "--format", "svg"],
             2,
-            "there are several machines, Publisher, copies: name a folder for their pictures with -o, or draw one",
+            "there are several machines: Publisher, copies; pass a directory with -o, or draw one of them",
         ),
         (
             ["draw_pages:manager", "-o", "all.svg"],
             2,
-            "all.svg is one file, and there are 2 machines: name a folder with -o, or draw one",
+            "all.svg is one file for 2 machines; pass a directory with -o, or draw one of them",
         ),
         (
             ["draw_pages:both", "--object", "default/a"],
@@ -232,7 +232,7 @@ async def test_an_object_is_shown_with_its_state(control_plane: Plane, here: Pat
 
         code, said = await draw(f"{namespace}/gp")
         assert code == 1
-        assert said.startswith(f"steersman: there is no Postgres {namespace}/gp on https://")
+        assert said.startswith(f"steersman: Postgres {namespace}/gp not found on https://")
         code, said = await draw(f"{namespace}/pg", "--context", "absent")
         assert code == 1
         assert "--kubeconfig FILE, --context NAME" in said

@@ -15,6 +15,7 @@ from steersman.aio import Supervisor
 from steersman.cli import main
 from steersman.controller import Cause, Causes, Context, Done, KeyRecord, Request
 from steersman.manager import Endpoints, Explanation, LeaderStatistics, Manager, ManagerStatistics
+from steersman.manager.statistics import ReadyCondition
 from steersman.objects import Key
 from steersman.transport import Listener, ServerResponse
 
@@ -34,7 +35,13 @@ RECORD = KeyRecord(
     last_error_at=LONG_AGO,
 )
 KNOWN = Explanation(
-    controller="site", kind="web.example.com/v1 Site", key=KEY, record=RECORD, state="delayed", next_run=90.0
+    controller="site",
+    kind="web.example.com/v1 Site",
+    key=KEY,
+    record=RECORD,
+    state="delayed",
+    next_run=90.0,
+    ready=ReadyCondition("False", "ChildrenNotReady", "Deployment web: 0 of 1 replica is ready"),
 )
 STATISTICS = ManagerStatistics(name="site-operator", version="1", started=LONG_AGO, now=LONG_AGO, phase="running")
 
@@ -78,7 +85,7 @@ async def test_a_running_manager_is_asked(engine, namespace, capsys):
                 assert "ended failed" in said
                 assert "last error ValueError: the blog has no image" in said
             assert await run("site", "wbe", "-n", namespace, *where) == 1
-            assert f"never reconciled {namespace}/wbe, or not lately; did you mean {namespace}/web?" in (
+            assert f"has never reconciled {namespace}/wbe, or not recently; did you mean {namespace}/web?" in (
                 capsys.readouterr().err
             )
             assert await run("sight-publisher", "web", *where) == 1
@@ -109,6 +116,7 @@ async def test_all_that_is_known_is_said_and_fits_the_terminal(capsys, monkeypat
     text = capsys.readouterr().out
     assert text.startswith("Site default/web  controller site\n")
     for line in (
+        "  ready      False, ChildrenNotReady: Deployment web: 0 of 1 replica is ready\n",
         " ago, took 250 ms, 1 write\n",
         "  because    external: the disk is full\n             resync\n             and 3 more\n",
         "  ended      failed, 4 failures in a row\n",
@@ -133,7 +141,7 @@ async def test_a_process_that_stands_by_says_whom_to_ask(capsys):
     leader = LeaderStatistics(lease="default/sites", identity="b", leading=False, holder="a")
     async with Listener(Answers(replace(STATISTICS, phase="candidate", leader=leader))) as listener:
         assert await run("site", "web", "--url", listener.address) == 1
-    assert "site-operator stands by; ask the process that leads: a" in capsys.readouterr().err
+    assert "site-operator is on standby; ask the leader: a" in capsys.readouterr().err
 
 
 async def test_nobody_there(capsys):
@@ -147,8 +155,8 @@ async def test_nobody_there(capsys):
     ("status", "said"),
     [
         (404, "no manager answers at"),
-        (200, "answers, but not as a manager of this version of Steersman does"),
-        (403, "answers 403: go away"),
+        (200, "does not answer like a manager of this version of Steersman"),
+        (403, "returned 403: go away"),
     ],
 )
 async def test_somebody_else_there(capsys, status, said):
@@ -163,7 +171,7 @@ async def test_somebody_else_there(capsys, status, said):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("site", "a/b", "-n", "c"), "a/b is in namespace a, and -n says c: leave one of them out"),
+        (("site", "a/b", "-n", "c"), "a/b is in namespace a, but -n is c: remove one of them"),
         (("site", "a/b/c"), "is not a key"),
         (("site", "web", "--url", "localhost:8080"), "write one such as http://127.0.0.1:8080"),
     ],
@@ -171,3 +179,25 @@ async def test_somebody_else_there(capsys, status, said):
 def test_a_command_line_that_makes_no_sense(capsys, arguments, said):
     assert main(["explain", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+async def test_a_manager_that_reviews_tokens_is_asked_with_one(tmp_path, capsys):
+    """Otherwise token review would end the work of the person on call at a terminal."""
+    seen = []
+
+    async def answer(request):
+        seen.append(request.header("Authorization"))
+        if request.header("Authorization") != "Bearer the-token":
+            return ServerResponse(status=401, body=b"no token")
+        return ServerResponse(status=200, body=msgspec.json.encode([KNOWN]))
+
+    file = tmp_path / "token"
+    file.write_text("the-token\n")
+    async with Listener(answer) as listener:
+        assert await run("site", "web", "--url", listener.address) == 1
+        assert "send one with --token-file" in capsys.readouterr().err
+        assert await run("site", "web", "--url", listener.address, "--token-file", str(file)) == 0
+        assert await run("site", "web", "--url", listener.address, "--token-file", str(tmp_path / "none")) == 1
+        assert "cannot read --token-file" in capsys.readouterr().err
+    assert seen[0] is None
+    assert set(seen[1:]) == {"Bearer the-token"}

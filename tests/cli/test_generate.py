@@ -146,7 +146,7 @@ def test_models_failures(here: Path, capsys: pytest.CaptureFixture[str]) -> None
         (("missing.yaml",), "cannot read missing.yaml: No such file or directory"),
         (("binary",), "not UTF-8"),
         (("broken.yaml",), "broken.yaml is neither YAML nor JSON"),
-        (("list.yaml",), "holds a list where an object is expected"),
+        (("list.yaml",), "contains a list instead of an object"),
         (("pod.yaml",), "no CRD and no OpenAPI v3 document in pod.yaml"),
         (("old.yaml",), "convert it to apiextensions.k8s.io/v1"),
         ((str(GADGET), "--group-version", "a/v1"), "found no kind of a/v1"),
@@ -202,15 +202,15 @@ def test_crds_failures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "cli_broken.py").write_text("x = 1\nraise ValueError('oh no')\n", encoding="utf-8")
     (here / "cli_lacking.py").write_text("\nimport cli_elsewhere\n", encoding="utf-8")
     for arguments, said in [
-        (("cli_missing",), "No module named 'cli_missing'; run this in the directory that holds it"),
-        (("cli_sample.api",), "'cli_sample' is not a package; run this in the directory that holds it"),
+        (("cli_missing",), "No module named 'cli_missing'; run this in the directory that contains it"),
+        (("cli_sample.api",), "'cli_sample' is not a package; run this in the directory that contains it"),
         (("cli_lacking",), "No module named 'cli_elsewhere'; install what it imports first"),
         (("cli_lacking",), "cli_lacking.py, line 2)"),
         (("cli_broken",), "cannot import cli_broken: ValueError: oh no ("),
         (("cli_broken",), "cli_broken.py, line 2); correct it first"),
-        (("json",), "json defines no resource class"),
+        (("json",), "json has no resource class"),
         (("cli_sample:Nothing",), "cli_sample has no resource class Nothing; it has Page, Site"),
-        (("steersman.kinds.apps_v1",), "no domain with a dot"),
+        (("steersman.kinds.apps_v1",), "not a domain with a dot"),
     ]:
         assert said in failure(capsys, "generate", "crds", *arguments)
 
@@ -230,8 +230,8 @@ def test_crds_misuse(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     for arguments, said in [
         (("cli_sample", "--check"), "--check compares with a file"),
         (("cli_sample:",), "cli_sample: names no class: write cli_sample for all of them, or cli_sample:NAME"),
-        ((":Site",), "':Site' is no module's name"),
-        ((".api",), ".api is no module's name: write one such as myoperator.api"),
+        ((":Site",), "':Site' is not a module name"),
+        ((".api",), ".api is not a module name: write one such as myoperator.api"),
         (("app/api.py",), "app/api.py is a file: name the module app.api\n"),
         (("./app/api.py:Site",), "name the module app.api:Site\n"),
         (("app/__init__.py",), "name the module app\n"),
@@ -247,9 +247,7 @@ def test_the_help_promises_what_there_is(capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit):
         main(["--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert (
-        "Controllers for the Kubernetes API: begin them, run them, ask them why, and generate what they need." in said
-    )
+    assert "Controllers for the Kubernetes API: create, run, preview and explain them; generate manifests." in said
 
 
 async def test_models_of_a_server(here: Path, engine: Engine, crd_group: str, capsys: Any) -> None:

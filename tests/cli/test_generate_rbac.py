@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,12 @@ from steersman.cli import main
 from steersman.client import Added, Modified
 from steersman.controlplane import ControlPlane
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret
+from steersman.testing import eventually
 
 MODULE = '''
 from steersman import Context, Done, LeaderElection, Manager, ObjectMeta, Request, Resource, Spec, StatusOf
 from steersman.kinds.core_v1 import ConfigMap
+from steersman.patterns import Outputs, reconciles
 
 class PageSpec(Spec):
     text: str
@@ -39,8 +42,17 @@ async def reconcile(ctx: Context, request: Request) -> Done:
     await ctx.client.save(page)
     return Done()
 
+async def generate(page: Page, out: Outputs) -> Done:
+    """The same, declared."""
+    out.apply(ConfigMap(metadata=ObjectMeta(name=page.key.name), data={"text": page.spec.text}))
+    page.status = PageStatus(published=True)
+    return Done()
+
 manager = Manager(name="page-operator", leader=LeaderElection("page-operator"))
 manager.controller(Page).owns(ConfigMap).run_with(reconcile)
+
+new = Manager(name="page-operator", formerly=("old-operator",))
+new.add(reconciles(Page, children=(ConfigMap,))(generate))
 
 async def make(client): ...
 nameless = Manager()
@@ -56,23 +68,29 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return lambda: __import__("rbac_pages")
 
 
-async def test_a_manager_runs_with_what_was_generated_and_may_do_no_more(module, tmp_path: Path):
-    assert main(["generate", "rbac", "rbac_pages:manager", "-o", "rbac.yaml"]) == 0
-    assert main(["generate", "rbac", "rbac_pages:manager", "-o", "rbac.yaml", "--check"]) == 0
-    pages = module()
+@asynccontextmanager
+async def granted(kind: type, roles: str):
+    """A server with these roles: the administrator's client, the operator's, and the requests that are refused."""
     refused: list[dict] = []
 
     def audit(event: dict) -> None:
         if event["responseStatus"]["code"] == 403:
             refused.append(event)
 
-    plane = ControlPlane(resources=[pages.Page], authorizer="rbac", audit=audit)
+    plane = ControlPlane(resources=[kind], authorizer="rbac", audit=audit)
     account = "system:serviceaccount:page-operator:page-operator"
     async with plane, Client(plane.transport(account), namespace="page-operator") as operator:
-        admin = plane.client
-        await admin.create(Namespace(metadata=ObjectMeta(name="page-operator")))
-        for document in yaml.safe_load_all((tmp_path / "rbac.yaml").read_text()):
-            await admin.create(Unstructured(document))
+        await plane.client.create(Namespace(metadata=ObjectMeta(name="page-operator")))
+        for document in yaml.safe_load_all(roles):
+            await plane.client.create(Unstructured(document))
+        yield plane.client, operator, refused
+
+
+async def test_a_manager_runs_with_what_was_generated_and_may_do_no_more(module, tmp_path: Path):
+    assert main(["generate", "rbac", "rbac_pages:manager", "-o", "rbac.yaml"]) == 0
+    assert main(["generate", "rbac", "rbac_pages:manager", "-o", "rbac.yaml", "--check"]) == 0
+    pages = module()
+    async with granted(pages.Page, (tmp_path / "rbac.yaml").read_text()) as (admin, operator, refused):
         await admin.create(pages.Page(metadata=ObjectMeta(name="home", namespace="default"), spec={"text": "hello"}))
         async with Supervisor() as tasks:
             tasks.start(pages.manager.run(operator), name="operator")
@@ -87,12 +105,35 @@ async def test_a_manager_runs_with_what_was_generated_and_may_do_no_more(module,
             await operator.list(Secret)
 
 
+async def test_a_renamed_manager_may_take_over_what_it_wrote(module, tmp_path: Path):
+    """``formerly=`` patches managedFields of children and of the reconciled kind itself."""
+    assert main(["generate", "rbac", "rbac_pages:new", "-o", "rbac.yaml"]) == 0
+    pages = module()
+    async with granted(pages.Page, (tmp_path / "rbac.yaml").read_text()) as (admin, operator, refused):
+        metadata = ObjectMeta(name="home", namespace="default")
+        home = await admin.create(pages.Page(metadata=metadata, spec={"text": "hello"}))
+        before = admin.over(lambda inner: inner, field_manager="old-operator")
+        await before.apply(ConfigMap(metadata=metadata, data={"text": "hello", "author": "ada"}), owner=home)
+        reported = pages.Page.only(metadata=metadata, status=pages.PageStatus(published=True))
+        await before.apply(reported, subresource="status", field_manager="old-operator/page")
+        async with Supervisor() as tasks:
+            tasks.start(pages.new.run(operator), name="operator")
+            ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+            home = await eventually(admin, pages.Page, home.key, has=ready)
+            pages.new.stop()
+        copy = await admin.get(ConfigMap, home.key)
+        assert copy.data == {"text": "hello"}
+        for each in (home, copy):
+            assert not any("old-operator" in entry.manager for entry in each.metadata.managed_fields)
+        assert refused == []
+
+
 def test_mistakes_are_sentences(module, capsys):
     assert main(["generate", "rbac", "rbac_pages:make"]) == 1
-    assert "makes its manager of a client, which there is none of here; name a Manager" in capsys.readouterr().err
+    assert "makes its manager from a client, which is not available here; name a Manager" in capsys.readouterr().err
     assert main(["generate", "rbac", "rbac_pages:nameless"]) == 1
-    assert 'has no name, and the ServiceAccount needs one; write Manager(name="...")' in capsys.readouterr().err
+    assert 'has no name, which the ServiceAccount needs; write Manager(name="...")' in capsys.readouterr().err
     assert main(["generate", "rbac", "rbac_pages:manager", "--also", "secrets"]) == 2
     assert "write RESOURCE[.GROUP]=VERB,... such as secrets=get,create" in capsys.readouterr().err
     assert main(["generate", "rbac", "rbac_pages:manager", "--check"]) == 2
-    assert "--check compares with a file; name it with -o" in capsys.readouterr().err
+    assert "--check compares with a file; name the file with -o" in capsys.readouterr().err

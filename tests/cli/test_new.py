@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from steersman import ApiServer, Client
 from steersman.cli import main
+from steersman.objects import Unstructured
 
 
 @pytest.fixture
@@ -41,11 +44,20 @@ def test_the_tests_of_a_new_project_pass_and_its_manifests_are_up_to_date(here: 
     assert took < 30, "a test run of a new project takes seconds, whatever else this machine does"
     for arguments in (
         ("crds", "site_operator.resources", "-o", "config/crds.yaml"),
-        ("rbac", "site_operator.operator", "-o", "config/rbac.yaml"),
+        ("rbac", "site_operator.operator", "--token-review", "-o", "config/rbac.yaml"),
     ):
         checked = run(project, "steersman", "generate", *arguments, "--check")
         assert checked.returncode == 0, checked.stderr
     assert "pytest" in capsys.readouterr().out
+
+
+def test_a_test_that_forgets_an_await_fails(here: Path):
+    assert main(["new", "site-operator"]) == 0
+    forgets = "async def test_it(control_plane):\n    control_plane.client.list(object)\n"
+    (here / "site-operator/tests/test_forgetful.py").write_text(forgets)
+    tests = run(here / "site-operator", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_forgetful.py")
+    assert tests.returncode == 1, tests.stdout + tests.stderr
+    assert "was never awaited" in tests.stdout
 
 
 def test_what_is_deployed_fits_together(here: Path):
@@ -64,9 +76,57 @@ def test_what_is_deployed_fits_together(here: Path):
     assert rbac["Role"]["metadata"] == {"name": "site-operator-leader", "namespace": "site-operator"}
 
 
+def test_metrics_are_guarded_from_the_first_day(here: Path):
+    """A new operator would otherwise show its metrics, and its debug page, to every Pod of the cluster."""
+    assert main(["new", "site-operator"]) == 0
+    project, config = here / "site-operator", here / "site-operator/config"
+    command = next(line for line in (project / "Dockerfile").read_text().splitlines() if line.startswith("ENTRYPOINT"))
+    assert json.loads(command.removeprefix("ENTRYPOINT "))[-3:] == ["--tls", "/tls", "--token-review"]
+    documents = [each for file in config.glob("*.yaml") for each in yaml.safe_load_all(file.read_text())]
+    named = {(each["kind"], each["metadata"]["name"]): each for each in documents}
+    rules = named["ClusterRole", "site-operator-token-review"]["rules"]
+    assert {(rule["apiGroups"][0], *rule["resources"], *rule["verbs"]) for rule in rules} == {
+        ("authentication.k8s.io", "tokenreviews", "create"),
+        ("authorization.k8s.io", "subjectaccessreviews", "create"),
+    }
+    reader = named["ClusterRole", "site-operator-metrics-reader"]
+    assert reader["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    pod = named["Deployment", "site-operator"]["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    assert {container[probe]["httpGet"]["scheme"] for probe in ("livenessProbe", "readinessProbe")} == {"HTTPS"}
+    assert container["volumeMounts"][0]["mountPath"] == "/tls"
+    assert pod["spec"]["volumes"][0]["secret"]["secretName"] == "site-operator-tls"
+    policy = named["NetworkPolicy", "site-operator"]["spec"]
+    assert policy["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert (policy["policyTypes"], policy["ingress"][0]["ports"][0]["port"]) == (["Ingress", "Egress"], 8443)
+    assert named["Service", "site-operator-metrics"]["spec"]["selector"] == policy["podSelector"]["matchLabels"]
+    readme = (project / "README.md").read_text()
+    assert "## Pin images by digest" in readme
+    assert "{{index .RepoDigests 0}}" in readme
+
+
+async def test_a_server_takes_what_is_deployed_without_a_warning(here: Path):
+    assert main(["new", "site-operator"]) == 0
+    async with ApiServer(authorizer="rbac") as server, Client(server.transport(), field_manager="tests") as client:
+        await client.create(
+            Unstructured({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "site-operator"}})
+        )
+        for file in ("crds", "rbac", "network-policy", "metrics", "deployment", "example"):
+            for each in yaml.safe_load_all((here / f"site-operator/config/{file}.yaml").read_text()):
+                await client.create(Unstructured(each), field_validation="Strict")
+
+
 def test_kinds_whose_names_are_words_of_python_are_fine(here: Path):
     assert main(["new", "class-operator"]) == 0
     assert "def children_of(class_: Class) ->" in (here / "class-operator/class_operator/operator.py").read_text()
+
+
+@pytest.mark.parametrize("name", ["client", "operator", "example"])
+def test_a_kind_hides_no_variable_of_the_project(here: Path, name: str):
+    """mypy of a new project would otherwise meet two types under one name."""
+    assert main(["new", f"{name}-controller", "--kind", name.capitalize()]) == 0
+    tests = (here / f"{name}-controller/tests/test_operator.py").read_text()
+    assert f"def ready({name}_: {name.capitalize()}) -> Condition:" in tests
 
 
 @pytest.mark.parametrize(
@@ -74,20 +134,29 @@ def test_kinds_whose_names_are_words_of_python_are_fine(here: Path):
     [
         (
             ["Site Operator"],
-            "'Site Operator' is no name for a project: small letters, digits and -, such as site-operator",
+            "'Site Operator' is not a valid project name: use lower case letters, digits and -, such as site-operator",
         ),
-        (["json"], "json would be the Python package json, which is taken; choose another name"),
+        (
+            ["test-operator"],
+            "pytest would collect the package test_operator of test-operator as tests; choose a name without test- or -test",
+        ),
+        (["json"], "the Python package of json would be json, which is taken; choose another name"),
         (
             ["blog", "--kind", "blog"],
-            "'blog' is no name for a kind: write words that begin with capitals, such as --kind WebSite",
+            "'blog' is not a valid kind: write capitalized words, such as --kind WebSite",
         ),
         (
             ["deployment-operator"],
-            "Deployment is a name that the operator uses already; choose another one with --kind",
+            "the operator's code already uses the name Deployment; choose another kind with --kind",
         ),
         (
+            ["resource-operator"],
+            "the operator's code already uses the name Resource; choose another kind with --kind",
+        ),
+        (["none-operator"], "None is a Python keyword; choose another kind with --kind"),
+        (
             ["blog", "--group", "web"],
-            "'web' is no group: write a domain of yours, such as --group web.example.com",
+            "'web' is not a valid group: write a domain of yours, such as --group web.example.com",
         ),
     ],
 )
@@ -102,6 +171,6 @@ def test_nothing_that_is_there_is_overwritten(here: Path, capsys):
     (here / "site-operator/notes.txt").write_text("mine")
     assert main(["new", "site-operator"]) == 1
     assert capsys.readouterr().err == (
-        "steersman: site-operator is there already; choose another name, or move it away\n"
+        "steersman: site-operator already exists; choose another name, or move it away\n"
     )
     assert [each.name for each in (here / "site-operator").iterdir()] == ["notes.txt"]

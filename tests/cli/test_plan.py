@@ -116,7 +116,7 @@ create ConfigMap NS/web, for Site NS/web
   +     two
   +     nginx:1.27
 
-create Service NS/web (and 9 fields that the server sets), for Site NS/web
+create Service NS/web (and 9 fields set by the server), for Site NS/web
   + spec:
   +   ports:
   +     - name: http
@@ -171,7 +171,7 @@ async def test_what_is_as_it_should_be_is_counted_and_the_code_is_0(
         await installed(client, crd_group)
         await converged(client, crd_group, namespace)
     assert await plan(api_server, module, namespace) == 0
-    assert capsys.readouterr().out == "4 objects as they should be\n"
+    assert capsys.readouterr().out == "4 objects unchanged\n"
 
 
 @both
@@ -351,12 +351,12 @@ manager.controller(v1.ConfigMap).run_with(reconcile)
 
 TRIED = 54
 REFUSED = (
-    "create Lease NS/l: a plan takes part in no election and holds no Lease",
-    "create pods/eviction NS/pod: what POST of pods/eviction would do cannot be tried without doing it",
-    "create serviceaccounts/token NS/robot: what POST of serviceaccounts/token would do cannot be tried without doing it",
-    "delete secrets NS/s: its body is no JSON, and a plan sends nothing that it cannot read",
-    "GET pods/exec NS/pod: what GET of pods/exec would do cannot be tried without doing it",
-    "POST /logs: this is no resource of the Kubernetes API, and a plan changes nothing",
+    "create Lease NS/l: a plan does not take part in leader election and holds no Lease",
+    "create pods/eviction NS/pod: POST of pods/eviction has no dry run",
+    "create serviceaccounts/token NS/robot: POST of serviceaccounts/token has no dry run",
+    "delete secrets NS/s: the body is not JSON, and a plan sends only what it can parse",
+    "GET pods/exec NS/pod: GET of pods/exec has no dry run",
+    "POST /logs: the path is not a resource of the Kubernetes API, and a plan changes nothing",
 )
 
 #: What the API server counts of requests that are no reads and no dry runs; its own leases are its own business.
@@ -424,8 +424,8 @@ async def test_nothing_is_written_whatever_a_reconcile_tries(quiet_engine, here,
     assert len([each for each in tried if each.startswith("WritesNothing: ")]) == 16, (
         "its own connection is closed to it"
     )
-    assert "12 refused" in said.splitlines()[-1]
+    assert "12 rejected" in said.splitlines()[-1]
     for each in ("create ConfigMap NS/made", "create ConfigMap NS/made-(generated)", "change Deployment NS/web"):
         assert each in said.replace(namespace, "NS")
     for words in REFUSED:
-        assert f"refused: {words}" in said.replace(namespace, "NS")
+        assert f"rejected: {words}" in said.replace(namespace, "NS")

@@ -73,7 +73,7 @@ def test_reads_and_dry_runs_pass(request_: Request) -> None:
 
 @pytest.mark.parametrize("request_", STOPPED, ids=lambda each: f"{each.method} {each.target} {each.body!r}")
 def test_nothing_else_passes(request_: Request) -> None:
-    with pytest.raises(WritesNothing, match="not sent: a plan changes nothing"):
+    with pytest.raises(WritesNothing, match="not sent, because a plan changes nothing"):
         only_dry_runs(request_)
 
 
@@ -125,6 +125,6 @@ async def test_a_server_that_does_not_know_dry_runs_is_not_asked() -> None:
         assert answer.status == 405
     assert asked == ["GET /openapi/v3/apis/cake.example.com/v1"]
     assert intentions.refusals[0].words == (
-        "the server of cake.example.com/v1 does not say that it knows dry runs, and a plan sends nothing else"
+        "the server of cake.example.com/v1 does not declare support for dry runs, and a plan sends nothing else"
     )
     await transport.close()

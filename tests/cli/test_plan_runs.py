@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import logging
 import os
@@ -16,9 +17,10 @@ import yaml
 
 from samples.planned import installed, plan, site, write
 from samples.servers import Embedded
-from steersman import ObjectMeta
+from steersman import MergePatch, ObjectMeta
 from steersman.cli import main
-from steersman.kinds.core_v1 import ConfigMap, Namespace
+from steersman.kinds.apps_v1 import Deployment
+from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret
 from steersman.objects import Unstructured
 
 GROUP = "plans.test.steersman.dev"
@@ -103,11 +105,11 @@ change Site default/web0
   +   finalizers:
   +     - example.com/site
 
-create ConfigMap default/page (not tried: the object is not there yet), for Site default/web0
+create ConfigMap default/page (not tried: the object does not exist yet), for Site default/web0
   + data:
   +   b: "2"
 
-Site default/web0 then waits: it looks again after 30 s
+Site default/web0 then waits: it is reconciled again after 30 s
 
 1 to create, 1 to change
 """
@@ -137,14 +139,14 @@ manager.controller(Site).owns(ConfigMap).run_with(reconcile)
     assert (
         capsys.readouterr().out
         == """\
-change ConfigMap default/page (not tried: the one that is to be deleted is still there), for Site default/web0
+change ConfigMap default/page (not tried: the object to be deleted still exists), for Site default/web0
     data:
   -   a: "0"
   +   a: "1"
 
 delete ConfigMap default/held (waits for its finalizers: example.com/hold), for Site default/web0
 
-1 to change, 1 to delete, 1 object as it should be
+1 to change, 1 to delete, 1 object unchanged
 """
     )
 
@@ -162,7 +164,7 @@ manager.add(sites)
     assert await planned(server, here, code, "-n", "team") == 2
     told = capsys.readouterr().out
     assert "create Namespace team" in told
-    assert "create ConfigMap team/page (not tried: its namespace is not there yet), for Site default/web0" in told
+    assert "create ConfigMap team/page (not tried: its namespace does not exist yet), for Site default/web0" in told
     assert "  +     - plans.test.steersman.dev/site\n" in told
 
 
@@ -177,9 +179,9 @@ manager.controller(Site).run_with(reconcile)
 """
     assert await planned(server, here, code) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith('refused: apply ConfigMap default/page: ConfigMap "page" is invalid: data[not a key]: ')
+    assert lines[0].startswith('rejected: apply ConfigMap default/page: ConfigMap "page" is invalid: data[not a key]: ')
     assert lines[1].startswith("failed: Site default/web0: Invalid: ")
-    assert lines[-1] == "1 object as it should be; 1 refused, 1 failed"
+    assert lines[-1] == "1 object unchanged; 1 rejected, 1 failed"
 
 
 async def test_who_may_only_read_learns_what_the_operator_may_not(server, here, capsys) -> None:
@@ -206,7 +208,7 @@ manager.controller(Site).run_with(reconcile)
     (here / "alice").write_text(yaml.safe_dump(configuration))
     assert await planned(server, here, code, "--kubeconfig", str(here / "alice")) == 1
     told = capsys.readouterr().out
-    assert 'refused: create ConfigMap default/page: configmaps is forbidden: User "alice" cannot create' in told
+    assert 'rejected: create ConfigMap default/page: configmaps is forbidden: User "alice" cannot create' in told
 
 
 async def test_json_says_what_waits_and_what_fails(server, here, capsys) -> None:
@@ -221,7 +223,7 @@ manager.controller(Site).run_with(reconcile)
     assert await planned(server, here, code, "--json", sites=2) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["failed"] == [{"what": "Site default/web0", "message": "RuntimeError: no luck"}]
-    assert found["waits"] == [{"what": "Site default/web1", "message": "it looks again soon"}]
+    assert found["waits"] == [{"what": "Site default/web1", "message": "it is requeued"}]
     assert (found["unchanged"], found["changes"], found["refused"]) == (2, [], [])
 
 
@@ -346,4 +348,94 @@ def test_a_time_that_is_none(capsys, seconds: str) -> None:
     with pytest.raises(SystemExit) as end:
         main(["plan", "m", "--timeout", seconds])
     assert end.value.code == 2
-    assert "write a number of seconds above 0" in capsys.readouterr().err
+    assert "write a positive number of seconds" in capsys.readouterr().err
+
+
+PENDING = '''
+from steersman import Manager, ObjectMeta, Resource, Spec, StatusOf
+from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
+from steersman.kinds.core_v1 import Container, PodSpec, PodTemplateSpec, Secret
+from steersman.kinds.meta_v1 import LabelSelector
+from steersman.patterns import generates
+
+class ShopSpec(Spec):
+    image: str = "nginx:1.27"
+    till: bool = True
+
+class Shop(Resource[ShopSpec, StatusOf], group="pending-plans.test.steersman.dev", version="v1"):
+    """A web shop."""
+
+@generates(Shop, children=(Deployment, Secret))
+def shops(shop):
+    labels = {"shop": shop.key.name}
+    pod = PodSpec(containers=[Container(name="web", image=shop.spec.image)])
+    template = PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod)
+    spec = DeploymentSpec(selector=LabelSelector(match_labels=labels), template=template)
+    children = [Deployment(metadata=ObjectMeta(name=shop.key.name), spec=spec)]
+    if shop.spec.till:
+        children.append(Secret(metadata=ObjectMeta(name="till"), string_data={"key": "hush"}))
+    return children
+
+manager = Manager(name="shops")
+manager.add(shops)
+'''
+
+
+async def test_a_child_that_goes_when_the_others_are_ready_is_planned_and_counted(control_plane, here, capsys) -> None:
+    """The image changes and a child is dropped at once: the deletion comes later, and would be missed otherwise."""
+    write(here, "plan_shops", PENDING)
+    sys.path.insert(0, str(here))
+    shops = importlib.import_module("plan_shops")
+    client, namespace = control_plane.client, control_plane.namespace
+    async with control_plane.running(shops.manager) as operator:
+        await client.create(shops.Shop(metadata=ObjectMeta(name="home"), spec=shops.ShopSpec()))
+        await operator.drained()
+        counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 1)
+        rollout = MergePatch({"status": {"observedGeneration": 1, **counts}})
+        await client.patch(Deployment, "home", rollout, subresource="status")
+        await operator.drained()
+    await client.patch(shops.Shop, "home", MergePatch({"spec": {"image": "nginx:1.28", "till": False}}))
+
+    assert await plan(control_plane, "plan_shops", namespace) == 2
+    told = capsys.readouterr().out.replace(namespace, "NS")
+    assert "\ndelete when ready Secret NS/till (no longer declared), for Shop NS/home\n" in told
+    waits = "Shop NS/home then waits: Deployment NS/home: its controller has not seen the last change yet"
+    assert waits.replace("NS/home: its", "home: its") in told
+    assert told.endswith("\n1 to change, 1 to delete when ready, 1 status to write\n"), told
+
+    assert await plan(control_plane, "plan_shops", namespace, "--json") == 2
+    report = json.loads(capsys.readouterr().out)
+    assert report["deleteWhenReady"] == 1
+    (later,) = [each for each in report["changes"] if each["action"] == "deleteWhenReady"]
+    assert (later["kind"], later["name"], later["before"]["data"]) == ("Secret", "till", {"key": "(hidden)"})
+    assert await client.find(Secret, "till") is not None
+
+
+async def test_a_look_outside_that_fails_fails_the_plan(server, here, capsys) -> None:
+    """What cannot be looked for is not known, so the plan is not whole."""
+    code = """
+class Buckets:
+    async def find(self, key):
+        raise ConnectionError("the cloud is down")
+    async def create(self, key, obj): ...
+    async def delete(self, key, found): ...
+
+class Storage(StateMachine[Site]):
+    def __init__(self):
+        self.buckets = External(Buckets(), name="bucket", keep=True)
+
+    @state(condition="BucketReady")
+    async def bucket(self, site, out) -> Done | Wait:
+        match self.buckets.ensure(site):
+            case Present():
+                return Done()
+            case Working(message) | Broken(message):
+                return Wait(message)
+
+manager.add(Storage())
+"""
+    assert await planned(server, here, code) == 1
+    told = capsys.readouterr().out
+    assert "failed: bucket of Site default/web0: " in told
+    assert "the cloud is down" in told
+    assert told.endswith("; 1 failed\n")

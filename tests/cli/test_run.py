@@ -18,14 +18,16 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 
-from steersman import Client
+from steersman import Client, Manager
 from steersman.cli import main
+from steersman.cli.failure import Failure
+from steersman.cli.run import RunOptions, endpoints_of
 from steersman.client import Added
 from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import Unstructured
 from steersman.testing import Engine
-from steersman.transport import Listener, ServerResponse
+from steersman.transport import Listener, ServerResponse, ServerTls
 from steersman.wire import Request
 
 OPERATOR = '''
@@ -58,6 +60,18 @@ async def make(client):
     await client.install(Site)
     return manager
 '''
+NAMELESS = """
+from steersman import Manager
+from steersman.kinds.core_v1 import ConfigMap, Secret
+from steersman.patterns import generates
+
+@generates(ConfigMap, children=(Secret,), name="config")
+def secrets(config: ConfigMap) -> list[Secret]:
+    return []
+
+manager = Manager()
+manager.add(secrets)
+"""
 KUBECONFIG = """
 apiVersion: v1
 kind: Config
@@ -179,7 +193,7 @@ async def test_run_installs_reconciles_explains_and_drains(
         engine.client(field_manager="tests") as client,
         running(*arguments, folder=here, engine=engine) as program,
     ):
-        address = json.loads(await program.until("debug page are at"))["message"].rpartition(" ")[2]
+        address = json.loads(await program.until("debug page at"))["message"].rpartition(" ")[2]
         await client.create(site(crd_group, "web", namespace, "nginx:1.27"))
         assert (await page_of(client, "web", namespace)).data == {"image": "nginx:1.27"}
         await program.until("published nginx:1.27")
@@ -211,6 +225,17 @@ async def test_run_installs_reconciles_explains_and_drains(
     assert said[-1]["message"] == "stopped"
 
 
+def test_an_operator_that_applies_objects_needs_a_name(
+    here: Path, engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a file is not the operator's: who renames the file would orphan all children."""
+    module = write(here, "run_nameless", NAMELESS)
+    monkeypatch.setenv("KUBECONFIG", str(engine.kubeconfig))
+    assert main(["run", module]) == 1
+    said = capsys.readouterr().err
+    assert 'controller config applies objects: write Manager(name="config-operator")' in said
+
+
 async def test_on_a_terminal_it_speaks_to_people_and_a_second_signal_ends_at_once(
     here: Path, engine: Engine, namespace: str, crd_group: str
 ) -> None:
@@ -221,7 +246,7 @@ async def test_on_a_terminal_it_speaks_to_people_and_a_second_signal_ends_at_onc
         engine.client(field_manager="tests") as client,
         running(*arguments, folder=here, engine=engine, terminal=True) as program,
     ):
-        line = await program.until("debug page are at")
+        line = await program.until("debug page at")
         assert "\x1b[36mINFO" in line
         await client.create(site(crd_group, "web", namespace, "stuck"))
         await page_of(client, "web", namespace)
@@ -278,7 +303,7 @@ def broken(client): return {}["image"]
         ("run_managers:zzz", 1, "run_managers has no zzz; there is run_managers:one, run_managers:two"),
         ("run_managers:number", 1, "run_managers:number is of type int; name a Manager, or a function that takes"),
         ("run_managers:Manager", 1, "run_managers:Manager is a class; name a Manager"),
-        ("run_managers:text", 1, "run_managers:text returned a str; let it return the Manager to run"),
+        ("run_managers:text", 1, "run_managers:text returned a str; it must return the Manager to run"),
         ("run_managers:one", 1, "the manager one has no controllers; add one: manager.controller(KIND).run_with("),
         ("run_managers:empty", 1, "the manager empty has no controllers"),
     ],
@@ -290,6 +315,30 @@ def test_mistakes_are_one_sentence_that_says_what_to_write(
     told = failure(capsys, target, code=code)
     assert told.startswith(f"steersman: {said}")
     assert told.count("\n") == 1
+
+
+RUNS_ITSELF = """
+import asyncio
+from steersman import Done, Manager
+from steersman.kinds.core_v1 import ConfigMap
+async def reconcile(ctx, request): return Done()
+manager = Manager(name="runs-itself")
+manager.controller(ConfigMap).run_with(reconcile)
+asyncio.run(manager.run())
+"""
+
+
+@pytest.mark.parametrize("command", [["run"], ["plan"], ["generate", "rbac"]])
+def test_a_module_that_runs_its_manager_when_imported_is_refused(
+    here: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    """A plan that writes nothing must not begin with an operator that does."""
+    write(here, "run_itself", RUNS_ITSELF)
+    assert main([*command, "run_itself"]) == 1
+    told = capsys.readouterr().err
+    assert "importing run_itself runs its manager" in told
+    assert "below if __name__ == '__main__':" in told
+    assert f"({here / 'run_itself.py'}, line 8)" in told
 
 
 def test_a_module_without_a_manager_is_told_what_to_write(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -321,7 +370,7 @@ def test_no_configuration_and_an_unknown_context(
     assert "no such file" in failure(capsys, "run_operator", "--kubeconfig", str(here / "absent"))
     monkeypatch.setenv("KUBECONFIG", str(here / "absent"))
     told = failure(capsys, "run_operator")
-    assert "no configuration for a Kubernetes API server was found" in told
+    assert "found no configuration for a Kubernetes API server" in told
     assert "--kubeconfig FILE, --context NAME" in told
 
 
@@ -352,7 +401,7 @@ async def test_only_kinds_of_ones_own_are_installed(here: Path, engine: Engine, 
     arguments = ("run", module, "--install-crds", "--namespace", namespace)
     async with asyncio.timeout(30), running(*arguments, folder=here, engine=engine) as program:
         assert await program.ended() == 1
-    assert "no controller has a kind of its own" in program.lines[-1]
+    assert "no controller has its own kind" in program.lines[-1]
 
 
 async def test_a_port_that_is_taken(here: Path, engine: Engine, namespace: str, crd_group: str) -> None:
@@ -366,3 +415,17 @@ async def test_a_port_that_is_taken(here: Path, engine: Engine, namespace: str, 
             assert await program.ended() == 1
         assert f"cannot listen on 127.0.0.1 port {listener.port}" in program.lines[-1]
     assert not any("Traceback" in line for line in program.lines)
+
+
+def test_the_command_line_guards_the_endpoints(tmp_path: Path) -> None:
+    """A Pod of a new project has TLS and token review from its command line alone."""
+    manager = Manager(name="guarded")
+    with pytest.raises(Failure, match=r"--tls .*: tls.crt is missing; mount a Secret of type kubernetes.io/tls there"):
+        endpoints_of(manager, RunOptions(target="x", tls=str(tmp_path)))
+    for name in ("tls.crt", "tls.key"):
+        (tmp_path / name).write_text("")
+    made = endpoints_of(manager, RunOptions(target="x", port=8443, tls=str(tmp_path), token_review=True))
+    assert made is manager.endpoints
+    assert made.token_review
+    assert made.tls == ServerTls(certificate_file=str(tmp_path / "tls.crt"), key_file=str(tmp_path / "tls.key"))
+    assert endpoints_of(Manager(name="open"), RunOptions(target="x")) is None

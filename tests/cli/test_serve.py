@@ -15,6 +15,7 @@ import pytest
 
 from steersman import Client, NotFound, Unstructured
 from steersman.cli import main
+from steersman.cli.requests_shown import show_request
 from steersman.client.discovery_order import discover_config
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.objects import ObjectMeta
@@ -67,7 +68,7 @@ async def test_what_was_stored_is_there_after_a_restart(tmp_path):
             assert f"in use by process {process.pid}" in errors
         code, errors = await ended(process)
     assert (code, errors.splitlines()[-1]) == (0, "stopped")
-    assert f"kept in {folder}\n" in errors
+    assert f"stored in {folder}\n" in errors
     assert "Traceback" not in errors
     async with serving("--data", str(folder)) as (process, kubeconfig):
         async with connect(kubeconfig) as client:
@@ -103,7 +104,7 @@ async def test_without_a_folder_nothing_is_left(tmp_path):
             assert names == {"kube-root-ca.crt"}
         code, errors = await ended(process)
     assert code == 0, errors
-    assert "in memory, gone at the end; --data FOLDER keeps them\n" in errors
+    assert "in memory, lost at the end; --data DIRECTORY stores them\n" in errors
     assert "Ctrl-C" in errors
     assert not kubeconfig.parent.exists()
 
@@ -134,7 +135,7 @@ async def test_controllers_work_and_can_be_chosen():
     async with serving("--controllers", "none") as (process, kubeconfig):
         assert not await deleted(kubeconfig, within=0.5)
         _, errors = await ended(process)
-    assert "none: children of deleted objects stay, and so do deleted namespaces\n" in errors
+    assert "none: dependents of deleted objects stay, and so do deleted namespaces\n" in errors
 
 
 async def test_a_port_that_is_taken_is_told(tmp_path):
@@ -185,11 +186,12 @@ async def test_what_cannot_be_served_is_a_sentence(tmp_path):
     (tmp_path / "kept").write_text("apiVersion: v1\nkind: Config\nclusters: [{name: work}]\ncontexts: []\n")
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "authority.pem").write_text("no key")
-    kept = f"{tmp_path}/kept is there already and not a kubeconfig of this server"
+    (tmp_path / "old" / "authority.pem").chmod(0o600)
+    kept = f"{tmp_path}/kept already exists and is not a kubeconfig of this server"
     rows = [
-        (("--kubeconfig", str(tmp_path / "no" / "config")), "No such file or directory; name another place"),
+        (("--kubeconfig", str(tmp_path / "no" / "config")), "No such file or directory; choose another place"),
         (("--kubeconfig", str(tmp_path / "kept")), kept),
-        (("--data", str(tmp_path / "old")), "authority.pem is no authority of ours; remove the file"),
+        (("--data", str(tmp_path / "old")), "authority.pem does not hold an authority of this server; remove the file"),
     ]
     for arguments, words in rows:
         async with serving_fails(*arguments) as errors:
@@ -202,16 +204,56 @@ def test_what_makes_no_sense_is_told_before_anything_is_begun(tmp_path, monkeypa
     monkeypatch.setattr("steersman.cli.serve.configure_logging", lambda **_: None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("mine")
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
     for arguments, code, words in [
-        (("--data", "file"), 1, f"cannot use {tmp_path}/file: File exists; name another place"),
+        (("--data", "file"), 1, f"cannot use {tmp_path}/file: File exists; choose another place"),
+        (("--data", "shared"), 1, "shared: other users can write into it; chmod go-w it"),
         (("--audit", "no/audit"), 1, "cannot use no/audit: No such file or directory"),
         (("--resource", "no_such_module"), 1, "cannot import no_such_module"),
-        (("--resource", "json"), 1, "json defines no resource class"),
+        (("--resource", "json"), 1, "json has no resource class"),
         (("--resource", "boats.py"), 2, "boats.py is a file: name the module boats"),
-        (("--controllers", "namespace"), 1, "there is no 'namespace'; did you mean namespace-controller?"),
+        (("--controllers", "namespace"), 1, "unknown controller 'namespace'; did you mean namespace-controller?"),
     ]:
         assert main(["serve", *arguments]) == code
         assert words in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         main(["serve", "--port", "http"])
-    assert "'http' is no port" in capsys.readouterr().err
+    assert "'http' is not a port" in capsys.readouterr().err
+
+
+def test_a_shown_request_cannot_command_the_terminal(capsys):
+    """Paths, users and messages come from clients, and a terminal obeys control characters."""
+    event = {
+        "requestReceivedTimestamp": "2026-01-01T00:00:00Z",
+        "stageTimestamp": "2026-01-01T00:00:00Z",
+        "stage": "ResponseComplete",
+        "verb": "get",
+        "requestURI": "/api/v1/\x1b[2J",
+        "user": {"username": "evil\x9b31m\r"},
+        "userAgent": "kub\x1b]0;pwned\x07ectl",
+        "responseStatus": {"code": 404, "message": 'pods "\x1b[31m" not found\n00:00:00 200 get /fake\u202e'},
+    }
+    show_request(event)
+    show_request({**event, "user": {}})
+    first, second, third, *_ = capsys.readouterr().err.splitlines()
+    assert "/api/v1/\\x1b[2J  evil\\x9b31m\\r" in first
+    assert second == '         pods "\\x1b[31m" not found'
+    assert third == "         00:00:00 200 get /fake\\u202e"
+
+
+async def test_a_server_may_open_as_many_files_as_the_system_allows():
+    """The soft limit is often 1,024, and each connection is a file."""
+    code = (
+        "import resource, sys\n"
+        "_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard - 1, 256), hard))\n"
+        "from steersman.cli import main\n"
+        "try: main(['generate', 'crds', 'no_such_module'])\n"
+        "finally: print(resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard))"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    output, _ = await process.communicate()
+    assert output.split() == [b"True"]

@@ -14,6 +14,7 @@ from kubectl.comparing import Outcome, compare
 from kubectl.player import Play, Player, Server
 from kubectl.scenario import MANIFESTS, Scenario
 
+from samples.workers import summarize
 from steersman import Client, NotFound
 from steersman.aio import Supervisor, name_suffix
 from steersman.controlplane import CONTROLLERS, ControlPlane
@@ -25,7 +26,6 @@ from steersman.testing.errors import KubectlError
 from steersman.testing.existing import find_kubectl
 from steersman.testing.kubectl import run_kubectl
 
-_PLAYED = pytest.StashKey[list[Outcome]]()
 #: kubectl processes at a time: more of them than processors only wait.
 AT_ONCE = 2 + (os.cpu_count() or 2)
 #: Scenarios at a time: enough that there is work while some only wait, and few enough that the first are soon done.
@@ -104,7 +104,7 @@ async def outcomes(servers, request, tmp_path_factory) -> AsyncGenerator[dict[st
     """What comes of all scenarios that this run selected, played many at a time; each test waits for its own."""
     places, stages = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(SCENARIOS_AT_ONCE)
     suffix = name_suffix()
-    request.config.stash[_PLAYED] = played = list[Outcome]()
+    played: list[Outcome] = []
 
     async def play(server: Server, client: Client, scenario: Scenario) -> Play:
         namespace = f"{re.sub('[/_]', '-', scenario.name)}-{suffix}"
@@ -139,6 +139,12 @@ async def outcomes(servers, request, tmp_path_factory) -> AsyncGenerator[dict[st
         }
         tasks.start(play_all(waited_for), name="play")
         yield {scenario.name: outcome for scenario, outcome in waited_for.items()}
+    lines, differing = sum(each.lines for each in played), sum(len(each.reports) for each in played)
+    summarize(
+        request.config,
+        f"kubectl on the embedded server and on the engine: {len(played)} scenarios, {lines} lines, "
+        f"{differing} of them with differences",
+    )
 
 
 def _chosen(items: list[pytest.Item]) -> list[Scenario]:
@@ -149,13 +155,3 @@ def _chosen(items: list[pytest.Item]) -> list[Scenario]:
         if isinstance(one, Scenario):
             chosen[one.name] = one
     return list(chosen.values())
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    played = config.stash.get(_PLAYED, None)
-    if played is not None:
-        lines, differing = sum(each.lines for each in played), sum(len(each.reports) for each in played)
-        terminalreporter.write_line(
-            f"kubectl on the embedded server and on the engine: {len(played)} scenarios, {lines} lines, "
-            f"{differing} of them with differences"
-        )

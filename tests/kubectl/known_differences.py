@@ -33,7 +33,7 @@ _COMMON_FIELDS = (
     r" +(APIVersion defines the versioned|Servers should convert|may reject unrecognized|Kind is a string value|"
     r"represents\. Servers may infer|requests to\. Cannot be updated|value, and may|object\. Servers should convert|"
     r"Standard object('s)? metadata\.|https://git\.k8s\.io/community/contributors/devel/sig-architecture/|"
-    r"The group and version in which|alone is the core group\.|The kind of the object|changed\.|"
+    r"The group and version of the object|group\.|The kind of the object|changed\.|"
     r"The object's name, labels|common\.).*"
 )
 
@@ -41,8 +41,8 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "*",
         "kubectl create *",
-        r"Warning: (quotas|limits of a LimitRange|priority levels|flow schemas) are stored, but .* by this server",
-        "what is not enforced is stored with a warning, so that nobody relies on it",
+        r"Warning: this server stores (quotas|the limits of a LimitRange|priority levels|flow schemas), but .*",
+        "the server stores what it does not enforce and warns, so that no program relies on it",
     ),
     Known(
         "getting/seldom-kinds",

@@ -1,22 +1,23 @@
 """kubectl prints the same and ends the same way, whichever of the two servers it talks to.
 
-``KUBECTL_ALL=1`` plays all scenarios, else it is the everyday ones.
+A run plays the everyday scenarios, and `samples.portions` says which of the others.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 
 import pytest
 from kubectl.comparing import Outcome
 from kubectl.known_differences import KNOWN
 from kubectl.scenario import Scenario, all_scenarios
 
-EVERY = bool(os.environ.get("KUBECTL_ALL"))
+from samples import portions
+
 #: In the order in which they are played.
 CHOSEN = sorted(
-    (scenario for scenario in all_scenarios() if EVERY or scenario.is_everyday),
+    [scenario for scenario in all_scenarios() if scenario.is_everyday]
+    + portions.some((scenario for scenario in all_scenarios() if not scenario.is_everyday), 6),
     key=lambda scenario: scenario.installs,
 )
 

@@ -1,9 +1,11 @@
-"""``steersman demo``: a Kubernetes API, an operator and its objects, in this process; no cluster, no containers.
+"""``steersman demo``: a Kubernetes API, an operator and its objects in this process; no cluster, no containers.
 
 Guarantees
 - When the line with the kubeconfig is printed, the server answers and the operator runs.
-- What others do over the port is shown, what the operator does about it, and why.
-- Ctrl-C ends all of it and leaves nothing behind.
+- It shows what other clients do over the port, how the operator reacts, and why.
+- It continues if the definition of its kind is deleted, and the operator resumes when the definition is back.
+- The display fits the terminal, however small, even after a resize.
+- Ctrl-C ends everything and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import asyncio
 import shlex
 import sys
 import tempfile
+import textwrap
 from collections import deque
 from contextlib import AsyncExitStack
 from datetime import datetime
@@ -33,14 +36,16 @@ from steersman.controlplane import ControlPlane, is_controller
 from steersman.kinds.core_v1 import ConfigMap, Pod, Service
 from steersman.manager.words import count, duration
 from steersman.objects import Object
+from steersman.schemas import crd_yaml
 from steersman.telemetry import configure_logging
 from steersman.testing.pod_runner import PodRunner
 
 _SHOWN = (Site, ConfigMap, Service, Pod)
+_EVERYWHERE = frozenset({"kube-root-ca.crt", "kubernetes"})
 _WRITES = {"create": "created", "update": "updated", "patch": "patched", "delete": "deleted"}
-#: Seconds between two looks: quicker than that nobody reads.
+#: Seconds between two updates: faster is not readable.
 _LOOK = 0.1
-#: Seconds that a Pod takes to be ready, so that one can see it.
+#: Seconds until a Pod is ready, so that the wait is visible.
 _POD_DELAY = 0.7
 _TOLD = 10
 _EXAMPLE = f"""\
@@ -52,8 +57,8 @@ spec: {{title: Hello, replicas: 3}}
 
 
 def run_demo(*, port: int = 0) -> int:
-    """Run the demo until it is told to stop; the result is an exit code."""
-    # What happens is shown on the screen, which a log would tear.
+    """Run the demo until it is stopped; returns an exit code."""
+    # The screen shows what happens; log lines would break it.
     configure_logging(level="CRITICAL", form="terminal")
     try:
         with tempfile.TemporaryDirectory(prefix="steersman-demo-") as folder:
@@ -64,7 +69,7 @@ def run_demo(*, port: int = 0) -> int:
         raise Failure(str(error)) from error
     except OSError as error:
         raise Failure(
-            f"cannot serve on port {port}: {error.strerror or error}; choose another one with --port"
+            f"cannot serve on port {port}: {error.strerror or error}; choose another port with --port"
         ) from error
     return 0
 
@@ -85,22 +90,24 @@ async def _run(folder: Path, port: int) -> None:
         await client.create(home())
         example = folder / "home.yaml"
         example.write_text(_EXAMPLE, encoding="utf-8")
-        _welcome(plane, example)
+        definition = folder / "sites-crd.yaml"
+        definition.write_text(crd_yaml(Site), encoding="utf-8")
+        _welcome(plane, example, definition)
         screen = stack.enter_context(Screen())
         told.screen = screen
         tasks = await stack.enter_async_context(Supervisor())
-        tasks.start(_show(screen, cache, told), name="demo: screen")
+        tasks.start(_show(screen, cache, told, definition), name="demo: screen")
         await manager.run(client)
         tasks.cancel()
     print("\nstopped; nothing is left behind", file=sys.stderr)
 
 
-def _welcome(plane: ControlPlane, example: Path) -> None:
+def _welcome(plane: ControlPlane, example: Path, definition: Path) -> None:
     print_heading(
         "shows an operator at work",
         [
             ("server", f"{plane.url}, in this process; objects are in memory"),
-            ("operator", "a Site becomes a ConfigMap, a Service and Pods, and stays so"),
+            ("operator", "makes a ConfigMap, a Service and Pods for each Site, and restores them"),
             ("stop", "Ctrl-C"),
         ],
     )
@@ -110,40 +117,41 @@ def _welcome(plane: ControlPlane, example: Path) -> None:
         "kubectl delete pod home-1               # it comes back",
         "kubectl scale site home --replicas=5",
         "kubectl get sites,pods,services",
-        "kubectl delete site home                # all of it goes",
+        "kubectl delete site home                # everything goes with it",
         f"kubectl apply -f {shlex.quote(str(example))}",
+        f"kubectl apply -f {shlex.quote(str(definition))}  # if you deleted the definition of Sites",
     ):
         print(line, file=sys.stderr)
     print(file=sys.stderr, flush=True)
 
 
 class _Told:
-    """What happened, the last of it, in words."""
+    """The latest happenings, as text."""
 
     def __init__(self) -> None:
         self.lines: deque[tuple[str, str]] = deque(maxlen=_TOLD)
         self.screen: Screen | None = None
 
     def request(self, event: dict[str, Any]) -> None:
-        """An audit event: what others wrote is told."""
+        """Handle an audit event: show the writes of other clients."""
         verb = _WRITES.get(event["verb"])
         if verb is None or event["stage"] != "ResponseComplete" or event["user"]["username"] == IN_PROCESS.name:
             return
         which: dict[str, str] = event.get("objectRef", {})
         what = "/".join(filter(None, (which.get("resource"), which.get("name"), which.get("subresource"))))
-        who = event.get("userAgent", "somebody").partition("/")[0]
+        who = event.get("userAgent", "a client").partition("/")[0]
         if is_controller(event["user"]["username"]):
             if not event["user"]["username"].endswith(":generic-garbage-collector"):
-                return  # accounts and certificates of namespaces: not what one looks for here
+                return  # accounts and certificates of namespaces: not of interest here
             who = "the garbage collector"
         code: int = event["responseStatus"]["code"]
-        self._tell(f"{who} {verb} {what}" if code < 400 else f"{who} was refused: {verb} {what} ({code})", "strong")
+        self._tell(f"{who} {verb} {what}" if code < 400 else f"{who} was rejected: {verb} {what} ({code})", "strong")
 
     def run(self, controller: str, record: KeyRecord) -> None:
-        """A reconcile that wrote something is told, and why it ran."""
+        """Handle a finished reconcile: show it if it wrote something, and why it ran."""
         if not record.writes and record.result not in FAILED:
             return
-        because = "; ".join(dict.fromkeys(_first_line(str(cause)) for cause in record.causes)) or "it was asked to"
+        because = "; ".join(dict.fromkeys(_first_line(str(cause)) for cause in record.causes)) or "it was requested"
         how = f"{count(record.writes, 'write')}, {duration(record.seconds)}"
         said = f"reconciled {controller.capitalize()} {record.request.key.name} because {because}: {how}"
         failed = record.result in FAILED
@@ -161,21 +169,48 @@ def _first_line(text: str) -> str:
     return text.partition("\n")[0]
 
 
-async def _show(screen: Screen, cache: Cache, told: _Told) -> None:
-    reader = cache.reader()
+async def _show(screen: Screen, cache: Cache, told: _Told, definition: Path) -> None:
     shown: list[str] = []
     while True:
-        objects: list[Object] = [each for kind in _SHOWN for each in await reader.list(kind)]
-        # Every namespace has its own.
-        objects = [each for each in objects if each.key.name not in {"kube-root-ca.crt", "kubernetes"}]
+        objects, missing = await _objects(cache)
         columns, rows = screen.size
-        lines = tree_lines(objects)
-        texts = [screen.painted(line.text(columns), line.mood) for line in lines] or ["no objects"]
-        plain = [line.text(columns) for line in lines]
+        lines = [(line.text(columns), line.mood) for line in tree_lines(objects)]
+        for kind in missing:
+            gone = f"the definition of {kind} was deleted; restore it with kubectl apply -f {definition}"
+            lines += [(part, "busy") for part in textwrap.wrap(gone, columns, break_on_hyphens=False)]
+        plain = [text for text, _ in lines]
         if plain != shown and not screen.live:
             shown = plain
             screen.tell(lambda texts=plain: "\n".join(texts))
-        log = [screen.painted(line[:columns], mood) for line, mood in told.lines]
-        room = max(rows - len(log) - 1, 3)
-        screen.draw([*texts[:room], "", *log])
+        log = [screen.painted(part, mood) for line, mood in told.lines for part in _wrapped(line, columns)]
+        texts = [screen.painted(text, mood) for text, mood in lines] or ["no objects"]
+        screen.draw(fitted(texts, log, rows))
         await asyncio.sleep(_LOOK)
+
+
+async def _objects(cache: Cache) -> tuple[list[Object], list[str]]:
+    """The objects to show, and the kinds whose definition was deleted."""
+    reader = cache.reader()
+    objects: list[Object] = []
+    missing: list[str] = []
+    for kind in _SHOWN:
+        if not cache.informer(kind).served:
+            missing.append(kind.__name__)
+        # Every namespace has a default ConfigMap and Service.
+        objects += [each for each in await reader.list(kind) if each.key.name not in _EVERYWHERE]
+    return objects, missing
+
+
+def _wrapped(line: str, columns: int) -> list[str]:
+    """A line of the log, wrapped to fit; continuation lines are indented below the time."""
+    indent = " " * len("00:00:00  ")
+    return textwrap.wrap(line, columns, subsequent_indent=indent if columns > 2 * len(indent) else "") or [""]
+
+
+def fitted(objects: list[str], log: list[str], rows: int) -> list[str]:
+    """The lines that fit into this many rows: the objects, then the newest log lines, at most half if both are long."""
+    kept = min(len(log), max(rows // 2 - 1, rows - len(objects) - 1, 0))
+    room = rows - kept - bool(kept)
+    if len(objects) > room:
+        objects = [*objects[: room - 1], f"... and {len(objects) - room + 1} more"]
+    return [*objects, "", *log[-kept:]] if kept else objects

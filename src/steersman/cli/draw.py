@@ -1,8 +1,8 @@
-"""``steersman draw``: the state machines of a module as pictures, also with the state of an object on them.
+"""``steersman draw``: the state machines of a module as diagrams, optionally with the state of an object.
 
 Guarantees
-- Without ``--object`` no server is asked.
-- A picture says the same as the code: it is read from the graph that passes run by.
+- Without ``--object``, no server is contacted.
+- A diagram matches the code: it is made from the graph that reconciles use.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from steersman.manager import Manager
 from steersman.objects import Key, Object
 from steersman.objects.errors import ConfigError
 from steersman.objects.misuse import nearest
+from steersman.patterns import StateMachine
 from steersman.patterns.drawing import Live, mermaid, svg
-from steersman.patterns.graph import MachineGraph
-from steersman.patterns.machine import StateMachine
-from steersman.patterns.passes import MachineReconciler
+from steersman.patterns.machine import MachineGraph
+from steersman.patterns.reconciler import MachineReconciler
 
 Format: TypeAlias = Literal["mermaid", "svg"]
 
 _SUFFIXES: dict[str, Format] = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".md": "mermaid"}
-_HOW = "name a class that derives from StateMachine, what @generates or @reconciles stands above, or a Manager that has one"
+_HOW = "name a class derived from StateMachine, a function with @generates or @reconciles, or a Manager that has one"
 
 
 class DrawOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says."""
+    """The options of the command line."""
 
     target: str
     format: Format | None = None
@@ -52,17 +52,17 @@ class DrawOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Machine(msgspec.Struct, frozen=True):
-    """What is drawn: a graph, and the kind whose objects may be shown on it."""
+    """What to draw: a graph, and the kind of the objects that it applies to."""
 
     graph: MachineGraph
     kind: type[Object]
 
 
 def draw_machines(options: DrawOptions) -> int:
-    """Draw; the result is an exit code."""
+    """Draw; returns an exit code."""
     module, attribute = module_and_name(options.target, "machine", nothing="all its machines")
     if options.check and options.output is None:
-        raise Misuse("--check compares with a file; name it with -o")
+        raise Misuse("--check compares with a file; name the file with -o")
     form = _format(options)
     look_here_first()
     machines = _machines(load_module(module), attribute)
@@ -72,19 +72,19 @@ def draw_machines(options: DrawOptions) -> int:
 
 
 def _format(options: DrawOptions) -> Format:
-    """What was asked for, or what the name of the file says."""
+    """The requested format, or the one that the file name implies."""
     suffix = Path(options.output).suffix if options.output else ""
     return options.format or _SUFFIXES.get(suffix, "mermaid")
 
 
-# which machines
+# machines
 
 
 def _machines(module: ModuleType, attribute: str) -> list[_Machine]:
     target = f"{module.__name__}:{attribute}" if attribute else module.__name__
     if not attribute:
         own = [found for value in vars(module).values() if (found := _own(value, module)) is not None]
-        # the same machine may have two names in a module
+        # a module may have the same machine under two names
         machines = list({each.graph: each for each in own}.values())
         if not machines and not any(isinstance(value, Manager) for value in vars(module).values()):
             raise Failure(f"{target} has no state machine; {_HOW}")
@@ -111,13 +111,13 @@ def _can_be_drawn(value: Any) -> bool:
 
 
 def _own(value: Any, module: ModuleType) -> _Machine | None:
-    """A machine that a module defines itself; one that it imports is drawn where it is defined."""
+    """A machine that the module itself defines; an imported one is drawn where it is defined."""
     theirs = isinstance(value, type) and value.__module__ != module.__name__
     return None if theirs else _machine(value)
 
 
 def _machine(value: Any) -> _Machine | None:
-    """The machine that something is, or can be asked for; None if it is none."""
+    """The machine of a class, function or object; None if it has none."""
     if isinstance(value, type):
         return _of_class(value)
     plan: Any = getattr(value, "plan", None)
@@ -127,7 +127,7 @@ def _machine(value: Any) -> _Machine | None:
 
 
 def _of_class(cls: Any) -> _Machine | None:
-    # a class to be derived from has no machine yet
+    # an abstract base class has no machine yet
     graph: Any = getattr(cls, "machine", None) if StateMachine in cls.__mro__ else None
     return _Machine(graph, cls.kind) if isinstance(graph, MachineGraph) else None
 
@@ -141,12 +141,12 @@ def _of_plan(plan: Any) -> _Machine | None:
 
 def _of_manager(manager: Any, target: str) -> list[_Machine]:
     if not isinstance(manager, Manager):
-        raise Failure(f"{target} makes its manager of a client, which there is none of here; {_HOW}")
+        raise Failure(f"{target} makes its manager from a client, which is not available here; {_HOW}")
     found = [each for plan in manager.plans if (each := _of_plan(plan)) is not None]
     if not found:
         names = ", ".join(plan.name for plan in manager.plans)
         has = f"its controllers ({names}) are plain reconcilers" if names else "it has no controllers"
-        raise Failure(f"there is nothing to draw in {target}: {has}; {_HOW}")
+        raise Failure(f"nothing to draw in {target}: {has}; {_HOW}")
     return found
 
 
@@ -154,11 +154,11 @@ def _of_manager(manager: Any, target: str) -> list[_Machine]:
 
 
 def _look(machines: Sequence[_Machine], options: DrawOptions) -> Live:
-    """Read the object that is to be shown."""
+    """Read the object to show."""
     kinds = list(dict.fromkeys(each.kind for each in machines))
     if len(kinds) > 1:
         names = ", ".join(f"{each.graph.name} ({each.kind.__name__})" for each in machines)
-        raise Misuse(f"--object names an object of one kind, and there are several machines: {names}; draw one of them")
+        raise Misuse(f"--object needs a single kind, but there are several machines: {names}; draw one of them")
     try:
         key = Key.parse(options.object or "")
     except ValueError as error:
@@ -180,18 +180,18 @@ def _look(machines: Sequence[_Machine], options: DrawOptions) -> Live:
     except Exception as error:
         raise failure_of(error) from error
     if found is None:
-        raise Failure(f"there is no {kind.__name__} {key} on {config.server}; look with kubectl get, or name another")
+        raise Failure(f"{kind.__name__} {key} not found on {config.server}; list objects with kubectl get")
     return Live.of(found)
 
 
-# the result
+# output
 
 
 def _write(pictures: Sequence[tuple[str, str]], form: Format, options: DrawOptions) -> int:
     if options.output is None:
         if form == "svg" and len(pictures) > 1:
             names = ", ".join(name for name, _ in pictures)
-            raise Misuse(f"there are several machines, {names}: name a folder for their pictures with -o, or draw one")
+            raise Misuse(f"there are several machines: {names}; pass a directory with -o, or draw one of them")
         print("\n".join(_printed(pictures, form)), end="")
         return 0
     path = Path(options.output)
@@ -202,7 +202,7 @@ def _write(pictures: Sequence[tuple[str, str]], form: Format, options: DrawOptio
     if path.suffix == ".md":
         return write_files({path: "\n".join(_fenced(pictures))}, check=options.check)
     if path.suffix in _SUFFIXES:
-        raise Misuse(f"{path} is one file, and there are {len(pictures)} machines: name a folder with -o, or draw one")
+        raise Misuse(f"{path} is one file for {len(pictures)} machines; pass a directory with -o, or draw one of them")
     suffix = "svg" if form == "svg" else "mmd"
     return write_files({path / f"{name}.{suffix}": text for name, text in pictures}, check=options.check)
 
@@ -214,6 +214,6 @@ def _printed(pictures: Sequence[tuple[str, str]], form: Format) -> Iterable[str]
 
 
 def _fenced(pictures: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """As Markdown that GitHub and others show as pictures."""
+    """Markdown that GitHub and others render as diagrams."""
     for name, text in pictures:
         yield f"## {name}\n\n```mermaid\n{text}```\n"

@@ -1,7 +1,6 @@
-"""``steersman explain``: what a running manager knows about one object, for a person at a terminal.
+"""``steersman explain``: what a running manager knows about one object, on a terminal.
 
-Guarantees
-- It only asks. What cannot be answered is a sentence that says what to do next.
+Guarantee: read-only. If there is no answer, one sentence says what to do next.
 """
 
 from __future__ import annotations
@@ -12,62 +11,85 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from http import HTTPStatus
 from urllib.parse import urlsplit
 
 import msgspec
 
 from steersman.aio import now
 from steersman.cli.failure import Failure, Misuse
+from steersman.client.bounded_file import read_file
 from steersman.controller import KeyRecord
 from steersman.manager import Explanation, ManagerStatistics
 from steersman.manager.words import count, duration, next_run
 from steersman.objects import Key
 from steersman.objects.errors import ApiError, ConnectionFailed
 from steersman.objects.misuse import nearest
-from steersman.transport import HttpTransport
+from steersman.transport import HttpTransport, TlsMaterial
 from steersman.wire import Request
 
 _LIMIT = 64 << 20
+_TOKEN_LIMIT = 1 << 20
 _NARROW, _WIDE = 60, 140
-#: How many keys a sentence names.
+#: How many keys a message names.
 _SHOWN = 5
 
 _ENDED = {
     "success": "done",
-    "requeue": "asked to run again soon",
-    "requeue_after": "asked to run again later",
-    "conflict": "conflict: somebody else wrote first",
+    "requeue": "requeued",
+    "requeue_after": "requeued for later",
+    "conflict": "conflict: another writer was first",
     "error": "failed",
     "terminal_error": "failed for good: waits for a change",
 }
 
 
-def explain(kind: str, name: str, *, namespace: str | None = None, url: str) -> int:
-    """Ask the manager at ``url`` and print its answer; the result is an exit code."""
+def explain(
+    kind: str,
+    name: str,
+    *,
+    namespace: str | None = None,
+    url: str,
+    token_file: str | None = None,
+    certificate_authority: str | None = None,
+) -> int:
+    """Query the manager at ``url`` and print the result; returns an exit code."""
     if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
-        raise Misuse(f"--url {url} is no address: write one such as http://127.0.0.1:8080")
+        raise Misuse(f"--url {url} is not a URL: write one such as http://127.0.0.1:8080")
     keys = _keys(name, namespace)
-    answer = asyncio.run(_ask(url.rstrip("/"), kind, keys))
+    token = _token(token_file) if token_file is not None else ""
+    manager = _Manager(url.rstrip("/"), token=token, certificate_authority=certificate_authority)
+    answer = asyncio.run(_ask(manager, kind, keys))
     print("\n\n".join(answer))
     return 0
 
 
 def _keys(name: str, namespace: str | None) -> list[Key]:
-    """What may be meant, the likeliest first."""
+    """The possible keys, most likely first."""
     try:
         key = Key.parse(name)
     except ValueError as error:
         raise Misuse(str(error)) from error
     if key.namespace and namespace not in {None, key.namespace}:
-        raise Misuse(f"{name} is in namespace {key.namespace}, and -n says {namespace}: leave one of them out")
+        raise Misuse(f"{name} is in namespace {key.namespace}, but -n is {namespace}: remove one of them")
     if key.namespace or namespace is not None:
         return [Key(namespace or key.namespace, key.name)]
     return [Key("default", key.name), key]
 
 
-async def _ask(url: str, kind: str, keys: Sequence[Key]) -> list[str]:
-    manager = _Manager(url)
+def _token(file: str) -> str:
     try:
+        return read_file(file, limit=_TOKEN_LIMIT, pipe=True).decode("ascii").strip()
+    except OSError as error:
+        raise Failure(f"cannot read --token-file {file}: {error.strerror or error}") from error
+    except UnicodeDecodeError:
+        raise Failure(f"--token-file {file} contains no token: a token is ASCII text") from None
+
+
+async def _ask(manager: _Manager, kind: str, keys: Sequence[Key]) -> list[str]:
+    url = manager.url
+    try:
+        manager.open()
         found = await _find(manager, kind, keys)
         seen = [each for each in found if each.record is not None or each.state != "idle"]
         if not seen:
@@ -79,7 +101,7 @@ async def _ask(url: str, kind: str, keys: Sequence[Key]) -> list[str]:
     except ApiError as error:
         raise Failure(str(error)) from error
     except msgspec.MsgspecError as error:
-        raise Failure(f"{url} answers, but not as a manager of this version of Steersman does: {error}") from error
+        raise Failure(f"{url} does not answer like a manager of this version of Steersman: {error}") from error
     finally:
         await manager.close()
 
@@ -94,21 +116,25 @@ async def _find(manager: _Manager, kind: str, keys: Sequence[Key]) -> list[Expla
     if spelled:
         return [each for key in keys for each in await manager.explain(spelled[0], key)]
     meant = nearest(kind, names)
-    there = f"; did you mean {meant}?" if meant else f"; there are {', '.join(names)}" if names else ""
-    raise Failure(
-        f"no controller of {statistics.name or manager.url} is called {kind} or reconciles such a kind{there}"
-    )
+    there = f"; did you mean {meant}?" if meant else f"; the controllers are {', '.join(names)}" if names else ""
+    raise Failure(f"{statistics.name or manager.url} has no controller named {kind} or for such a kind{there}")
 
 
 class _Manager:
     """A running manager, over HTTP."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, token: str = "", certificate_authority: str | None = None) -> None:
         self.url = url
-        self._transport = HttpTransport(url, timeout=10.0, connect_timeout=5.0)
+        self._headers = (("Authorization", f"Bearer {token}"),) if token else ()
+        self._tls = TlsMaterial(ca_file=certificate_authority) if certificate_authority else None
+        self._transport: HttpTransport | None = None
+
+    def open(self) -> None:
+        """Prepare for sending; in a running loop."""
+        self._transport = HttpTransport(self.url, tls=self._tls, timeout=10.0, connect_timeout=5.0)
 
     async def explain(self, kind: str, key: Key) -> list[Explanation]:
-        """What its controllers know about a key; nothing if none reconciles the kind."""
+        """What its controllers know about a key; empty if none reconciles the kind."""
         query = (("kind", kind), ("namespace", key.namespace), ("name", key.name))
         status, body = await self._get("/debug/explain.json", query)
         if status not in {200, 404}:
@@ -121,7 +147,7 @@ class _Manager:
             raise
 
     async def statistics(self) -> ManagerStatistics:
-        """All that it shows."""
+        """All its statistics."""
         status, body = await self._get("/debug/statistics.json", ())
         if status != 200:
             raise Failure(self._refused(status, body))
@@ -129,47 +155,53 @@ class _Manager:
 
     async def close(self) -> None:
         """Close the connection."""
-        await self._transport.close()
+        if self._transport is not None:
+            await self._transport.close()
 
     async def _get(self, path: str, query: tuple[tuple[str, str], ...]) -> tuple[int, bytes]:
-        response = await self._transport.send(Request(method="GET", path=path, query=query))
+        assert self._transport is not None, "open() comes first"
+        response = await self._transport.send(Request(method="GET", path=path, query=query, headers=self._headers))
         return response.status, await response.read(_LIMIT)
 
     def _refused(self, status: int, body: bytes) -> str:
         said = " ".join(body[:500].decode(errors="replace").split())
-        return f"{self.url} answers {status}: {said or 'without a word'}"
+        if status == HTTPStatus.UNAUTHORIZED and not self._headers:
+            said = "this manager reviews tokens; send one with --token-file <(kubectl create token NAME)"
+        return f"{self.url} returned {status}: {said or 'without a message'}"
 
 
-# what to say
+# messages
 
 
 def _nobody(url: str) -> str:
     port = urlsplit(url).port or 8080
     return (
-        f"no manager answers at {url}. Run one here (steersman run MODULE:manager --port {port}), or reach the one in a "
-        f"cluster (kubectl port-forward deployment/NAME {port}:PORT) and name its address with --url"
+        f"no manager answers at {url}. Start one here (steersman run MODULE:manager --port {port}), or reach one in a "
+        f"cluster (kubectl port-forward deployment/NAME {port}:PORT) and pass its address with --url"
     )
 
 
 def _never_seen(statistics: ManagerStatistics, found: Iterable[Explanation], keys: Sequence[Key]) -> str:
     leader = statistics.leader
     if leader is not None and not leader.leading:
-        return f"{statistics.name or 'this manager'} stands by; ask the process that leads: {leader.holder or 'nobody'}"
+        return f"{statistics.name or 'this manager'} is on standby; ask the leader: {leader.holder or 'none'}"
     names = {each.controller for each in found}
     known = [record.request.key for one in statistics.controllers if one.name in names for record in one.keys]
-    said = f"{' and '.join(sorted(names))} never reconciled {keys[0]}, or not lately"
+    said = f"{' and '.join(sorted(names))} has never reconciled {keys[0]}, or not recently"
     near = nearest(keys[0].name, (key.name for key in known))
     if meant := [str(key) for key in known if key.name == near]:
         return f"{said}; did you mean {' or '.join(dict.fromkeys(meant[:_SHOWN]))}?"
     last = ", ".join(dict.fromkeys(str(key) for key in known[:_SHOWN]))
-    return f"{said}; what it did last: {last}" if last else f"{said}; it has reconciled nothing yet"
+    return f"{said}; it last reconciled {last}" if last else f"{said}; it has reconciled nothing yet"
 
 
 def _lines(each: Explanation, moment: datetime, *, colours: bool, width: int) -> Iterator[str]:
-    """One controller's knowledge, as lines."""
+    """One controller's explanation, as lines."""
     title = f"{each.kind.rpartition(' ')[2]} {each.key}"
     yield f"{_painted(title, '1', colours=colours)}  controller {each.controller}"
     rows = [*_history(each.record, moment)] if each.record is not None else [("last run", "none yet", "")]
+    if each.ready is not None:
+        rows.insert(0, ("ready", str(each.ready), "32" if each.ready.status == "True" else "33"))
     rows.append(("next run", _next(each), ""))
     for label, words, colour in rows:
         for number, line in enumerate(_wrapped(words, width - 13)):
@@ -191,6 +223,8 @@ def _history(record: KeyRecord, moment: datetime) -> Iterator[tuple[str, str, st
     if record.last_error:
         when = "" if failed or record.last_error_at is None else f"{_ago(record.last_error_at, moment)}: "
         yield "last error", f"{when}{record.last_error}", "31" if failed else ""
+    if record.loop:
+        yield "hot loop", record.loop, "31"
     yield "in the log", f"reconcile_id={record.reconcile_id}", ""
 
 
@@ -201,7 +235,7 @@ def _ended(record: KeyRecord) -> str:
 def _next(each: Explanation) -> str:
     match each.state:
         case "running":
-            return "it runs now"
+            return "running now"
         case "ready":
             return "as soon as a worker is free"
         case "delayed" | "idle":
@@ -209,14 +243,14 @@ def _next(each: Explanation) -> str:
 
 
 def _ago(then: datetime, moment: datetime) -> str:
-    """How long ago; the two clocks may differ by a little."""
+    """How long ago; the two clocks may differ slightly."""
     seconds = (moment - then).total_seconds()
     return "just now" if seconds < 1 else f"{duration(seconds)} ago"
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Lines no longer than the terminal is wide; words that cannot be split stay whole, so that they can be copied."""
-    # An error may quote what it likes; a terminal obeys some of it.
+    """Lines that fit the width of the terminal; long words stay whole, so that they can be copied."""
+    # An error may contain anything, including terminal control characters.
     safe = ("".join(letter if letter.isprintable() else " " for letter in line) for line in text.splitlines())
     lines = (textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""] for line in safe)
     return [line for wrapped in lines for line in wrapped] or [""]

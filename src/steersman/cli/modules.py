@@ -1,7 +1,8 @@
-"""Python modules that a command line names: finding, importing, and saying what is wrong with them."""
+"""Finds and imports the Python modules that a command line names, and explains what is wrong with them."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 import sys
@@ -9,17 +10,18 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
+from steersman.aio.imports import importing
 from steersman.cli.failure import Failure, Misuse
 
 
 def look_here_first() -> None:
-    """Import from the current directory before all others, as ``python -m`` would."""
+    """Import from the current directory first, as ``python -m`` does."""
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
 
 
 def module_and_name(text: str, wanted: str, *, nothing: str) -> tuple[str, str]:
-    """``module`` or ``module:name`` in two parts; the second is empty if it is left out, for ``nothing`` in words."""
+    """Split ``module`` or ``module:name``; the name is empty if omitted. ``nothing`` describes that in an error."""
     module, colon, attribute = text.partition(":")
     if colon and not attribute:
         raise Misuse(
@@ -28,12 +30,12 @@ def module_and_name(text: str, wanted: str, *, nothing: str) -> tuple[str, str]:
     if "/" in module or os.sep in module or module.endswith(".py"):
         raise Misuse(f"{module} is a file: name the module {_module_of(Path(module))}{colon}{attribute}")
     if not all(module.split(".")):
-        raise Misuse(f"{module or repr(text)} is no module's name: write one such as myoperator.api")
+        raise Misuse(f"{module or repr(text)} is not a module name: write one such as myoperator.api")
     return module, attribute
 
 
 def _module_of(path: Path) -> str:
-    """The name under which a file is imported: from the nearest folder above it that modules are looked for in."""
+    """The module name of a file, relative to the nearest import directory above it."""
     whole = path.absolute().with_suffix("") if path.suffix == ".py" else path.absolute()
     whole = Path(os.path.normpath(whole))
     roots = [root for entry in sys.path if (root := Path(entry).absolute()) in whole.parents]
@@ -42,12 +44,13 @@ def _module_of(path: Path) -> str:
 
 
 def load_module(name: str) -> ModuleType:
-    """Import a module; what goes wrong is one sentence that names the place in its code."""
+    """Import a module; a failure is one sentence that names the place in its code."""
     try:
-        return importlib.import_module(name)
+        with importing(name):
+            return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            todo = "run this in the directory that holds it, or install it first"
+            todo = "run this in the directory that contains it, or install it first"
         else:
             todo = f"install what it imports first{_place(error)}"
         raise Failure(f"cannot import {name}: {error}; {todo}") from error
@@ -58,7 +61,7 @@ def load_module(name: str) -> ModuleType:
 
 
 def _place(error: Exception) -> str:
-    """Where an import failed, in the code that was imported: not in Python's own machinery, and not in ours."""
+    """Where an import failed in the imported code, skipping Python's machinery and our own."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f" ({error.filename}, line {error.lineno})"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen ")]
@@ -67,4 +70,5 @@ def _place(error: Exception) -> str:
     return f" ({theirs[-1].filename}, line {theirs[-1].lineno})" if theirs and theirs[-1].filename else ""
 
 
-_OURS = f"{Path(__file__).parents[1]}{os.sep}"
+#: Frames in these directories lead to the mistake but do not contain it.
+_OURS = (f"{Path(__file__).parents[1]}{os.sep}", f"{Path(asyncio.__file__).parent}{os.sep}")

@@ -1,13 +1,14 @@
-"""``steersman new``: the project of an operator, complete: its tests pass, and its manifests are those of its code.
+"""``steersman new``: a complete project of an operator, with passing tests and manifests generated from its code.
 
 Guarantees
-- Nothing that is there is overwritten: the folder must not exist, or be empty.
-- What can be derived is derived: the CRD from the class, RBAC from the manager, by the same generators that check them.
-- A name that cannot be meant is a sentence, and nothing is written.
+- Nothing is overwritten: the directory must not exist, or be empty.
+- The CRD is generated from the class and RBAC from the manager, by the same generators that check them later.
+- An invalid name is an error, and nothing is written.
 """
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
 import sys
@@ -27,31 +28,10 @@ from steersman.schemas import crd_yaml
 _NAME = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
 _GROUP = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)+")
-#: What the operator's module calls by these names already.
-_TAKEN_KINDS = frozenset(
-    {
-        "Container",
-        "Deployment",
-        "DeploymentSpec",
-        "DeploymentStatus",
-        "Invalid",
-        "LabelSelector",
-        "LeaderElection",
-        "Manager",
-        "MergePatch",
-        "ObjectMeta",
-        "PodSpec",
-        "PodTemplateSpec",
-        "Seen",
-    }
-)
-_TAKEN_VARIABLES = frozenset(
-    {"deployment", "generates", "labels", "main", "manager", "ready", "reports", "seen", "spec"}
-)
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
-    """What the texts of a project are filled in with."""
+    """The values for the templates of a project."""
 
     name: str
     package: str
@@ -63,7 +43,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     version: str = __version__
 
     def files(self) -> dict[str, str]:
-        """The texts by their places in the project, without what is generated of them."""
+        """The files by their path in the project, without generated ones."""
         return {place.format(package=self.package): self._filled(text) for place, text in _TEXTS.items()}
 
     def _filled(self, name: str) -> str:
@@ -71,7 +51,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         return text.format(**msgspec.structs.asdict(self))
 
 
-#: Where each text goes.
+#: The template of each file.
 _TEXTS = {
     "README.md": "README.md",
     "pyproject.toml": "pyproject.toml",
@@ -81,6 +61,8 @@ _TEXTS = {
     "tests/test_operator.py": "test_operator.py",
     "config/deployment.yaml": "deployment.yaml",
     "config/example.yaml": "example.yaml",
+    "config/metrics.yaml": "metrics.yaml",
+    "config/network-policy.yaml": "network-policy.yaml",
     "Dockerfile": "Dockerfile",
     ".dockerignore": "dockerignore",
     ".gitignore": "gitignore",
@@ -89,55 +71,81 @@ _TEXTS = {
 
 
 def new_project(name: str, *, kind: str | None, group: str) -> int:
-    """Write a project into a folder of its name; the result is an exit code."""
+    """Create a project in a directory with its name; returns an exit code."""
     project = planned(name, kind=kind, group=group)
     folder = Path(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise Failure(f"{name} is there already; choose another name, or move it away")
+        raise Failure(f"{name} already exists; choose another name, or move it away")
     code = write_files({folder / place: text for place, text in project.files().items()}, check=False)
     code = code or write_files(
         {folder / place: text for place, text in _generated(folder, project).items()}, check=False
     )
     print(f"\n  cd {name}\n  python -m venv .venv && . .venv/bin/activate\n  pip install -e '.[dev]'\n  pytest\n")
-    say(f"wrote the project of {project.kind}.{group}; README.md in it says how to go on")
+    say(f"created a project for {project.kind}.{group}; see its README.md for the next steps")
     return code
 
 
 def planned(name: str, *, kind: str | None, group: str) -> Project:
-    """What a project is called; a name that cannot be meant raises."""
+    """The names of a project; raises for an invalid one."""
     if not _NAME.fullmatch(name):
-        raise Misuse(f"{name!r} is no name for a project: small letters, digits and -, such as site-operator")
+        raise Misuse(
+            f"{name!r} is not a valid project name: use lower case letters, digits and -, such as site-operator"
+        )
     package = name.replace("-", "_")
     if keyword.iskeyword(package) or package in sys.stdlib_module_names or package in {"steersman", "tests"}:
-        raise Misuse(f"{name} would be the Python package {package}, which is taken; choose another name")
+        raise Misuse(f"the Python package of {name} would be {package}, which is taken; choose another name")
+    if package.startswith("test_") or package.endswith("_test"):
+        raise Misuse(
+            f"pytest would collect the package {package} of {name} as tests; choose a name without test- or -test"
+        )
     kind = kind or _kind_of(name)
     if not _KIND.fullmatch(kind):
-        raise Misuse(f"{kind!r} is no name for a kind: write words that begin with capitals, such as --kind WebSite")
-    if kind in _TAKEN_KINDS:
-        raise Misuse(f"{kind} is a name that the operator uses already; choose another one with --kind")
+        raise Misuse(f"{kind!r} is not a valid kind: write capitalized words, such as --kind WebSite")
+    if keyword.iskeyword(kind):
+        raise Misuse(f"{kind} is a Python keyword; choose another kind with --kind")
+    taken = _identifiers()
+    if kind in taken:
+        raise Misuse(f"the operator's code already uses the name {kind}; choose another kind with --kind")
     if not _GROUP.fullmatch(group):
-        raise Misuse(f"{group!r} is no group: write a domain of yours, such as --group web.example.com")
+        raise Misuse(f"{group!r} is not a valid group: write a domain of yours, such as --group web.example.com")
     singular = kind.lower()
-    taken = keyword.iskeyword(singular) or singular in _TAKEN_VARIABLES
     return Project(
         name=name,
         package=package,
         kind=kind,
         plural=plural_of(kind),
         singular=singular,
-        variable=f"{singular}_" if taken else singular,
+        variable=f"{singular}_" if keyword.iskeyword(singular) or singular in taken else singular,
         group=group,
     )
 
 
+def _identifiers() -> frozenset[str]:
+    """The names in the Python files of any project, which a kind or its variable would shadow."""
+    sample = Project(name="x", package="x", kind="X", plural="xs", singular="x", variable="x", group="example.com")
+    found: set[str] = set()
+    for place, text in sample.files().items():
+        for node in ast.walk(ast.parse(text)) if place.endswith(".py") else ():
+            match node:
+                case (
+                    ast.Name(id=name) | ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name)
+                ):
+                    found.add(name)
+                case ast.alias(name=name, asname=other):
+                    found.add(other or name)
+                case _:
+                    pass
+    return frozenset(found - {"x", "X", "XSpec", "XStatus"})
+
+
 def _kind_of(name: str) -> str:
-    """``site-operator`` and ``site-controller`` are about a Site."""
+    """The kind in a project's name: ``site-operator`` and ``site-controller`` mean Site."""
     words = [word for word in name.split("-") if word not in {"operator", "controller"}]
     return "".join(word.capitalize() for word in words) or name.capitalize()
 
 
 def _generated(folder: Path, project: Project) -> dict[str, str]:
-    """The CRD and RBAC, made of the code that was written."""
+    """The CRD and RBAC, generated from the written code."""
     sys.path.insert(0, str(folder.absolute()))
     writes_nothing, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
@@ -149,5 +157,5 @@ def _generated(folder: Path, project: Project) -> dict[str, str]:
     target = f"{project.package}.operator"
     return {
         "config/crds.yaml": crd_yaml(getattr(declared, project.kind)),
-        "config/rbac.yaml": rbac_yaml(operator.manager, target=target, namespace=project.name),
+        "config/rbac.yaml": rbac_yaml(operator.manager, target=target, namespace=project.name, token_review=True),
     }

@@ -1,10 +1,10 @@
-"""``steersman plan``: what a manager would change on a live cluster, while it changes nothing.
+"""``steersman plan``: shows what a manager would change on a live cluster, without changing anything.
 
 Guarantees
-- Nothing is written: every request of the process passes a gate that lets reads and dry runs through and nothing else
-  (`steersman.cli.dry_runs`), whoever sends it. There is no leader election and there are no endpoints.
-- The exit code is 0 if there is nothing to change, 2 if there is, 1 if something failed or was refused.
-- The standard output holds the plan and nothing else; what the program logs goes to the standard error.
+- Nothing is written: every request of the process passes a gate that allows only reads and dry runs
+  (`steersman.cli.dry_runs`). There is no leader election and there are no endpoints.
+- The exit code is 0 if there is nothing to change, 2 if there is, 1 if something failed or was rejected.
+- stdout contains the plan and nothing else; logs go to stderr.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from steersman.transport.gate import gate
 
 
 class PlanOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says."""
+    """The options of the command line."""
 
     target: str
     kubeconfig: str | None = None
@@ -45,12 +45,12 @@ class PlanOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_manager(options: PlanOptions) -> int:
-    """Plan and print; the result is an exit code."""
+    """Plan and print; returns an exit code."""
     module, attribute = module_and_name(options.target, "manager", nothing="its only manager")
     configure_logging(level=options.log_level.upper())
     look_here_first()
     try:
-        # from the import on: a module may talk to a server when it is loaded
+        # including the import: a module may contact a server when it is loaded
         with gate(only_dry_runs):
             found = find_manager(load_module(module), attribute)
             report = asyncio.run(_plan(found, options))
@@ -73,7 +73,7 @@ async def _plan(found: Manager | Maker, options: PlanOptions) -> Report:
         raise Failure(f"{error}\nOn this command line: --kubeconfig FILE, --context NAME") from error
     intentions = Intentions()
     namespace = options.namespaces[0] if len(options.namespaces) == 1 else config.namespace
-    name = field_manager_of(found, options.target)
+    name = field_manager_of(found)
     async with Client.connect(config, namespace=namespace, field_manager=name) as connected:
         client = connected.over(lambda inner: PlanTransport(inner, intentions))
         manager = found if isinstance(found, Manager) else await made_manager(found, client, options.target)
@@ -89,6 +89,7 @@ async def _plan(found: Manager | Maker, options: PlanOptions) -> Report:
             intentions,
             rehearsal.looks.values(),
             rehearsal.informers,
+            failed_looks=rehearsal.failed_looks,
             server=client.server,
             seconds=options.seconds,
         )

@@ -1,9 +1,9 @@
-"""What a plan says: as lines for people, as JSON for programs. Pure.
+"""The report of a plan: as lines for people, as JSON for programs. Pure.
 
 Guarantees
-- Each object is named once for what becomes of it, and once more if its status would be written.
-- Colours are for terminals alone; what an error or an object quotes cannot steer one.
-- No value of a Secret is in either form.
+- Each object is listed once for its change, and once more if its status would be written.
+- Colors are for terminals only; control characters in errors and objects are replaced.
+- Neither form contains a value of a Secret.
 """
 
 from __future__ import annotations
@@ -19,26 +19,35 @@ from steersman.cli.intentions import Intention, Intentions, Reconcile
 from steersman.cli.rehearsal import Look
 from steersman.controller import Requeue, RequeueAfter
 from steersman.manager.words import count, duration
+from steersman.objects import Key
 
-Action: TypeAlias = Literal["create", "change", "delete", "status"]
+Action: TypeAlias = Literal["create", "change", "delete", "deleteWhenReady", "status"]
 
 _OWNER_UID = "steersman.dev/owner-uid"
 _OWNER = "steersman.dev/owner"
-_COLOURS = {"+": "32", "-": "31", "create": "32", "delete": "31", "change": "33", "status": "36"}
+_COLOURS = {
+    "+": "32",
+    "-": "31",
+    "create": "32",
+    "delete": "31",
+    "deleteWhenReady": "31",
+    "change": "33",
+    "status": "36",
+}
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What would become of one object, or of its status."""
+    """The planned change of one object, or of its status."""
 
     action: Action
     api_version: str
     kind: str
     namespace: str
     name: str
-    #: For which objects it is done.
+    #: The objects that cause it.
     for_: tuple[str, ...] = msgspec.field(name="for", default=())
     notes: tuple[str, ...] = ()
-    #: What differs, in lines.
+    #: The difference, as lines.
     diff: tuple[str, ...] = ()
     before: Any = None
     after: Any = None
@@ -47,18 +56,24 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def title(self) -> str:
         """``create Deployment default/web``."""
         key = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"status of {self.kind} {key}" if self.action == "status" else f"{self.action} {self.kind} {key}"
+        match self.action:
+            case "status":
+                return f"status of {self.kind} {key}"
+            case "deleteWhenReady":
+                return f"delete when ready {self.kind} {key}"
+            case "create" | "change" | "delete":
+                return f"{self.action} {self.kind} {key}"
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A write that the server would not take, or that cannot be tried; or a reconcile that failed."""
+    """A write that the server would reject, or that has no dry run; or a failed reconcile."""
 
     what: str
     message: str
 
 
 class Waits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An object that waits for something after all this."""
+    """An object that waits for something after the changes."""
 
     what: str
     message: str
@@ -71,6 +86,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     create: int
     change: int
     delete: int
+    #: Children that are no longer declared, and stay until everything is ready.
+    delete_when_ready: int
     status: int
     unchanged: int
     changes: tuple[Change, ...]
@@ -80,68 +97,74 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def exit_code(self) -> int:
-        """0: nothing to change; 2: something; 1: the plan is not whole."""
+        """0: nothing to change; 2: something to change; 1: the plan is incomplete."""
         return 1 if self.refused or self.failed else 2 if self.changes else 0
 
     @property
     def summary(self) -> str:
-        """All of it in one line."""
+        """The whole plan in one line."""
         parts = [
             f"{self.create} to create" if self.create else "",
             f"{self.change} to change" if self.change else "",
             f"{self.delete} to delete" if self.delete else "",
+            f"{self.delete_when_ready} to delete when ready" if self.delete_when_ready else "",
             count(self.status, "status to write", "statuses to write") if self.status else "",
-            f"{count(self.unchanged, 'object')} as {_should(self.unchanged)}" if self.unchanged else "",
+            f"{count(self.unchanged, 'object')} unchanged" if self.unchanged else "",
         ]
-        words = ", ".join(filter(None, parts)) or "there is nothing to look after"
+        words = ", ".join(filter(None, parts)) or "there is nothing to reconcile"
         troubles = [
-            f"{len(self.refused)} refused" if self.refused else "",
+            f"{len(self.refused)} rejected" if self.refused else "",
             f"{len(self.failed)} failed" if self.failed else "",
         ]
         told = ", ".join(filter(None, troubles))
         return f"{words}; {told}" if told else words
 
 
-def _should(number: int) -> str:
-    return "it should be" if number == 1 else "they should be"
-
-
 def report_of(
-    intentions: Intentions, looks: Iterable[Look], informers: Iterable[Informer[Any]], *, server: str, seconds: float
+    intentions: Intentions,
+    looks: Iterable[Look],
+    informers: Iterable[Informer[Any]],
+    *,
+    server: str,
+    seconds: float,
+    failed_looks: Iterable[tuple[str, str]] = (),
 ) -> Report:
-    """Put together what a rehearsal has found."""
+    """The report of a rehearsal."""
     looks, informers = list(looks), list(informers)
-    changes = sorted((each for one in intentions for each in _changes(one)), key=_order)
+    gone = {_identity_of(one) for one in intentions if one.deleted}
+    later = {each: look for look in looks for each in _pending(look) if each not in gone}
+    found = [each for one in intentions for each in _changes(one)]
+    found += [_later(each, look, informers) for each, look in later.items()]
+    changes = sorted(found, key=_order)
     actions = [each.action for each in changes]
-    touched = {(each.place.group, each.kind, each.place.namespace, each.place.name) for each in intentions}
-    altered = {
-        (one.place.group, one.kind, one.place.namespace, one.place.name) for one in intentions if any(_changes(one))
-    }
+    touched = {_identity_of(each) for each in intentions}
+    altered = {_identity_of(one) for one in intentions if any(_changes(one))} | later.keys()
     alike = _theirs(looks, informers) | {each for each in touched if each not in altered}
     return Report(
         server=server,
         create=actions.count("create"),
         change=actions.count("change"),
         delete=actions.count("delete"),
+        delete_when_ready=actions.count("deleteWhenReady"),
         status=actions.count("status"),
         unchanged=len(alike - altered),
         changes=tuple(changes),
         refused=tuple(Refused(what=each.what, message=each.words) for each in intentions.refusals),
-        failed=tuple(_failed(looks, seconds)),
+        failed=(*_failed(looks, seconds), *(Refused(what=what, message=why) for what, why in failed_looks)),
         waits=tuple(_waits(intentions, looks, informers)),
     )
 
 
 def _order(change: Change) -> tuple[str, int]:
-    """By the objects for which it is done; of each itself first, then what is made and unmade for it, then its status."""
+    """Sort by the causing object; for each: itself first, then what is created and deleted for it, then its status."""
     key = f"{change.namespace}/{change.name}" if change.namespace else change.name
     mine = f"{change.kind} {key}"
-    place = {"create": 1, "change": 1, "delete": 2, "status": 3}[change.action]
+    place = {"create": 1, "change": 1, "delete": 2, "deleteWhenReady": 2, "status": 3}[change.action]
     return (change.for_[0], place) if change.for_ else (mine, place if change.action == "status" else 0)
 
 
 def _changes(intention: Intention) -> Iterator[Change]:
-    """What is to be told of one object; nothing, if what differs is the server's own business."""
+    """The changes of one object; none if only server-managed fields differ."""
     before, after = hidden(intention.before, None if intention.deleted else intention.after)
     told = after or before or {}
     namespace, _, name = intention.name.rpartition("/")
@@ -193,7 +216,7 @@ def _created(intention: Intention, after: Tree, notes: tuple[str, ...], common: 
         more = count_fields(shown) - count_fields(sent)
         shown = sent if sent.get("metadata") else _but(sent, "metadata")
         if more > 0:
-            notes = (*notes, f"and {count(more, 'field')} that the server sets")
+            notes = (*notes, f"and {count(more, 'field')} set by the server")
     lines = diff_lines(None, shown)
     return Change(action="create", notes=notes, diff=_printed(lines), after=whole, **common)
 
@@ -203,7 +226,7 @@ def _but(tree: Tree | None, *names: str) -> Tree:
 
 
 def _headless(tree: Tree) -> Tree:
-    """An object without what its title says: kind, name and whose it is."""
+    """An object without what its title shows: kind, name and owner."""
     metadata = _but(part(tree, "metadata"), "name", "namespace", "ownerReferences", "generateName")
     shown = _but(tree, "apiVersion", "kind", "metadata", "status")
     return {"metadata": metadata, **shown} if metadata else shown
@@ -214,7 +237,7 @@ def _printed(lines: Iterable[Line]) -> tuple[str, ...]:
 
 
 def _why_deleted(intention: Intention) -> Iterator[str]:
-    """Whether it goes because its owner does not want it any more."""
+    """Why it is deleted: pruned, if its owner no longer declares it; and which finalizers it waits for."""
     metadata = part(intention.before, "metadata")
     owners = {(each.get("kind"), each.get("name")) for each in metadata.get("ownerReferences") or ()}
     named = part(metadata, "annotations").get(_OWNER, "")
@@ -234,8 +257,43 @@ def _annotation(who: Reconcile) -> str:
 _Identity: TypeAlias = tuple[str, str, str, str]
 
 
+def _identity_of(intention: Intention) -> _Identity:
+    at = intention.place
+    return at.group, intention.kind, at.namespace, at.name
+
+
+def _pending(look: Look) -> Iterator[_Identity]:
+    """The children that this object deletes once it is ready."""
+    for each in look.pending:
+        yield each.kind.group, each.kind.kind, each.key.namespace, each.key.name
+
+
+def _later(child: _Identity, look: Look, informers: Iterable[Informer[Any]]) -> Change:
+    group, kind, namespace, name = child
+    stored = next(
+        (
+            found
+            for informer in informers
+            if (informer.gvk.group, informer.gvk.kind) == (group, kind)
+            and (found := informer.store.get(Key(namespace, name))) is not None
+        ),
+        None,
+    )
+    before, _ = hidden(msgspec.json.decode(stored.raw) if stored is not None else None, None)
+    return Change(
+        action="deleteWhenReady",
+        api_version=str((before or {}).get("apiVersion", "")),
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        for_=(str(look.who),),
+        notes=("no longer declared",),
+        before=before,
+    )
+
+
 def _theirs(looks: Iterable[Look], informers: Iterable[Informer[Any]]) -> set[_Identity]:
-    """The objects that were looked at, and those that belong to them."""
+    """The reconciled objects, and those that belong to them."""
     keys = {(look.who.kind, look.who.key) for look in looks}
     found: set[_Identity] = set()
     uids: set[str] = set()
@@ -269,9 +327,9 @@ def _waits(intentions: Intentions, looks: Iterable[Look], informers: list[Inform
         words = [_not_ready(tree)] if tree is not None else []
         match look.outcome:
             case RequeueAfter():
-                words.append(f"it looks again after {duration(look.outcome.delay)}")
+                words.append(f"it is reconciled again after {duration(look.outcome.delay)}")
             case Requeue():
-                words.append("it looks again soon")
+                words.append("it is requeued")
             case _:
                 pass
         if told := "; ".join(filter(None, words)):
@@ -286,7 +344,7 @@ def _stored(informers: Iterable[Informer[Any]], who: Reconcile) -> Tree | None:
 
 
 def _not_ready(tree: Tree) -> str:
-    """What an object says that it lacks."""
+    """The message of a Ready condition that is not true; empty if the object is ready."""
     conditions = cast("list[Tree]", part(tree, "status").get("conditions") or [])
     for each in conditions:
         if each.get("type") == "Ready" and each.get("status") != "True":
@@ -294,7 +352,7 @@ def _not_ready(tree: Tree) -> str:
     return ""
 
 
-# for people
+# text
 
 
 def text_lines(report: Report, *, colours: bool) -> Iterator[str]:
@@ -305,7 +363,7 @@ def text_lines(report: Report, *, colours: bool) -> Iterator[str]:
     for each in report.waits:
         yield f"{each.what} then waits: {_safe(each.message)}"
     for each in report.refused:
-        yield _painted(f"refused: {each.what}: {_safe(each.message)}", "31", colours=colours)
+        yield _painted(f"rejected: {each.what}: {_safe(each.message)}", "31", colours=colours)
     for each in report.failed:
         yield _painted(f"failed: {each.what}: {_safe(each.message)}", "31", colours=colours)
     if report.waits or report.refused or report.failed:
@@ -323,7 +381,7 @@ def _change_lines(change: Change, *, colours: bool) -> Iterator[str]:
 
 
 def _safe(text: str) -> str:
-    """A text that no terminal obeys, on one line."""
+    """A text on one line, without terminal control characters."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 

@@ -16,6 +16,11 @@ from steersman.manager import Manager, PermissionRule, Permissions, permissions_
 
 Tree = dict[str, Any]
 
+_REVIEWS = (
+    PermissionRule("authentication.k8s.io", ("tokenreviews",), ("create",)),
+    PermissionRule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
+)
+
 _API = "rbac.authorization.k8s.io/v1"
 _HEADING = "# Written by `steersman generate rbac {target}`, from what the manager registers: generate it again, do not edit it.\n"
 
@@ -25,21 +30,24 @@ def generate_rbac(
     *,
     namespace: str | None = None,
     also: Sequence[str] = (),
+    token_review: bool = False,
     output: str | None = None,
     check: bool = False,
 ) -> int:
-    """Write what a manager needs of RBAC; the result is an exit code."""
+    """Write the RBAC objects for a manager; returns an exit code."""
     if check and output is None:
-        raise Misuse("--check compares with a file; name it with -o")
+        raise Misuse("--check compares with a file; name the file with -o")
     module, attribute = module_and_name(target, "manager", nothing="its only manager")
     beside = dict(_beside(text) for text in also)
     look_here_first()
     manager = find_manager(load_module(module), attribute)
     if not isinstance(manager, Manager):
-        raise Failure(f"{target} makes its manager of a client, which there is none of here; name a Manager")
+        raise Failure(f"{target} makes its manager from a client, which is not available here; name a Manager")
     if not manager.name:
-        raise Failure(f'{target} has no name, and the ServiceAccount needs one; write Manager(name="...")')
-    text = rbac_yaml(manager, target=target, namespace=namespace or manager.name, also=beside)
+        raise Failure(f'{target} has no name, which the ServiceAccount needs; write Manager(name="...")')
+    text = rbac_yaml(
+        manager, target=target, namespace=namespace or manager.name, also=beside, token_review=token_review
+    )
     if output is None:
         print(text, end="")
         return 0
@@ -50,7 +58,7 @@ class _Dumper(yaml.SafeDumper):
     """Writes lists of words on one line: ``verbs: [get, list, watch]``."""
 
     def represent_list(self, data: Any) -> Any:
-        """A list of words is read at a glance, one of rules is not."""
+        """Write lists of words on one line, lists of rules on several."""
         words = all(isinstance(each, str) for each in data)
         return self.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=words)
 
@@ -59,13 +67,22 @@ _Dumper.add_representer(list, _Dumper.represent_list)
 
 
 def rbac_yaml(
-    manager: Manager, *, target: str, namespace: str, also: dict[tuple[str, str], tuple[str, ...]] | None = None
+    manager: Manager,
+    *,
+    target: str,
+    namespace: str,
+    also: dict[tuple[str, str], tuple[str, ...]] | None = None,
+    token_review: bool = False,
 ) -> str:
-    """The documents as YAML; ``namespace`` is where the manager runs."""
+    """The objects as YAML; ``namespace`` is where the manager runs.
+
+    With ``token_review``, or endpoints that have it, the manager may review tokens, and a role lets clients read
+    metrics.
+    """
     needs = permissions_of(manager, also=also)
-    documents = yaml.dump_all(
-        _documents(manager.name, namespace, needs), Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120
-    )
+    reviews = token_review or (manager.endpoints is not None and manager.endpoints.token_review)
+    made = [*_documents(manager.name, namespace, needs), *(_reviewing(manager.name, namespace) if reviews else ())]
+    documents = yaml.dump_all(made, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120)
     return _HEADING.format(target=target) + documents
 
 
@@ -83,6 +100,14 @@ def _documents(name: str, namespace: str, needs: Permissions) -> Iterator[Tree]:
         yield from _granted("Role", f"{name}-leader", namespace, needs.own_rules, account)
 
 
+def _reviewing(name: str, namespace: str) -> Iterator[Tree]:
+    """The roles for token review: one to ask the API server, one for clients that read metrics."""
+    account = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    yield from _granted("ClusterRole", f"{name}-token-review", "", _REVIEWS, account)
+    rule = {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+    yield {"apiVersion": _API, "kind": "ClusterRole", "metadata": {"name": f"{name}-metrics-reader"}, "rules": [rule]}
+
+
 def _granted(kind: str, name: str, namespace: str, rules: Iterable[PermissionRule], account: Tree) -> Iterator[Tree]:
     metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
     yield {"apiVersion": _API, "kind": kind, "metadata": dict(metadata), "rules": [rule.tree() for rule in rules]}
@@ -96,7 +121,7 @@ def _granted(kind: str, name: str, namespace: str, rules: Iterable[PermissionRul
 
 
 def _beside(text: str) -> tuple[tuple[str, str], tuple[str, ...]]:
-    """``secrets=get,create`` or ``jobs.batch=create``."""
+    """Parse ``secrets=get,create`` or ``jobs.batch=create``."""
     resource, equals, verbs = text.partition("=")
     named = tuple(filter(None, verbs.split(",")))
     if not resource or not equals or not named:

@@ -1,10 +1,10 @@
-"""A manager that runs to see what it would do: each object is looked at, and nothing waits for tomorrow.
+"""Runs a manager once to find out what it would do, without writing or waiting.
 
 Guarantees
-- Every object that a controller would reconcile at its start is reconciled, and again while that changes what is planned
-  and the reconcile asks for it, or has changed its own object; at most `ROUNDS` times.
-- It ends: what a reconcile would wait for is noted, not waited for. What takes longer than the time allows is named.
-- A reconcile that fails fails alone, and its words are kept.
+- Every object that a controller would reconcile at its start is reconciled. It is reconciled again, at most `ROUNDS`
+  times, while that changes the plan and the reconcile requeues or has changed its own object.
+- It ends: what a reconcile would wait for is recorded, not waited for. Reconciles beyond the time limit are named.
+- A failed reconcile fails alone, and its error is kept.
 """
 
 from __future__ import annotations
@@ -23,39 +23,45 @@ from steersman.client import Client
 from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, Requeue, RequeueAfter
 from steersman.controller.attempts import Conflicted, Failed, Finished, attempt
 from steersman.manager import Manager
+from steersman.patterns.children import Identity
 from steersman.patterns.external import External
+from steersman.patterns.reconciler import MachineReconciler
 
-#: How often one object is looked at.
+#: How often one object is reconciled.
 ROUNDS = 8
 _LOOK = 0.02
-#: How far a thing of the world outside is while it is looked for: it is not waited for more than that.
+#: The phases of an external object during its first lookup: only that is waited for.
 _LOOKED_FOR = frozenset({"unknown", "finding"})
 _PATIENCE = 10.0
 
 
 class Look(msgspec.Struct):
-    """How a controller's look at one object ended."""
+    """How the rehearsal of one object by one controller ended."""
 
     who: Reconcile
     outcome: Outcome | None = None
     error: str = ""
-    #: It has not ended.
+    #: Whether it is still running.
     under_way: bool = True
-    #: How often it was looked at: once, and once more for each answer of the world outside.
+    #: How often it was reconciled: once, and once more for each external result.
     times: int = 1
+    #: The children to delete once everything is ready.
+    pending: tuple[Identity, ...] = ()
 
 
 class Rehearsal:
-    """Runs a manager's controllers with a client through which nothing is written."""
+    """Runs a manager's controllers with a client that writes nothing."""
 
     def __init__(self, intentions: Intentions) -> None:
         self._intentions = intentions
         self.looks: dict[Reconcile, Look] = {}
-        #: The caches as they were at the end.
+        #: Failed lookups of external objects, and why.
+        self.failed_looks: list[tuple[str, str]] = []
+        #: The caches at the end.
         self.informers: tuple[Informer[Any], ...] = ()
 
     async def run(self, manager: Manager, client: Client, *, within: float) -> None:
-        """Look at everything once; `Failure` if the controllers cannot begin. Changes the manager's plans."""
+        """Reconcile everything once; `Failure` if the controllers cannot start. Changes the manager's plans."""
         for plan in manager.plans:
             await manager.remove(plan.name)
             for source in plan.sources:
@@ -71,6 +77,11 @@ class Rehearsal:
                 if not self.looks:
                     raise Failure(f"nothing was reconciled within {within:g} s{_why(manager)}") from None
             self.informers = manager.informers
+            self.failed_looks = [
+                (f"{source.name} of {key.kind} {key.key}", why)
+                for source in _externals(manager)
+                for key, why in source.failed_looks()
+            ]
             tasks.cancel()
 
     async def _ended(self, manager: Manager) -> None:
@@ -84,7 +95,7 @@ class Rehearsal:
                 raise Failure(why)
 
     async def look(self, plan: ControllerPlan, ctx: Context, request: Request) -> None:
-        """Reconcile one object as often as that shows more, and note how it ended."""
+        """Reconcile one object as long as that changes the plan, and record how it ended."""
         who = Reconcile(plan.name, plan.primary.gvk(), request.key)
         look = self.looks.get(who)
         if look is not None and (look.times >= ROUNDS or not any(cause.what == "external" for cause in ctx.causes)):
@@ -109,10 +120,12 @@ class Rehearsal:
                     break
         finally:
             CURRENT.reset(token)
+        if isinstance(plan.reconciler, MachineReconciler):
+            look.pending = plan.reconciler.pending(ctx, request)
         look.under_way = False
 
     def _own(self, who: Reconcile) -> Any:
-        """What is planned for the reconciled object itself, but for its status: that is no news to its controller."""
+        """The planned state of the reconciled object without its status, whose changes do not trigger a reconcile."""
         found = self._intentions.find(who.kind, who.key)
         if found is None or found.after is None:
             return found is None
@@ -121,14 +134,14 @@ class Rehearsal:
 
 
 class _Looking:
-    """A reconciler that looks once."""
+    """A reconciler that runs the rehearsal of an object."""
 
     def __init__(self, plan: ControllerPlan, rehearsal: Rehearsal) -> None:
         self._plan = plan
         self._rehearsal = rehearsal
 
     async def reconcile(self, ctx: Context, request: Request) -> Done:
-        """Look, and be done with it, whatever came of it."""
+        """Rehearse, and always return Done."""
         await self._rehearsal.look(self._plan, ctx, request)
         return Done()
 
@@ -137,13 +150,16 @@ def _is_done(manager: Manager) -> bool:
     controllers = manager.controllers
     if len(controllers) != len(manager.plans) or not all(each.working and not each.busy for each in controllers):
         return False
-    outside = [
+    return all(phase not in _LOOKED_FOR for source in _externals(manager) for _, phase, _ in source.phases())
+
+
+def _externals(manager: Manager) -> list[External[Any, Any]]:
+    return [
         cast("External[Any, Any]", source)
         for plan in manager.plans
         for source in plan.sources
         if isinstance(source, External)
     ]
-    return all(phase not in _LOOKED_FOR for source in outside for _, phase, _ in source.phases())
 
 
 def _cannot_begin(manager: Manager, *, late: bool) -> str:
@@ -153,7 +169,7 @@ def _cannot_begin(manager: Manager, *, late: bool) -> str:
             f"the server does not serve {missing}: install the definitions first (steersman generate crds), then plan"
         )
     told = _why(manager)
-    return f"the controllers cannot begin{told}" if told and (late or "is forbidden" in told) else ""
+    return f"the controllers cannot start{told}" if told and (late or "is forbidden" in told) else ""
 
 
 def _why(manager: Manager) -> str:

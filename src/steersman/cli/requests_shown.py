@@ -1,4 +1,4 @@
-"""Requests as lines for a person who watches a server."""
+"""Prints requests as lines, for people who watch a server."""
 
 from __future__ import annotations
 
@@ -6,27 +6,38 @@ import sys
 from datetime import datetime
 from typing import Any
 
-#: So much is shown of a path with its query, which may be long.
+#: The maximum length of a path with its query.
 _WIDTH = 120
-#: From here on seconds are what people count in.
+#: Codes from here on are rejections and failures.
+_REFUSED = 400
+#: From here on, times are printed in seconds.
 _LONG = 1.0
 
 
 def show_request(event: dict[str, Any]) -> None:
-    """Print how a request ended, and of a watch that it began: an audit hook."""
+    """Print the end of a request, or the start of a watch: an audit hook."""
     came = datetime.fromisoformat(event["requestReceivedTimestamp"])
     took = datetime.fromisoformat(event["stageTimestamp"]) - came
     seconds = took.total_seconds()
     how = f"{seconds:.1f} s" if seconds >= _LONG else f"{seconds * 1000:.1f} ms"
-    if event["stage"] == "ResponseStarted":
-        how = "begins"
     status: dict[str, Any] = event["responseStatus"]
-    who = event.get("impersonatedUser", event["user"])["username"]
+    if event["stage"] == "ResponseStarted" and status["code"] < _REFUSED:
+        how = "begins"
+    who = event.get("impersonatedUser", event["user"]).get("username", "-")
     agent = event.get("userAgent", "").partition(" ")[0]
     where: str = event["requestURI"]
     if len(where) > _WIDTH:
         where = f"{where[:_WIDTH]}..."
     line = f"{came.astimezone():%H:%M:%S} {status['code']} {event['verb']:<6} {where}  {who}  {how}"
-    print(f"{line}  {agent}".rstrip(), file=sys.stderr)
-    if status["code"] >= 400 and status.get("message"):
-        print(f"         {status['message']}", file=sys.stderr)
+    print(_harmless(f"{line}  {agent}".rstrip()), file=sys.stderr)
+    if status["code"] >= _REFUSED and status.get("message"):
+        # A message may have several lines: each is indented below its request.
+        for words in status["message"].split("\n"):
+            print(f"         {_harmless(words)}", file=sys.stderr)
+
+
+def _harmless(text: str) -> str:
+    """A text without terminal control characters: paths, users and messages come from clients."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )

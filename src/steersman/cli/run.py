@@ -1,10 +1,10 @@
-"""``steersman run``: a manager of a module, against the server of the kubeconfig, until it is told to stop.
+"""``steersman run``: runs the manager of a module against the server of the kubeconfig, until it is stopped.
 
 Guarantees
-- The exit code is 0 after a stop that was asked for, 1 if something failed or was cut short, 2 if the command line
-  makes no sense.
-- A mistake in the module, the configuration or the cluster is a sentence that says what to write; a bug is a traceback.
-- Logs are for people on a terminal and JSON elsewhere; both go to the standard error.
+- The exit code is 0 after a requested stop, 1 if something failed or was cut short, 2 for an invalid command line.
+- A mistake in the module, the configuration or the cluster is one sentence that says what to write; a bug is a
+  traceback.
+- Logs are text on a terminal and JSON elsewhere; both go to stderr.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import inspect
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import replace
-from typing import Any, Literal, cast
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
@@ -26,17 +27,23 @@ from steersman.cli.announcement import Announcement, announce
 from steersman.cli.failure import Failure
 from steersman.cli.managers import Maker, find_manager
 from steersman.cli.modules import load_module, look_here_first, module_and_name
-from steersman.client import Client
+from steersman.client import Client, Config
 from steersman.client.discovery_order import discover_config
+from steersman.controller.watchdog import THRESHOLD
 from steersman.manager import Endpoints, Manager
+from steersman.manager.shutdown import report_threads
+from steersman.manager.signals import LAST_SECONDS, end_process_after, on_signals
 from steersman.objects.errors import ApiError, ConfigError
 from steersman.telemetry import JsonFormatter, configure_logging
+from steersman.transport import ServerTls
 
 _log = logging.getLogger("steersman.run")
 
+T = TypeVar("T")
+
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says."""
+    """The options of the command line."""
 
     target: str
     kubeconfig: str | None = None
@@ -47,6 +54,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     log_level: str = "info"
     port: int | None = None
     host: str | None = None
+    tls: str | None = None
+    token_review: bool = False
 
     @property
     def module(self) -> str:
@@ -55,7 +64,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_manager(options: RunOptions) -> int:
-    """Run; the result is an exit code."""
+    """Run; returns an exit code."""
     module, attribute = module_and_name(options.target, "manager", nothing="its only manager")
     form = "terminal" if options.log_format == "text" else options.log_format
     handler = configure_logging(level=options.log_level.upper(), form=form)
@@ -75,42 +84,69 @@ async def _run(found: Manager | Maker, options: RunOptions, *, readable: bool) -
     except ConfigError as error:
         raise Failure(f"{error}\nOn this command line: --kubeconfig FILE, --context NAME") from error
     namespace = options.namespace or config.namespace
-    async with Client.connect(
-        config, namespace=namespace, field_manager=field_manager_of(found, options.target)
-    ) as client:
-        manager = found if isinstance(found, Manager) else await made_manager(found, client, options.target)
-        if not manager.plans:
-            raise Failure(
-                f"the manager {manager.name or options.target} has no controllers; add one: "
-                "manager.controller(KIND).run_with(RECONCILER)"
-            )
-        version = msgspec.json.decode(await client.request("GET", "/version"), type=dict[str, Any])
-        announce(
-            Announcement(
-                target=options.target,
-                server=config.server,
-                version=str(version.get("gitVersion", "of unknown version")),
-                origin=str(config.origin),
-                namespace=namespace,
-                manager=manager,
-                endpoints=_endpoints(manager, options),
-            ),
-            readable=readable,
-        )
-        if options.install_crds:
-            await _install(client, manager)
+    async with Client.connect(config, namespace=namespace, field_manager=field_manager_of(found)) as client:
+        manager = await _unless_stopped(_prepare(found, client, config, options, readable=readable))
+        if manager is None:
+            _log.info("stopped before the manager started")
+            return 0
         async with Supervisor() as tasks:
             tasks.start(_spare_the_collector(manager), name="run: spare the collector")
             await manager.run(client)
             tasks.cancel()
-        _log.info("stopped before everything had ended" if manager.cut_short else "stopped")
+        if manager.signalled:
+            # Python waits for threads at exit, as long as they take
+            end_process_after(LAST_SECONDS, f"{LAST_SECONDS:g} s after the manager", report_threads)
+        _log.info("stopped before all work had ended" if manager.cut_short else "stopped")
         return 1 if manager.cut_short else 0
 
 
-async def _spare_the_collector(manager: Manager) -> None:
-    """Take what is there when the caches are full out of Python's cyclic collection: it stays as long as the program.
+async def _unless_stopped(work: Coroutine[Any, Any, T]) -> T | None:
+    """Return the result of ``work``; None if a signal ended it.
 
-    Otherwise each of its full rounds looks through all of it, and every key waits for that.
+    The manager handles signals only while it runs, and the first process of a container must handle them from the
+    beginning: by default it ignores them.
+    """
+    async with Supervisor() as tasks:
+        task = tasks.start(work, name="run: preparation")
+        with on_signals(tasks.cancel, grace=0.0, report=report_threads):
+            await asyncio.wait((task,))
+    return None if task.cancelled() else task.result()
+
+
+async def _prepare(
+    found: Manager | Maker, client: Client, config: Config, options: RunOptions, *, readable: bool
+) -> Manager:
+    """Make the manager, if necessary, and announce it."""
+    manager = found if isinstance(found, Manager) else await made_manager(found, client, options.target)
+    if not manager.plans:
+        raise Failure(
+            f"the manager {manager.name or options.target} has no controllers; add one: "
+            "manager.controller(KIND).run_with(RECONCILER)"
+        )
+    version = msgspec.json.decode(await client.request("GET", "/version"), type=dict[str, Any])
+    announce(
+        Announcement(
+            target=options.target,
+            server=config.server,
+            version=str(version.get("gitVersion", "of unknown version")),
+            origin=str(config.origin),
+            namespace=client.namespace,
+            manager=manager,
+            endpoints=endpoints_of(manager, options),
+        ),
+        readable=readable,
+    )
+    if manager.watchdog is None:
+        manager.watchdog = THRESHOLD
+    if options.install_crds:
+        await _install(client.over(lambda inner: inner, field_manager=manager.name), manager)
+    return manager
+
+
+async def _spare_the_collector(manager: Manager) -> None:
+    """Freeze Python's garbage collector once the caches are full: those objects live as long as the program.
+
+    Otherwise each full collection scans all of them, and every key waits for that.
     """
     while manager.phase != "running":  # noqa: ASYNC110 - nothing waits for this
         await asyncio.sleep(1.0)
@@ -118,31 +154,37 @@ async def _spare_the_collector(manager: Manager) -> None:
     gc.freeze()
 
 
-def field_manager_of(found: Manager | Maker, target: str) -> str:
-    """The manager's name; that of the module if it has none, or none yet."""
-    name = found.name if isinstance(found, Manager) else ""
-    return name or target.partition(":")[0].rpartition(".")[2].replace("_", "-")
+def field_manager_of(found: Manager | Maker) -> str:
+    """The manager's name; empty if it has none, or is not made yet.
+
+    Never derived from a file name: the server records field ownership under it, and files are renamed.
+    """
+    return found.name if isinstance(found, Manager) else ""
 
 
 # the manager
 
 
 async def made_manager(maker: Maker, client: Client, target: str) -> Manager:
-    """What a function of a client makes, if that is a manager."""
+    """The manager that a function returns."""
     made: Any = maker(client) if inspect.signature(maker).parameters else maker()
     if inspect.isawaitable(made):
         made = await made
     if isinstance(made, Manager):
         return made
-    raise Failure(f"{target} returned a {type(made).__name__}; let it return the Manager to run")
+    raise Failure(f"{target} returned a {type(made).__name__}; it must return the Manager to run")
 
 
-def _endpoints(manager: Manager, options: RunOptions) -> Endpoints | None:
-    """Where the manager will answer; the command line moves it, or gives it endpoints if it has none."""
+def endpoints_of(manager: Manager, options: RunOptions) -> Endpoints | None:
+    """The manager's endpoints, with the options of the command line applied."""
     given = manager.endpoints
-    if options.port is None and options.host is None:
+    if options.port is None and options.host is None and options.tls is None and not options.token_review:
         return given
     moved = given or Endpoints()
+    if options.tls is not None:
+        moved = replace(moved, tls=_tls(Path(options.tls)))
+    if options.token_review:
+        moved = replace(moved, token_review=True)
     if options.port is not None:
         moved = replace(moved, port=options.port)
     if options.host is not None:
@@ -151,20 +193,29 @@ def _endpoints(manager: Manager, options: RunOptions) -> Endpoints | None:
     return moved
 
 
+def _tls(folder: Path) -> ServerTls:
+    """The certificate and key in a directory, named as in a Secret of type kubernetes.io/tls."""
+    certificate, key = folder / "tls.crt", folder / "tls.key"
+    for file in (certificate, key):
+        if not file.is_file():
+            raise Failure(f"--tls {folder}: {file.name} is missing; mount a Secret of type kubernetes.io/tls there")
+    return ServerTls(certificate_file=str(certificate), key_file=str(key))
+
+
 async def _install(client: Client, manager: Manager) -> None:
-    """Install the definitions of the program's own kinds: those whose classes derive from Resource."""
+    """Install the definitions of the program's own kinds: classes derived from Resource."""
     own = manager.own_kinds
     if not own:
-        raise Failure("--install-crds: no controller has a kind of its own, whose class derives from Resource[...]")
+        raise Failure("--install-crds: no controller has its own kind, a class derived from Resource[...]")
     await client.install(*own)
     _log.info("installed the CRDs of %s", ", ".join(kind.gvk().kind for kind in own))
 
 
-# what went wrong
+# failures
 
 
 def failure_of(error: Exception) -> Failure:
-    """One sentence for what the world did; for a bug its traceback first."""
+    """One sentence for an expected failure; for a bug, print its traceback first."""
     leaves = list(_leaves(error))
     expected = [leaf for leaf in leaves if isinstance(leaf, (ApiError, OSError, Failure))]
     if len(expected) < len(leaves):

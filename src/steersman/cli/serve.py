@@ -1,10 +1,10 @@
-"""``steersman serve``: a Kubernetes API with its controllers on a port, until it is told to stop.
+"""``steersman serve``: serves a Kubernetes API with its controllers on a port, until it is stopped.
 
 Guarantees
-- When the line with the kubeconfig is printed, the server answers; that line is all that goes to the standard output.
-- The exit code is 0 after a stop that was asked for, 1 if it cannot be served, with a sentence that says why.
-- With a folder everything that was answered is there after a restart, and the same certificates are good.
-- A kubeconfig that is not ours is never overwritten.
+- When the line with the kubeconfig is printed, the server answers; only that line goes to stdout.
+- The exit code is 0 after a requested stop, 1 with a reason if it cannot serve.
+- With a directory, everything that was answered survives a restart, and the certificates stay valid.
+- A foreign kubeconfig is never overwritten.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from steersman.apiserver import AuditFile, AuditHook, StorageError
+from steersman.apiserver.storage.ownership import check_folder
 from steersman.cli.crds import resource_classes
 from steersman.cli.failure import Failure
 from steersman.cli.heading import print_heading
@@ -35,21 +36,21 @@ _READS = frozenset({"get", "list", "watch"})
 
 
 class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says."""
+    """The options of the command line."""
 
     port: int = 0
     data: str | None = None
     kubeconfig: str | None = None
-    #: Modules, or classes of them: ``module`` or ``module:Site``.
+    #: Modules, or classes in them: ``module`` or ``module:Site``.
     resources: tuple[str, ...] = ()
     audit: str | None = None
-    #: ``all``, ``none``, or names with commas between them.
+    #: ``all``, ``none``, or comma-separated names.
     controllers: str = "all"
     verbose: bool = False
 
 
 def serve_api(options: ServeOptions) -> int:
-    """Serve; the result is an exit code."""
+    """Serve; returns an exit code."""
     configure_logging(level="INFO" if options.verbose else "WARNING", form="terminal")
     classes = _classes(options.resources)
     try:
@@ -58,6 +59,7 @@ def serve_api(options: ServeOptions) -> int:
             folder = Path(options.data).absolute() if options.data else None
             if folder is not None:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                check_folder(folder, private=True)
             plane = ControlPlane(
                 controllers=_controllers(options.controllers),
                 port=options.port,
@@ -84,7 +86,7 @@ async def _serve(plane: ControlPlane, lines: list[tuple[str, str]]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with plane:
-        server = ("server", f"{plane.url}, as Kubernetes {KUBERNETES} answers")
+        server = ("server", f"{plane.url}, compatible with Kubernetes {KUBERNETES}")
         print_heading("serves a Kubernetes API", [server, *lines])
         print("In another terminal:", file=sys.stderr, flush=True)
         print(f"export KUBECONFIG={shlex.quote(str(plane.kubeconfig))}", flush=True)
@@ -94,22 +96,22 @@ async def _serve(plane: ControlPlane, lines: list[tuple[str, str]]) -> None:
 
 
 def _lines(options: ServeOptions, classes: list[type[Object]], plane: ControlPlane) -> Iterator[tuple[str, str]]:
-    yield "kinds", "all that Kubernetes has"
+    yield "kinds", "all of Kubernetes"
     for cls in classes:
         yield "kinds", str(cls.gvk())
     if options.data:
-        yield "objects", f"kept in {Path(options.data).absolute()}"
+        yield "objects", f"stored in {Path(options.data).absolute()}"
     else:
-        yield "objects", "in memory, gone at the end; --data FOLDER keeps them"
+        yield "objects", "in memory, lost at the end; --data DIRECTORY stores them"
     names = ", ".join(name.removesuffix("-controller") for name in plane.controllers)
-    yield "controllers", names or "none: children of deleted objects stay, and so do deleted namespaces"
+    yield "controllers", names or "none: dependents of deleted objects stay, and so do deleted namespaces"
     if options.audit:
         yield "audit", str(Path(options.audit).absolute())
     yield "stop", "Ctrl-C"
 
 
 def _controllers(text: str) -> list[str] | None:
-    """The controllers that the command line names; None for all."""
+    """The controllers of the command line; None for all."""
     match text:
         case "all":
             return None
@@ -120,7 +122,7 @@ def _controllers(text: str) -> list[str] | None:
 
 
 def _classes(names: tuple[str, ...]) -> list[type[Object]]:
-    """The resource classes that the command line names."""
+    """The resource classes of the command line."""
     if names:
         look_here_first()
     wanted = [module_and_name(text, "class", nothing="all of them") for text in names]
@@ -142,13 +144,13 @@ def _hook(options: ServeOptions, stack: ExitStack) -> AuditHook | None:
 
 
 def _show(event: dict[str, Any]) -> None:
-    """Show a request; but not how controllers look around."""
-    if event["verb"] not in _READS or not is_controller(event["user"]["username"]):
+    """Show a request, unless it is a read by a controller."""
+    if event["verb"] not in _READS or not is_controller(event["user"].get("username", "")):
         show_request(event)
 
 
 def _told(error: OSError) -> str:
-    """What the system refused, and on which file."""
+    """The reason of a system error, with its file."""
     if error.filename is None:
         return error.strerror or str(error)
-    return f"cannot use {error.filename}: {error.strerror}; name another place with --data, --kubeconfig or --audit"
+    return f"cannot use {error.filename}: {error.strerror}; choose another place with --data, --kubeconfig or --audit"
