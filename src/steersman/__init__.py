@@ -1,9 +1,10 @@
 """Steersman: declare it, and Steersman keeps it true.
 
-Typed resources, a client for any Kubernetes API server, controllers, an API server in your process, and the real one in
-your tests. Here is what a program of its own needs; what few need is in the rooms (``steersman.controller``,
-``steersman.manager``, ...). A name is imported from its room when it is first used, so that nobody waits for what they do
-not use.
+Typed resources, a client for any Kubernetes API server, controllers, an API server in your process, and the real
+kube-apiserver in your tests.
+
+This module exports the names that most programs need. Specialized names are in the packages (``steersman.controller``,
+``steersman.manager``, ...). Each name is imported on first use, so a program loads only the packages that it uses.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
         TerminalError,
         View,
         annotations_changed,
-        controller,
+        controller_for,
         generation_changed,
         labelled,
         labels_changed,
@@ -145,7 +146,7 @@ if TYPE_CHECKING:
         validate,
     )
 
-#: Where each public name lives.
+#: The module that exports each public name.
 _ROOM_OF = {
     "Added": "client",
     "AlreadyExists": "objects.errors",
@@ -166,7 +167,7 @@ _ROOM_OF = {
     "Conflict": "objects.errors",
     "ConnectionFailed": "objects.errors",
     "Context": "controller",
-    "controller": "controller",
+    "controller_for": "controller",
     "ControlPlane": "controlplane",
     "crd_for": "schemas",
     "crd_yaml": "schemas",
@@ -375,7 +376,7 @@ __all__ = [
     "WatchEvent",
     "__version__",
     "annotations_changed",
-    "controller",
+    "controller_for",
     "crd_for",
     "crd_yaml",
     "extract_applied",
@@ -397,7 +398,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from its room."""
+    """Import a public name from its module on first use."""
     room = _ROOM_OF.get(name)
     if room is None:
         raise AttributeError(f"module 'steersman' has no attribute {name!r}")
