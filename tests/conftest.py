@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from steersman.aio import name_suffix
 from steersman.testing import Engine
@@ -19,6 +20,12 @@ from steersman.testing.plugin import namespace_for
 
 # Thousands of tests leave much that stays; looking through all of it as often as usual takes minutes of a run.
 gc.set_threshold(20_000, 20, 50)
+
+# A loaded machine is no failure: properties are about what is computed, not about how long that takes.
+settings.register_profile("steersman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steersman")
+
+pytest_plugins = ["samples.portions", "samples.workers"]
 
 #: The rooms whose tests need an API server, whichever it is.
 ROOMS = frozenset({"client", "cache", "controller", "manager", "guarantees", "patterns"})

@@ -50,7 +50,11 @@ class Raw:
     async def send(
         self, method: str, target: str, body: Any = None, *, content_type: str = "application/json", accept: str = ""
     ) -> Answer:
-        return Answer(await self._handler(_request(method, target, body, content_type, accept)))
+        response = await self._handler(_request(method, target, body, content_type, accept))
+        if not isinstance(response.body, bytes):
+            # A long answer is printed while it is read.
+            response.body = b"".join([piece async for piece in response.body])
+        return Answer(response)
 
     async def get(self, target: str, *, accept: str = "") -> Answer:
         return await self.send("GET", target, accept=accept)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from steersman import Context, Done, NotFound, Quantity, Request
-from steersman.controller import ChannelSource, ControllerPlan, controller
+from steersman.controller import ChannelSource, ControllerPlan, controller_for
 from steersman.kinds.apps_v1 import StatefulSet, StatefulSetStatus
 from steersman.kinds.core_v1 import (
     PersistentVolumeClaim,
@@ -38,7 +38,7 @@ def claims_are_bound() -> ControllerPlan:
             await ctx.client.save(claim)
         return Done()
 
-    return controller(PersistentVolumeClaim, name="claims-are-bound").run_with(reconcile)
+    return controller_for(PersistentVolumeClaim, name="claims-are-bound").run_with(reconcile)
 
 
 def quotas_are_counted() -> ControllerPlan:
@@ -53,7 +53,7 @@ def quotas_are_counted() -> ControllerPlan:
                 await ctx.client.save(quota)
         return Done()
 
-    return controller(ResourceQuota, name="quotas-are-counted").run_with(reconcile)
+    return controller_for(ResourceQuota, name="quotas-are-counted").run_with(reconcile)
 
 
 def stateful_sets_run(
@@ -82,5 +82,5 @@ def stateful_sets_run(
             await ctx.client.save(found)
         return Done()
 
-    builder = controller(StatefulSet, name="stateful-sets-run")
+    builder = controller_for(StatefulSet, name="stateful-sets-run")
     return (builder.on(again) if again is not None else builder).run_with(reconcile)

@@ -10,9 +10,7 @@ from steersman.kinds.apps_v1 import Deployment, DeploymentSpec, DeploymentStatus
 from steersman.kinds.core_v1 import ConfigMap, Container, PodSpec, PodTemplateSpec
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import PrinterColumn
-from steersman.patterns.machine import StateMachine, state
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.steps import Next, Wait
+from steersman.patterns import Next, Outputs, StateMachine, Wait, state
 
 GROUP = "db.test.steersman.dev"
 
