@@ -12,7 +12,7 @@ from conformance.scenario import Scenario
 from conformance.servers import OPTIONS, Settings, engine_server, subject_server
 from conformance.stage import Stage
 
-_STAGE = pytest.StashKey[Stage]()
+from samples.workers import summarize
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,8 +44,9 @@ async def stage(settings: Settings, request: pytest.FixtureRequest) -> AsyncGene
             exits.callback(recording.write, settings.record)
         else:
             subject = await exits.enter_async_context(subject_server(settings, engine))
-        request.config.stash[_STAGE] = made = Stage(reference, subject, recording)
+        made = Stage(reference, subject, recording)
         yield made
+        summarize(request.config, made.totals.line(*made.names))
 
 
 @pytest.fixture(scope="session")
@@ -57,9 +58,3 @@ async def outcomes(stage: Stage, request: pytest.FixtureRequest) -> dict[str, Ou
         if isinstance(one, Scenario):
             chosen[one.name] = one
     return await stage.outcomes(chosen.values())
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    made = config.stash.get(_STAGE, None)
-    if made is not None:
-        terminalreporter.write_line(made.totals.line(*made.names))

@@ -19,34 +19,35 @@ BEGIN, END = "<!-- conformance table: generated -->", "<!-- end of table -->"
 WORDS = {
     "Kinds": "defaults, validation, allocation and immutable fields of the built-in kinds",
     "Metadata": "names, generated names, labels, owner references, finalizers, what only the server sets",
-    "Status errors": "codes, reasons, details and causes of refusals, word by word",
+    "Status errors": "codes, reasons, details and causes of errors, word by word",
     "Update": "PUT with and without resourceVersion, preconditions, what an update may not change",
     "Patch": "JSON patch, merge patch, strategic merge patch, and retries",
     "Apply": "server-side apply: merging, ownership, pruning, conflicts, force, managed fields of every write",
-    "No-op writes": "a write that changes nothing makes no revision and no event",
-    "generation": "when `metadata.generation` counts",
-    "Delete": "preconditions, grace, finalizers, what is answered",
-    "Propagation": "background, foreground and orphan, as the API server does its part",
+    "No-op writes": "a write that changes nothing creates no revision and no event",
+    "generation": "when `metadata.generation` increases",
+    "Delete": "preconditions, grace periods, finalizers, responses",
+    "Propagation": "background, foreground and orphan: the API server's part",
     "deletecollection": "selectors, finalizers, options",
-    "dryRun": "all of it but the last step",
+    "dryRun": "every step except storing",
     "fieldValidation": "Strict, Warn, Ignore: unknown and duplicate fields",
     "Subresources": "status, scale, binding, eviction, finalize, tokens",
-    "Namespaces": "missing, terminating and immortal ones",
+    "RBAC": "privilege escalation: who may write which roles and bindings, and the missing permissions, word by word",
+    "Namespaces": "missing, terminating and undeletable namespaces",
     "Custom resources": "definitions and their validation, conditions, versions, conversion, pruning, defaults, ratcheting",
-    "CEL": "`x-kubernetes-validations`: what compiles, what it costs, what it refuses, in which words",
+    "CEL": "`x-kubernetes-validations`: which rules compile, what they cost, what they reject, and the messages",
     "Table": "what `kubectl get` prints",
-    "PartialObjectMetadata": "metadata alone: get, list and watch",
-    "Negotiation": "forms of bodies and answers, protobuf bodies",
+    "PartialObjectMetadata": "metadata only: get, list and watch",
+    "Negotiation": "formats of request and response bodies, protobuf requests",
     "Discovery": "groups, versions, resources, legacy and aggregated",
     "OpenAPI v3": "schemas and operations of all kinds",
     "Health": "version and health",
     "List chunking": "limit, continue, expired tokens, remaining items",
-    "resourceVersion": "unset, 0, exact, not older than, and what is too large or gone",
+    "resourceVersion": "unset, 0, exact, not older than, too large, expired",
     "Selectors": "labels and fields",
-    "Watch stream": "frames, their order, time-outs",
-    "Watch errors": "what is refused before, and what in the stream",
+    "Watch stream": "frames, their order, timeouts",
+    "Watch errors": "errors before the stream, and errors in it",
     "Selector transitions": "objects that enter and leave a selector",
-    "Bookmarks": "when they come and what is in them",
+    "Bookmarks": "when they are sent, and their content",
     "WatchList": "initial events and their end",
     "Storage": "revisions, order, compaction",
 }
@@ -55,6 +56,7 @@ WORDS = {
 #: Areas that whole files of scenarios are about.
 THEMES = {
     "cel": "CEL",
+    "escalation": "RBAC",
     "crds": "Custom resources",
     "custom": "Custom resources",
     "custom_life": "Custom resources",
@@ -77,7 +79,7 @@ def table() -> str:
     lines = ["| Area | What is compared | Scenarios |", "|---|---|---:|"]
     lines += [f"| {row} | {words} | {counts[row]} |" for row, words in WORDS.items()]
     steps = sum(len(scenario.steps) for scenario in scenarios)
-    lines.append(f"\n{len(scenarios):,} scenarios with {steps:,} steps; many are about several areas.")
+    lines.append(f"\n{len(scenarios):,} scenarios with {steps:,} steps; many scenarios cover several areas.")
     return "\n".join(lines)
 
 
@@ -90,7 +92,7 @@ def differences() -> str:
 
 def generated() -> str:
     """What stands between the marks of the page."""
-    return f"{BEGIN}\n\n{table()}\n\n### Differences on purpose\n\n{differences()}\n\n{END}"
+    return f"{BEGIN}\n\n{table()}\n\n### Intended differences\n\n{differences()}\n\n{END}"
 
 
 def written(page: str) -> str:

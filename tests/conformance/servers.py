@@ -23,6 +23,7 @@ import pytest
 from conformance.player import Server
 from yarl import URL
 
+from samples import portions
 from samples.site import Site
 from steersman.client import Config, load_kubeconfig
 from steersman.client.credentials import Credentials
@@ -69,7 +70,7 @@ class Settings:
             kubeconfig=told("kubeconfig"),
             record=Path(record) if record else None,
             replay=Path(replay) if replay else None,
-            steps=int(told("steps") or 300),
+            steps=int(told("steps") or portions.count(sample=120, of=300)),
             seed=int(seed) if seed else None,
         )
 

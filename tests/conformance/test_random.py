@@ -10,8 +10,10 @@ from conformance.servers import Settings
 from conformance.shrinking import shrink
 from conformance.stage import Stage
 
-#: A run repeats the one before it unless it is told a seed.
-DEFAULT_SEED = 1
+from samples import portions
+
+#: A run plays new requests unless it is given a seed.
+DEFAULT_SEED = portions.seed_of("conformance")
 #: Sequences of one test.
 BATCH = 12
 

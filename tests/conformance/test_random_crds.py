@@ -1,11 +1,9 @@
 """Random CustomResourceDefinitions are taken, filled in and refused by the subject as by the engine.
 
-``CONFORMANCE_CRDS`` says how many, and ``CONFORMANCE_SEED`` where they begin.
+`samples.portions` says how many, and ``CONFORMANCE_SEED`` where they begin.
 """
 
 from __future__ import annotations
-
-import os
 
 import pytest
 from conformance.random_crds import LENGTH, random_crds
@@ -13,7 +11,9 @@ from conformance.servers import Settings
 from conformance.stage import Stage
 from conformance.test_random import DEFAULT_SEED, explain
 
-COUNT = int(os.environ.get("CONFORMANCE_CRDS", "150"))
+from samples import portions
+
+COUNT = portions.count(sample=60, of=150)
 
 
 async def test_random_definitions(stage: Stage, settings: Settings) -> None:

@@ -1,25 +1,27 @@
 """Definitions of the field behave here as they do there: those of well-known projects, installed on the embedded server and
 on the engine, with objects of all sorts, valid and not; every answer is compared.
 
-``FIELD_CRDS=all`` plays all definitions, not a few; ``FIELD_CRDS_SEED`` makes other objects. ``FIELD_CRDS_RECORD`` saves the
-engine's answers to a file, and ``FIELD_CRDS_REPLAY`` takes them from there, without an engine.
+`samples.portions` says how many definitions are played, and with which objects. ``FIELD_CRDS_RECORD`` saves the
+engine's answers to a file, and ``FIELD_CRDS_REPLAY`` takes them from there, without an engine: with the same ``STEERSMAN_SEED``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from field_crds.definitions import SHORT, definitions
 from field_crds.servers import Outcomes, played
 
+from samples import portions
 from samples.tree_differences import differences
+from steersman.schemas.go_expressions import SIZE_MAX, expression_problem, parsed
 
-SEED = os.environ.get("FIELD_CRDS_SEED", "1")
-WHOLE = os.environ.get("FIELD_CRDS") == "all"
+SEED = str(portions.seed_of("definitions of the field"))
 RECORD, REPLAY = os.environ.get("FIELD_CRDS_RECORD", ""), os.environ.get("FIELD_CRDS_REPLAY", "")
 
 
@@ -42,7 +44,7 @@ def _is_ours(item: pytest.Item) -> bool:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "name" in metafunc.fixturenames:
         # what there is in all is only known when it was read
-        metafunc.parametrize("name", list(definitions()) if WHOLE else sorted(SHORT))
+        metafunc.parametrize("name", list(definitions()) if portions.ALL else portions.some(sorted(SHORT), 12))
 
 
 @pytest.mark.slow
@@ -60,3 +62,21 @@ async def test_a_definition_of_the_field_behaves_alike(outcomes: tuple[Outcomes,
             found.append(f"{engine.label} ({engine.asked})\n    " + "\n    ".join(lines[:10]))
     assert not found, f"{len(found)} of {len(there)} answers differ\n  " + "\n  ".join(found[:30])
     assert len(there) == len(here)
+
+
+def test_no_pattern_of_the_field_is_refused() -> None:
+    """Patterns have a limit on their size that is lower than Go's; those of well-known projects are far from it."""
+    patterns = {pattern for each in definitions().values() for pattern in _patterns(each.tree)}
+    assert len(patterns) > 40
+    assert [pattern for pattern in patterns if expression_problem(pattern)] == []
+    assert max(parsed(pattern).size for pattern in patterns) < SIZE_MAX // 50
+
+
+def _patterns(tree: Any) -> Iterator[str]:
+    if isinstance(tree, dict):
+        if isinstance(tree.get("pattern"), str):
+            yield tree["pattern"]
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for inner in tree:
+            yield from _patterns(inner)

@@ -335,6 +335,10 @@ SCENARIOS = [
     ),
     scenario("custom-patches-of-no-form", "Patch, Negotiation", post(SITE, site()), *(call("PATCH", path, {}, content=content) for path in (f"{SITE}/a", f"{SITE}/b", f"{SITE}/a/status", f"{SITE}/a/scale") for content in ("application/json", "text/plain", "application/yaml", "a/b; x="))),
     scenario(
+        "applied-secret-with-null", "Kinds, No-op writes, Apply",
+        patch(f"{SECRET}/a", named("v1", "Secret", "a", data={"key": None}), "apply", fieldManager="ada"), get(f"{SECRET}/a", as_="read"), put(f"{SECRET}/a", "${read..}"),
+    ),
+    scenario(
         "given-empty", "Kinds, dryRun",
         post(SECRET, secret(data={}, immutable=True)), *(put(f"{SECRET}/a", named("v1", "Secret", "a", immutable=True, **more)) for more in ({}, {"data": {}}, {"data": None}, {"stringData": {}})), *(patch(f"{SECRET}/a", {"data": {}}, form) for form in ("merge", "strategic")),
         post(CM, {**configmap(data={}), "immutable": True}), *(put(f"{CM}/a", named("v1", "ConfigMap", "a", immutable=True, **more)) for more in ({}, {"data": {}}, {"binaryData": {}}, {"binaryData": None})), post(SECRET, secret("b", data={})), patch(f"{SECRET}/b", {"data": {}}), get(f"{SECRET}/b"),
