@@ -7,6 +7,7 @@ from samples.site import Site
 from steersman import Client, ObjectMeta
 from steersman.kinds.rbac_v1 import ClusterRoleBinding, RoleRef, Subject
 from steersman.testing import Engine, FaultProxy
+from steersman.testing.plugin import namespace_for
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +39,19 @@ async def proxy(broken_engine):
     async with FaultProxy(broken_engine.url) as proxy:
         yield proxy
     assert proxy.connections == 0
+
+
+@pytest.fixture
+async def room(broken_engine, request):
+    """The name of a namespace that is this test's alone."""
+    name = namespace_for(request.node.name)
+    await broken_engine.create_namespace(name)
+    return name
+
+
+@pytest.fixture
+async def another_room(broken_engine, room):
+    """The name of a second namespace."""
+    name = f"{room[:50]}-other"
+    await broken_engine.create_namespace(name)
+    return name

@@ -31,7 +31,7 @@ async def test_a_restored_engine_is_as_it_was(broken_engine):
 
 
 async def test_a_folder_that_is_no_backup_is_refused(broken_engine, tmp_path: Path):
-    with pytest.raises(EngineError, match="no copy of this engine's etcd: it has nothing of etcd-0"):
+    with pytest.raises(EngineError, match="is not a copy of this engine's etcd: it lacks etcd-0"):
         await broken_engine.restore(tmp_path)
     assert broken_engine.etcd[0].running
 

@@ -209,7 +209,7 @@ async def test_a_server_that_is_away_resets(echo):
 
 
 async def test_an_address_without_a_port_is_refused():
-    with pytest.raises(ValueError, match=r"with its port, such as engine\.url"):
+    with pytest.raises(ValueError, match=r"including the port, such as engine\.url"):
         FaultProxy("https://127.0.0.1")
 
 

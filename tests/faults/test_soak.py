@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone("its rate of changes needs the machine")]
 
 ROOT = Path(__file__).parents[2]
 

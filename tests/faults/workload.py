@@ -5,13 +5,13 @@
 """
 
 import asyncio
-import os
 import re
 from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from samples import portions
 from samples.raw_server import open_files
 from samples.site import Site, site
 from steersman import Client, MergePatch, ObjectMeta, aio
@@ -27,7 +27,7 @@ from steersman.objects.errors import ApiError, NotFound
 OPERATOR = "operator"
 CONCURRENCY = 8
 #: How long nothing may happen once everything is as it should be.
-QUIET_SECONDS = 30.0 if os.environ.get("STEERSMAN_FAULTS") == "full" else 3.0
+QUIET_SECONDS = 30.0 if portions.ALL else 3.0
 #: How long healing may take; far more than it does, for machines that are busy.
 PATIENCE = 90.0
 
