@@ -89,7 +89,7 @@ async def test_no_lost_fields_of_another_writer(client, other, namespace, runnin
         async def reconcile(self, ctx, request):
             found = await ctx.client.get(ThinSite, request.key)
             number = int(found.spec.image[1:])
-            if number < 20:
+            if number < 9:  # fewer than make a hot loop
                 found.spec.image = f"v{number + 1}"
                 await ctx.client.update(found)
             else:
@@ -105,5 +105,5 @@ async def test_no_lost_fields_of_another_writer(client, other, namespace, runnin
             )
         await until(lambda: results)
     after = await other.get(Site, "shared")
-    assert (after.spec.image, after.spec.replicas) == ("v20", 39)
+    assert (after.spec.image, after.spec.replicas) == ("v9", 39)
     assert set(after.metadata.annotations) == {f"n{number}" for number in range(40)}

@@ -7,7 +7,7 @@ from contextlib import suppress
 from samples.site import Site, site
 from steersman import MergePatch, ObjectMeta
 from steersman.aio import Supervisor
-from steersman.cache import KindOptions
+from steersman.cache import KindOptions, freshness
 from steersman.controller import Done
 from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.core_v1 import ConfigMap
@@ -79,13 +79,95 @@ async def test_a_term_that_ends_while_caches_are_read_anew_is_followed_by_anothe
 
     await client.create(site("s", namespace))
     manager = manager_of(client.over(line.wrap), namespace, Reconciler())
-    line.open.clear()
-    async with asyncio.timeout(20), Supervisor() as tasks:
+    async with asyncio.timeout(40), Supervisor() as tasks:
         tasks.start(manager.run(), name="manager")
+        await until(lambda: runs["s"])
+        line.open.clear()
+        await steal(client, namespace)
+        await client.create(site("t", namespace))
         await held_by_us(client, namespace)
-        assert not runs
         await steal(client, namespace)
         await held_by_us(client, namespace)
+        assert not runs["t"]
         line.open.set()
-        await until(lambda: runs["s"])
+        await until(lambda: runs["t"])
         manager.stop()
+
+
+async def test_a_process_with_cold_caches_does_not_take_the_lease(client, namespace, line, until):
+    """It could not work yet, and the others could."""
+    runs = Counter()
+
+    class Reconciler:
+        async def reconcile(self, ctx, request):
+            runs[request.key.name] += 1
+            return Done()
+
+    await client.create(site("s", namespace))
+    cold = manager_of(client.over(line.wrap), namespace, Reconciler())
+    line.open.clear()
+    async with asyncio.timeout(40), Supervisor() as tasks:
+        tasks.start(cold.run(), name="cold")
+        await until(lambda: cold.informers and cold.informers[0].statistics().scopes[0].requests)
+        rival = LeaderElection("ship", namespace=namespace, identity="rival")
+        async with rival.campaign(client) as campaign, await anext(campaign) as term:
+            assert term.number == 1
+            assert cold.phase == "syncing"
+            line.open.set()
+            await until(lambda: cold.phase == "candidate")
+            assert not runs
+        await until(lambda: runs["s"])
+        cold.stop()
+
+
+async def test_a_term_begins_without_another_list(client, other, namespace, until):
+    """A watch that was healthy all along needs no list of objects: three terms, one list of each kind."""
+    began = []
+
+    class Reconciler:
+        async def reconcile(self, ctx, request):
+            began.append(asyncio.get_running_loop().time())
+            await ctx.client.list(ConfigMap, namespace=namespace)
+            return Done()
+
+    await other.create(site("s", namespace))
+    manager = manager_of(client, namespace, Reconciler())
+    async with asyncio.timeout(60), Supervisor() as tasks:
+        tasks.start(manager.run(), name="manager")
+        for term in (1, 2, 3):
+            await until(lambda term=term: len(began) == term)
+            await steal(other, namespace)
+            await until(lambda: not manager.controllers)
+            await until(lambda: manager.controllers)
+            led = asyncio.get_running_loop().time()
+            await until(lambda term=term: len(began) == term + 1)
+            assert began[-1] - led < 3
+        lists = {each.kind: sum(scope.lists for scope in each.scopes) for each in manager.statistics().informers}
+        manager.stop()
+    assert set(lists.values()) == {1}
+
+
+async def test_a_large_quiet_kind_catches_up_by_a_short_watch(client, other, namespace, until, monkeypatch):
+    """It is too large to compare, and no change tells how new it is: a bookmark of a short watch does."""
+    monkeypatch.setattr(freshness, "COMPARED_MAX", 0)
+    runs = []
+
+    class Reconciler:
+        async def reconcile(self, ctx, request):
+            runs.append(request.key.name)
+            return Done()
+
+    await other.create(site("s", namespace))
+    manager = manager_of(client, namespace, Reconciler())
+    async with asyncio.timeout(60), Supervisor() as tasks:
+        tasks.start(manager.run(), name="manager")
+        await until(lambda: runs)
+        await steal(other, namespace)
+        await until(lambda: not manager.controllers)
+        # another kind moves the server's version on
+        await other.create(ConfigMap(metadata=ObjectMeta(name="elsewhere", namespace=namespace)))
+        await until(lambda: len(runs) == 2)
+        (scope,) = manager.informers[0].statistics().scopes
+        manager.stop()
+    assert scope.lists == 1
+    assert scope.requests > 1

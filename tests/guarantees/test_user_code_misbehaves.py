@@ -81,6 +81,56 @@ async def test_a_failure_is_that_of_one_key(client, namespace, running, until, m
         assert record.last_error
 
 
+async def _fails_in_a_group():
+    """Before Python 3.13, the task that runs this is counted as cancelled afterwards."""
+
+    async def fail():
+        await asyncio.sleep(0)
+        raise ValueError("one part failed")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(fail())
+
+
+async def _hangs_after_a_group_failed():
+    with suppress(ExceptionGroup):
+        await _fails_in_a_group()
+    await asyncio.get_running_loop().create_future()
+
+
+async def _cancels_itself():
+    asyncio.current_task().cancel()
+
+
+@pytest.mark.parametrize(
+    ("misbehave", "words"),
+    [
+        (_fails_in_a_group, "ValueError: one part failed"),
+        (_hangs_after_a_group_failed, "took longer than 0.3 seconds"),
+        (_cancels_itself, ""),
+    ],
+)
+async def test_a_task_group_that_fails_ends_no_worker(client, namespace, running, until, misbehave, words):
+    runs = Counter()
+
+    async def reconcile(ctx, request):
+        runs[request.key.name] += 1
+        if request.key.name.startswith("bad"):
+            await misbehave()
+        return Done()
+
+    manager = manager_of(client, namespace, reconcile, concurrency=2, timeout=0.3)
+    for number in range(4):
+        await client.create(site(f"bad-{number}", namespace))
+    async with running(manager):
+        await until(lambda: len(runs) == 4 and (not words or min(runs.values()) > 1))
+        await client.create(site("good", namespace))
+        await until(lambda: runs["good"])
+        if words:
+            (explained,) = manager.explain("site", Key(namespace, "bad-0"))
+            assert words in explained.record.last_error
+
+
 async def _swallow():
     with suppress(asyncio.CancelledError):
         await asyncio.Event().wait()

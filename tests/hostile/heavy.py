@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from typing import Any
+
+from samples import portions
 
 Tree = dict[str, Any]
 
 #: The long form is of full size; the short one shows as well what grows with the square.
-SHARE = 1 if "HOSTILE_HEAVY" in os.environ else 10
+SHARE = 1 if portions.ALL else 10
 LIMIT = 3 * 1024 * 1024 // SHARE
 OBJECT = 1_400_000 // SHARE
 NAMESPACE = "/api/v1/namespaces/default"

@@ -232,7 +232,7 @@ async def test_a_port_without_authentication_serves_nobody_unless_told_to(caplog
             assert (await port.send(listed))[0] == 401
             assert (await port.send(Request("GET", "/api/v1/namespaces", (), as_masters)))[0] == 401
             await port.close()
-        assert "nothing in the chain says who sends them" in caplog.text
+        assert "no handler of the chain authenticates them" in caplog.text
         caplog.clear()
     async with ApiServer(kinds=["v1"], chain=[everybody_is()]) as server, Listener(server.handler) as listener:
         port = Port(listener.port, None)

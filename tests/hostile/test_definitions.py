@@ -90,6 +90,16 @@ SCHEMAS = {
     "alternatives of alternatives": (ruled("true", s=TEXT | {"anyOf": [{"anyOf": [{"minLength": 1}] * 40}] * 40}), {"s": ""}),
     "thousands of rules": (ruled(*(f"self.s != '{n}'" for n in range(2000)), s=TEXT), {"s": ""}),
     "thousands of fields": (ruled("true", **{f"f{n}": {"type": "string"} for n in range(5000)}), {f"f{n}": "" for n in range(5000)}),
+    "a pattern that backtracks": (ruled("true", s={"type": "string", "pattern": "^(a+)+$"}), {"s": "a" * 5000 + "!"}),
+    "a rule that backtracks": (ruled("self.s.matches('^(a|a)*$')", s=TEXT), {"s": "a" * 5000 + "!"}),
+    "a pattern that the object brings": (ruled("self.s.matches(self.p)", s=TEXT | {"maxLength": 64}, p=TEXT | {"maxLength": 64}), {"s": "a" * 60 + "!", "p": "^(a|a)*$"}),
+    "a search that backtracks": (ruled("self.s.findAll('(x+x+)+y|x').size() >= 0", s=TEXT), {"s": "x" * 5000}),
+    "a pattern with thousands of states": (ruled("true", s={"type": "string", "pattern": "(?:[ab]*a[ab]{200})c"}), {"s": "abbabaaab" * 20_000}),
+    "thousands of patterns": (
+        ruled("true", **{f"f{n}": {"type": "string", "pattern": f"([ab]*a[ab]{{{n % 400}}}){n}c"} for n in range(2000)}),
+        {f"f{n}": "abbabaaab" * 50 for n in range(2000)},
+    ),
+    "a duration of zeros": (ruled("true", s={"type": "string", "format": "duration"}), {"s": "0" * 100_000}),
     "a long rule": (ruled("true" + " && true" * 10_000, s=TEXT), {"s": ""}),
 }  # fmt: skip
 

@@ -1,14 +1,11 @@
 """Requests of every sort over all paths: never a 500, never a hang, no growth, and a store that stays whole.
 
-| Environment | Meaning |
-|---|---|
-| ``HOSTILE_REQUESTS`` | how many requests in this process; a tenth as many go over the port |
-| ``HOSTILE_SEED`` | where chance begins; a failure says it |
+`samples.portions` says how many go to the handler, and which; a tenth as many go over the port.
+A failure says the seed.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 
 from hostile.catalogue import read_catalogue, reader
@@ -18,11 +15,12 @@ from hostile.playing import Player, in_process, new_server, running_server, shru
 from hostile.port import Port
 from hostile.requests import Requests
 
+from samples import portions
 from steersman.apiserver import MemoryStorage
 from steersman.apiserver.serving import serve
 
-COUNT = int(os.environ.get("HOSTILE_REQUESTS", "3000"))
-SEED = int(os.environ.get("HOSTILE_SEED", "1"))
+COUNT = portions.count(sample=3_000, of=30_000)
+SEED = portions.seed_of("hostile requests")
 #: Requests between two looks at what is held.
 ROUND = min(2_500, COUNT // 2)
 #: How many pieces of memory a request may leave behind, over many rounds: one that kept a single object would leave more.
@@ -44,7 +42,7 @@ async def told(player: Player) -> str:
 
 def say(text: str) -> None:
     """Tell figures of the long form."""
-    if "HOSTILE_REQUESTS" in os.environ:
+    if portions.ALL:
         sys.stderr.write(f"\n{text}\n")
 
 

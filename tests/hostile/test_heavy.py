@@ -1,4 +1,4 @@
-"""Bodies as expensive as they may be: each is answered in time. ``HOSTILE_HEAVY=1`` is the long form."""
+"""Bodies as expensive as they may be: each is answered in time. ``STEERSMAN_COMPARISONS=all`` is the long form."""
 
 from __future__ import annotations
 

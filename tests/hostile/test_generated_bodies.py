@@ -1,0 +1,103 @@
+"""Bodies that repeat one thing: none keeps other clients waiting, and none takes much more memory than its size.
+
+`samples.portions` says how many, and which; a failure says the seed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from random import Random  # noqa: TID251 - seeded by the test, which says with what
+
+import pytest
+from hostile import heavy
+from hostile.loop_gauge import LoopGauge
+from hostile.playing import running_server, sweep
+from hostile.repetition import Generated, Repetitions
+
+from samples import portions
+from steersman.wire import Request
+
+#: Small bodies, of up to 16 KiB, and bodies of the full size.
+COUNT = portions.count(sample=500, of=5_000)
+FULL = portions.count(sample=12, of=100)
+SEED = portions.seed_of("hostile bodies")
+BODY_MAX = 3 * 1024 * 1024
+#: Seconds of the processor that nobody else may have to wait, and how many bytes of memory a byte of a body may take.
+BLOCKED_MAX, MEMORY_MAX = 0.5, 30
+#: How many small bodies are looked at together: a look takes longer than a body.
+TOGETHER = 50
+#: What a small body may take, whatever its size: Python asks the system for memory in large pieces.
+SPARE = 8 * 1024 * 1024
+
+
+class Worst:
+    """What was the worst, and of which body."""
+
+    def __init__(self) -> None:
+        self.blocked = (0.0, "")
+        self.ratio = (0.0, "")
+        self.wrong: list[str] = []
+        self.statuses: dict[int, int] = {}
+
+    async def look(self, server, *bodies: Generated) -> None:
+        """Send bodies one after another; what is wrong is said of all of them."""
+        async with LoopGauge() as gauge:
+            for each in bodies:
+                request = Request(each.method, each.path, (), (("Content-Type", each.content_type),), each.body)
+                reply = await server.handler(request)
+                await asyncio.sleep(0)
+                gauge.look()
+                self.statuses[reply.status] = self.statuses.get(reply.status, 0) + 1
+        size = max(len(each.body) for each in bodies)
+        ratio = gauge.memory / size
+        told = "; ".join(
+            f"{each.method} {each.path} {each.content_type} {len(each.body)} bytes: {each.made_of}" for each in bodies
+        )
+        self.blocked = max(self.blocked, (gauge.blocked, told[:1000]))
+        if size > BODY_MAX // 2:
+            self.ratio = max(self.ratio, (ratio, told))
+        if gauge.blocked > BLOCKED_MAX or gauge.memory > MEMORY_MAX * size + SPARE:
+            self.wrong.append(f"blocked {gauge.blocked:.2f} s, {gauge.memory >> 20} MiB = {ratio:.0f} times: {told}")
+
+    def told(self) -> str:
+        return f"seed {SEED}: {self.statuses}; longest block {self.blocked}; most memory {self.ratio}\n" + "\n".join(
+            self.wrong
+        )
+
+
+@pytest.mark.slow
+async def test_generated_bodies_keep_nobody_waiting():
+    sizes, repetitions, worst = Random(SEED), Repetitions(SEED), Worst()
+    async with running_server() as server:
+        for number in range(COUNT // TOGETHER):
+            made = [repetitions.make(int(2 ** sizes.uniform(7, 14))) for _ in range(TOGETHER)]
+            await worst.look(server, *made)
+            if number % 10 == 9:
+                await sweep(server)
+    if portions.ALL:
+        sys.stderr.write(f"\n{worst.told()}\n")
+    assert not worst.wrong, worst.told()
+
+
+@pytest.mark.slow
+async def test_generated_bodies_of_the_full_size_keep_nobody_waiting():
+    repetitions, worst = Repetitions(SEED + 1), Worst()
+    async with running_server() as server:
+        for number in range(FULL):
+            await worst.look(server, repetitions.make(BODY_MAX))
+            if number % 10 == 9:
+                await sweep(server)
+    if portions.ALL:
+        sys.stderr.write(f"\n{worst.told()}\n")
+    assert not worst.wrong, worst.told()
+
+
+@pytest.mark.parametrize("name", heavy.texts())
+async def test_a_heavy_body_keeps_nobody_waiting(name):
+    path, content_type, body = heavy.texts()[name]
+    worst = Worst()
+    async with running_server() as server:
+        await worst.look(server, Generated("POST", path, content_type, body, name))
+        await worst.look(server, Generated("PUT", f"{path}/heavy", content_type, body, name))
+    assert not worst.wrong, worst.told()
