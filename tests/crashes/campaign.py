@@ -108,11 +108,15 @@ class Campaign:
         self._tell(f"{self._play.name}: {counted}; converged {seconds:.1f} s after the first change of the round")
 
     async def _moment(self, changing: asyncio.Task[None]) -> None:
-        """Wait for a moment to kill: by the clock, or at the n-th change that is seen, or when there are no more."""
-        if self._dice.random() < 0.4:
+        """Wait for a moment to kill: by the clock, or at the n-th change that is seen, or when there are no more.
+
+        The first kill comes at the first change, so that even a short campaign has one in the midst of work.
+        """
+        first = not self._victim.kills
+        if self._dice.random() < 0.4 and not first:
             await asyncio.sleep(self._dice.uniform(0.0, self._busy_seconds))
             return
-        until = self._world.changes + self._dice.randint(1, self._busy_changes)
+        until = self._world.changes + (1 if first else self._dice.randint(1, self._busy_changes))
         with suppress(TimeoutError):
             async with asyncio.timeout(self._busy_seconds + 1.0):
                 while self._world.changes < until and not (changing.done() and not self._missing(self._world.objects)):
