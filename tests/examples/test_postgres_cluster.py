@@ -263,6 +263,6 @@ async def test_a_state_can_be_asked_without_a_server():
         "storage": {"main-config", "main-credentials", "main-primary"},
         "backups": {"main-backup"},
     }.items():
-        out = Outputs(wanted, machine.children, phase=state)
+        out = Outputs(wanted, machine.children, state=state)
         await getattr(machine, state)(wanted, out)
         assert {output.child.key.name for output in out.declared} == names

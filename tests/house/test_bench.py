@@ -81,5 +81,5 @@ def test_a_value_that_is_not_a_number_holds_no_bar(folder: Path) -> None:
 def test_an_unknown_name_says_which_there_are(folder: Path) -> None:
     answer = bench(folder, "space")
     assert answer.returncode == 2
-    assert "there is no benchmark 'space'" in answer.stderr
+    assert "unknown benchmark 'space'" in answer.stderr
     assert "pace" in answer.stderr

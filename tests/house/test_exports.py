@@ -45,6 +45,18 @@ def test_no_public_name_is_listed_twice() -> None:
     assert sorted({name for name in names if names.count(name) > 1}) == []
 
 
+def test_no_public_name_is_that_of_a_package_below() -> None:
+    """An import of the module would take the name's place: ``from steersman import controller`` gave a module."""
+    hidden = [
+        f"{surface.__name__}.{name}"
+        for surface in surfaces()
+        for below in surface.__path__
+        for name in surface.__all__
+        if (Path(below) / name).is_dir()
+    ]
+    assert hidden == []
+
+
 def test_type_checkers_see_every_public_name(tmp_path: Path) -> None:
     """A lazy name that only exists at run time, or one without a type, leaves an editor blind."""
     names = public_names()

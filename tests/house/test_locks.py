@@ -61,3 +61,22 @@ def test_locks_follow_pyproject() -> None:
     assert runtime <= packages(ROOT / "requirements" / "runtime.txt").keys()
     assert testing <= packages(ROOT / "requirements" / "testing.txt").keys()
     assert everything <= packages(ROOT / "requirements" / "dev.txt").keys()
+
+
+#: The oldest releases without a known advisory: see designs/dependencies.md.
+SAFE = {"aiohttp": (3, 14, 3)}
+
+
+@pytest.mark.parametrize("name", SAFE)
+def test_no_user_gets_a_release_with_a_known_advisory(name: str) -> None:
+    """The lower bound decides what an installation beside other packages may choose; the locks do not."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (asked,) = [each for each in project["dependencies"] if asked_for([each]) == {name}]
+    bound = re.search(r">=([0-9.]+)", asked)
+    assert bound is not None, asked
+    lowest = tuple(map(int, bound[1].split(".")))
+    pinned = re.search(
+        rf"^{name}==([0-9.]+)", (ROOT / "requirements/runtime.txt").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert pinned is not None
+    assert SAFE[name] <= lowest <= tuple(map(int, pinned[1].split(".")))

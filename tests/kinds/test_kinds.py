@@ -67,7 +67,7 @@ def test_a_name_of_several_groups_says_where_to_look() -> None:
 
 
 def test_a_name_that_is_no_kind_says_where_parts_are() -> None:
-    with pytest.raises(AttributeError, match=r"no attribute 'Container'.*modules"):
+    with pytest.raises(AttributeError, match=r"no attribute 'Container'.*their module"):
         _ = steersman.kinds.Container  # pyright: ignore[reportAttributeAccessIssue]
 
 

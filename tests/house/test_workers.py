@@ -1,0 +1,97 @@
+"""A run with two workers: what is alone is alone, what belongs together stays together, and a crash is one failure."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+OPTIONS = """
+[pytest]
+markers = alone
+addopts = --import-mode=importlib -p xdist -p no:cacheprovider -n 2
+"""
+CONFTEST = """
+import json, os, time, pytest
+pytest_plugins = ["samples.workers"]
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    began = time.monotonic()
+    yield
+    with open(os.environ["PLAYED"], "a") as played:
+        print(json.dumps([item.nodeid, os.getpid(), began, time.monotonic()]), file=played)
+"""
+QUICK = "def test_one(): pass\ndef test_two(): pass\n"
+FILES = {
+    "conftest.py": CONFTEST,
+    "one/test_alone.py": f"import pytest\n{QUICK}\n@pytest.mark.alone\ndef test_alone(): pass\n",
+    "faults/test_a.py": QUICK,
+    "faults/test_b.py": f"import logging\n{QUICK}\ndef test_words(): logging.warning('\\udcff')\n",
+    "faults/test_c.py": f"from samples.workers import summarize\n{QUICK}\ndef test_sums(request): summarize(request.config, 'a sum')\n",
+    "two/test_a.py": QUICK,
+    "two/test_ends.py": f"import os\n{QUICK}\ndef test_ends(): os._exit(3)\ndef test_after(): pass\n",
+}
+
+
+@dataclass
+class Played:
+    """One test: its id, the process that ran it, and when."""
+
+    name: str
+    worker: int
+    began: float
+    ended: float
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Played]]:
+    """The output of a run with two workers, and the tests that came to their end."""
+    folder = tmp_path_factory.mktemp("workers")
+    (folder / "pytest.ini").write_text(OPTIONS, encoding="utf-8")
+    for name, source in FILES.items():
+        file = folder / "tests" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(source, encoding="utf-8")
+    played = folder / "played"
+    variables = {"PLAYED": str(played), "PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "tests"],
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"} | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    lines = played.read_text(encoding="utf-8").splitlines()
+    return done.stdout + done.stderr, [Played(*json.loads(line)) for line in lines]
+
+
+def test_what_is_alone_runs_when_all_others_have_ended(run: tuple[str, list[Played]]) -> None:
+    """Else the time or memory that it measures would be another test's."""
+    *others, last = sorted(run[1], key=lambda each: each.began)
+    assert last.name.endswith("test_alone")
+    assert max(each.ended for each in others) <= last.began
+
+
+def test_a_room_with_servers_of_its_own_stays_in_one_worker(run: tuple[str, list[Played]]) -> None:
+    """Else its servers would be started twice."""
+    assert len({each.worker for each in run[1] if "/faults/" in each.name}) == 1
+
+
+def test_a_test_that_ends_its_worker_fails_once_and_hides_no_other(run: tuple[str, list[Played]]) -> None:
+    output, played = run
+    assert "1 failed, 16 passed" in output
+    assert output.count("FAILED tests/two/test_ends.py::test_ends") == 1
+    assert len({each.name for each in played}) == len(played) == 16
+
+
+def test_the_summary_shows_what_a_worker_added(run: tuple[str, list[Played]]) -> None:
+    assert run[0].count("\na sum\n") == 1
