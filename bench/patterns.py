@@ -1,8 +1,8 @@
-"""Patterns beside the bare runtime: requests per change against the fewest possible, and CPU per child of many owners.
+"""Patterns beside the bare runtime: requests per change against the minimum, and CPU per child of many owners.
 
-Requests are counted on the engine, at the transport of the operator and by the API server itself. The CPU is that of
-the operator's process, with the embedded server as a process of its own; the forms of the operator take turns, ratios
-are formed within a round, and the median of the rounds counts.
+Requests are counted on the engine, at the operator's transport and by the API server itself. CPU is that of the
+operator's process, with the embedded server as a separate process. The forms of the operator take turns; ratios are
+computed within a round, and the median of the rounds counts.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from steersman.testing import Engine
 
 OURS, BARE, CHILDREN_ONLY = "patterns", "bare", "bare-children"
 LIMIT = 1.25
-#: Requests beyond the fewest possible that are known, and why.
+#: Known requests beyond the minimum, and why.
 KNOWN: dict[tuple[str, str], int] = {}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--owners", type=int, default=1_000, help="objects that have children")
+    parser.add_argument("--owners", type=int, default=1_000, help="objects with children")
     parser.add_argument("--children", type=int, default=10, help="children of each")
-    parser.add_argument("--passes", type=int, default=5, help="looks at all owners while nothing is to be done")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds in which every form has its turn; 0: only count")
-    parser.add_argument("--no-requests", action="store_true", help="leave the counting of requests out")
-    parser.add_argument("--doc", type=Path, metavar="FILE", help="put the tables into this page, between its marks")
+    parser.add_argument("--passes", type=int, default=5, help="reconciles of all converged owners")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of all forms; 0: only count requests")
+    parser.add_argument("--no-requests", action="store_true", help="do not count requests")
+    parser.add_argument("--doc", type=Path, metavar="FILE", help="write the tables into this page, between its marks")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PatternsReport(Report):
-    """What was measured, with what every change took."""
+    """The measurements, with the requests of every change."""
 
     rows: tuple[Row, ...] = ()
 
@@ -88,7 +88,7 @@ async def _rounds(sizes: Sizes, wanted: int) -> list[dict[str, Cost]]:
     return rounds
 
 
-#: The CPU of a stage, in seconds, and how often every child was looked at in it.
+#: The CPU of a stage, in seconds, and how often every child was reconciled in it.
 STAGES: dict[str, tuple[Callable[[Cost], float], Callable[[Sizes], int]]] = {
     "create": (lambda cost: cost.create.cpu, lambda _: 1),
     "look again": (lambda cost: cost.again.cpu, lambda sizes: sizes.passes),
@@ -100,7 +100,7 @@ PARTS = {"create": "create", "look again": "again", "restart": "restart"}
 
 
 def columns(rounds: list[dict[str, Cost]], sizes: Sizes) -> tuple[Column, ...]:
-    """CPU per child and requests, form beside form."""
+    """CPU per child and requests, with the forms side by side."""
     found: list[Column] = []
     for stage, (cpu, times) in STAGES.items():
         each = sizes.all_children * times(sizes)
@@ -122,7 +122,7 @@ def _made(cost: Cost, part: str) -> Counter[str]:
 
 
 def figures(rounds: list[dict[str, Cost]]) -> tuple[Figure, ...]:
-    """How far the rounds lie apart, without which a median says little; and the same beside children alone."""
+    """The spread of the rounds, without which a median says little; and the ratio to children alone."""
     found: list[Figure] = []
     for stage, (cpu, _) in STAGES.items():
         if spread := [cpu(each[OURS]) / cpu(each[BARE]) for each in rounds if cpu(each[BARE])]:
@@ -135,7 +135,7 @@ def figures(rounds: list[dict[str, Cost]]) -> tuple[Figure, ...]:
 
 
 def cost_bars(rounds: list[dict[str, Cost]]) -> tuple[Bar, ...]:
-    """The CPU of every stage beside that of the bare runtime with the same result; the quotient of each round."""
+    """The CPU of every stage relative to the bare runtime with the same result, by round."""
     if not rounds:
         return ()
     found: list[Bar] = []
@@ -143,14 +143,14 @@ def cost_bars(rounds: list[dict[str, Cost]]) -> tuple[Bar, ...]:
         ratios = [cpu(each[OURS]) / cpu(each[BARE]) if cpu(each[BARE]) else float("nan") for each in rounds]
         found.append(Bar(name=f"{stage}: CPU / bare", value=statistics.median(ratios), bar=LIMIT))
     idle = [spent for each in rounds for spent in (each[OURS].again, each[OURS].restart)]
-    # Events too: nobody is to be told anything when nothing happened.
+    # Including Events: nothing should be reported if nothing happened.
     rewritten = max(sum(times for what, times in spent.requests.items() if what not in READS) for spent in idle)
     found.append(Bar(name="writes of looks and restarts, any round", value=rewritten, bar=0, unit=""))
     return tuple(found)
 
 
 def request_bars(rows: list[Row]) -> tuple[Bar, ...]:
-    """No request more than there has to be; and the server counts what the transport counted."""
+    """No request beyond the minimum; and the server counts as many as the transport."""
     if not rows:
         return ()
     over = max(abs(row.total - row.minimum - KNOWN.get((row.shape, row.change), 0)) for row in rows)
@@ -175,12 +175,12 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def requests_table(rows: Sequence[Row]) -> str:
-    """For people at a terminal."""
+    """The table for a terminal."""
     return table(HEADER, [_cells(row) for row in rows])
 
 
 def as_markdown(report: Report, rows: list[Row], sizes: Sizes, rounds: int) -> str:
-    """For the page."""
+    """The tables for the page."""
     machine = ", ".join(f"{key} {value}" for key, value in describe_machine().items())
     lines = [f"| {' | '.join(HEADER)} |", "|---|---:|---:|---:|---:|"]
     lines += [f"| {' | '.join(_cells(row))} |" for row in rows]
@@ -210,10 +210,11 @@ def as_markdown(report: Report, rows: list[Row], sizes: Sizes, rounds: int) -> s
 
 def _notes(sizes: Sizes, rounds: int) -> tuple[str, ...]:
     return (
-        "Fewest possible: a write for each child that is to be made, changed or deleted, one for a status that changes.",
-        "One more each to set and to remove a finalizer. Events for people are counted apart.",
+        "Fewest possible: one write per child to create, change or delete, and one per changed status.",
+        "One more each to set and to remove a finalizer. Events are counted separately.",
         "Reads: of single objects, from the server.",
         f"CPU: of the operator's process, {sizes.owners} owners with {sizes.children} children, {rounds} round(s).",
-        "The API is the embedded server, a process of its own, fresh for every form in every round.",
-        "bare: the same children and status on ctx.client alone, without prune, ownership checks and readiness.",
+        "The API is the embedded server as a separate process, fresh for every form in every round.",
+        f"restart: the cheapest of {sizes.restarts} starts in each round; its writes are those of all of them.",
+        "bare: the same children and status with ctx.client alone, without prune, ownership checks and readiness.",
     )

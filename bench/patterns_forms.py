@@ -1,8 +1,8 @@
 """The same operator in several forms: children and a status, on the bare runtime and with patterns.
 
-Every form leaves the same objects behind but for labels: so many children of a Site, and a condition ``Ready`` with the
-generation that it is about. ``bare`` is the shortest reconcile that does it; it prunes nothing, and takes over whatever
-has the name of a child. ``bare-children`` has no status either.
+Every form produces the same objects except for labels: a number of children per Site, and a condition ``Ready`` with
+its observed generation. ``bare`` is the shortest reconcile that does this; it prunes nothing, and takes over any object
+with the name of a child. ``bare-children`` has no status.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from steersman import Condition, Context, Done, ObjectMeta, Request, Resource, Spec, StatusOf, set_condition
 from steersman.aio import now
-from steersman.controller import ControllerPlan, controller
+from steersman.controller import ControllerPlan, controller_for
 from steersman.kinds.core_v1 import ConfigMap, Secret, ServiceAccount
 from steersman.objects import Object
 
@@ -20,7 +20,7 @@ CONCURRENCY = 16
 
 
 class SiteSpec(Spec):
-    """What is wanted."""
+    """The desired state."""
 
     title: str
     children: int
@@ -71,14 +71,14 @@ async def reconcile_children(ctx: Context, request: Request) -> Done:
 
 
 def _bare(reconcile: Callable[[Context, Request], object]) -> ControllerPlan:
-    builder = controller(Site)
+    builder = controller_for(Site)
     for kind in CHILD_KINDS:
         builder.owns(kind)
     return builder.options(concurrency=CONCURRENCY).run_with(reconcile)  # type: ignore[arg-type]
 
 
 def _patterns() -> ControllerPlan:
-    from steersman.patterns.generates import generates  # noqa: PLC0415 - the other forms do without
+    from steersman.patterns import generates  # noqa: PLC0415 - the other forms do without
 
     @generates(Site, children=CHILD_KINDS, declare=lambda builder: builder.options(concurrency=CONCURRENCY))
     def site(site: Site) -> list[Object]:

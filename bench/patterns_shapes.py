@@ -1,6 +1,6 @@
-"""The operators whose requests are counted: a generator, and three states with and without an ordered deletion.
+"""The operators whose requests are counted: a generator, and three states with and without ordered deletion.
 
-Their children are ready as soon as they exist, so that nothing but the operator decides how often it writes.
+Their children are ready as soon as they exist, so that only the operator decides how often it writes.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ from dataclasses import dataclass
 from steersman import Manager, ObjectMeta, Resource, Spec, StatusOf
 from steersman.kinds.core_v1 import ConfigMap, Secret, ServiceAccount
 from steersman.objects import Object
-from steersman.patterns.generates import generates
-from steersman.patterns.machine import StateMachine, state
-from steersman.patterns.outputs import Outputs
-from steersman.patterns.steps import Done, Next
+from steersman.patterns import Done, Next, Outputs, StateMachine, generates, state
 
 GROUP = "requests.bench.example.com"
 CHILD_KINDS = (ConfigMap, Secret, ServiceAccount)
 
 
 class ShapeSpec(Spec):
-    """What is wanted."""
+    """The desired state."""
 
     title: str
-    #: One child more.
+    #: Adds another child.
     extra: bool = False
 
 
@@ -37,7 +34,7 @@ class Staged(Resource[ShapeSpec, StatusOf], group=GROUP, version="v1"):
 
 
 class Ordered(Resource[ShapeSpec, StatusOf], group=GROUP, version="v1"):
-    """Reconciled in states; its children go in the reverse order."""
+    """Reconciled in states; its children are deleted in reverse order."""
 
 
 AnyShape = Generated | Staged | Ordered
@@ -91,7 +88,7 @@ class StagedMachine(StateMachine[Staged], children=CHILD_KINDS):
 
 
 class OrderedMachine(StateMachine[Ordered], children=CHILD_KINDS, ordered_deletion=True):
-    """The same, undone in the reverse order."""
+    """The same, deleted in reverse order."""
 
     @state(condition="AccountReady")
     async def account(self, owner: Ordered, out: Outputs) -> Next:
@@ -115,12 +112,12 @@ class OrderedMachine(StateMachine[Ordered], children=CHILD_KINDS, ordered_deleti
 
 @dataclass(frozen=True)
 class Shape:
-    """An operator, and what it has to write at least beside one request for each child and one for the status."""
+    """An operator, and its minimum of writes beside one per child and one for the status."""
 
     name: str
     kind: type[Generated | Staged | Ordered]
     manager: Callable[[], Manager]
-    #: Set before all else, and removed after it.
+    #: Whether it sets a finalizer first, and removes it last.
     finalizer: bool = False
 
 

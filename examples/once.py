@@ -1,10 +1,10 @@
-"""A Task is done once: its result is in its status, and no restart does it again.
+"""A Task runs once: its result is in its status, and no restart repeats it.
 
 Shows: claiming before acting, a result that is not lost when writing it fails, leader election.
 
-No program can promise that something outside of its database happens exactly once. This one promises *at most* once and
-tells the truth: a Task whose operator died in the middle is `Lost`, and a person decides. (If doing it twice is
-harmless, claim nothing and simply do it.)
+No program can guarantee that an effect outside its database happens exactly once. This one guarantees *at most* once and
+reports the rest: a Task whose operator died in the middle is `Lost`, and a person decides. (If repeating the work is
+harmless, do not claim it; just do it.)
 
 Run it with `steersman run examples.once --install-crds`, and try:
 
@@ -36,12 +36,12 @@ from steersman import (
 )
 from steersman.aio import now
 
-#: So many characters of the output are kept.
+#: The number of output characters to keep.
 OUTPUT_LIMIT = 1000
 
 
 class TaskSpec(Spec):
-    argv: Annotated[list[str], MinItems(1), Immutable("what was done cannot be changed; create another Task")]
+    argv: Annotated[list[str], MinItems(1), Immutable("a Task cannot be changed; create another Task")]
 
 
 class TaskStatus(StatusOf):
@@ -61,16 +61,16 @@ class Task(
         PrinterColumn(name="Output", type="string", json_path=".status.output"),
     ),
 ):
-    """Something to be done once."""
+    """Work to be done once."""
 
 
 class TaskReconciler(Reconciler[Task]):
     def __init__(self) -> None:
-        #: Results that are not written yet, by uid.
+        #: Unwritten results, by uid.
         self._results: dict[str, TaskStatus] = {}
 
     async def reconcile(self, ctx: Context, request: Request) -> Done:
-        """Claim, do, report: each at most once."""
+        """Claim, run and report, each at most once."""
         task = await ctx.client.find(Task, request.key)
         if task is None:
             return Done()
@@ -79,15 +79,15 @@ class TaskReconciler(Reconciler[Task]):
             self._results.pop(task.uid, None)
             return Done()
         if status.phase is None:
-            # The claim: refused by the server if anybody wrote to the Task since we read it.
+            # The claim: the server rejects it if the Task changed since we read it.
             task.status = status = TaskStatus(phase="Running", started_at=now())
             task = (await ctx.client.save(task)).object
             self._results[task.uid] = await perform(task.spec.argv)
-        # Claimed, but not by this program: only the leader runs, so whoever claimed it is gone.
+        # Claimed by another process: only the leader runs, so that process is gone.
         result = self._results.get(task.uid, TaskStatus(phase="Lost", completed_at=now()))
         task.status = replace(result, started_at=status.started_at, observed_generation=task.generation)
-        # A patch: a label that somebody set meanwhile is no reason to refuse the result.
-        with suppress(NotFound):  # deleted meanwhile: nobody wants to know
+        # A patch, because a label that was set meanwhile must not block the result.
+        with suppress(NotFound):  # deleted meanwhile
             await ctx.client.patch_from(task, task, subresource="status")
         self._results.pop(task.uid, None)
         return Done()
@@ -102,12 +102,16 @@ async def perform(argv: list[str]) -> TaskStatus:
     try:
         output, _ = await process.communicate()
     finally:
-        if process.returncode is None:  # we are told to stop
+        if process.returncode is None:  # the operator is stopping
             process.kill()
             await process.wait()
     text = output.decode(errors="replace")[:OUTPUT_LIMIT]
-    phase = "Failed" if process.returncode else "Succeeded"
-    return TaskStatus(phase=phase, completed_at=now(), exit_code=process.returncode, output=text)
+    return TaskStatus(
+        phase="Failed" if process.returncode else "Succeeded",
+        completed_at=now(),
+        exit_code=process.returncode,
+        output=text,
+    )
 
 
 manager = Manager(name="once", leader=LeaderElection("once"))

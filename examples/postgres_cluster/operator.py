@@ -1,4 +1,4 @@
-"""The operator of PostgresClusters with patterns: four states, and nothing about conditions, finalizers or pruning.
+"""The PostgresCluster operator with patterns: four states; conditions, finalizer and pruning come with them.
 
 Run it with `steersman run examples.postgres_cluster.operator --install-crds`, and try:
 
@@ -28,28 +28,28 @@ from steersman import Done, Manager
 from steersman.kinds.apps_v1 import StatefulSet
 from steersman.kinds.batch_v1 import CronJob
 from steersman.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Secret, Service
-from steersman.patterns import Next, Outputs, StateMachine, readiness, state
+from steersman.patterns import Next, Outputs, StateMachine, readiness_of, state
 
 
 class Cluster(
     StateMachine[PostgresCluster],
     children=(StatefulSet, Service, CronJob, PersistentVolumeClaim, ConfigMap, Secret),
     ordered_deletion=True,
-    finalizer="postgres.example.com/ordered-deletion",  # that of bare.py: either can take over from the other
+    finalizer="postgres.example.com/ordered-deletion",  # the same as bare.py's, so either can replace the other
 ):
     @state(condition="StorageReady")
     async def storage(self, cluster: PostgresCluster, out: Outputs) -> Next:
-        """Configuration, password, and the volume of the primary."""
+        """Declare the configuration, the password and the primary's volume."""
         out.apply(config(cluster))
-        out.apply(credentials(cluster), how="create")  # a password is never made twice
-        out.apply(volume(cluster, "primary"), wait=False)  # it may be bound only when its Pod comes
+        out.apply(credentials(cluster), how="create")  # never generate a second password
+        out.apply(volume(cluster, "primary"), wait=False)  # may be bound only when its Pod exists
         return Next()
 
     @state(condition="PrimaryReady")
     async def primary(self, cluster: PostgresCluster, out: Outputs) -> Next:
-        """The member that takes writes.
+        """Declare the member that accepts writes.
 
-        It is rolled before the others, and they stay as they are until it is ready.
+        It rolls before the replicas, which do not change until it is ready.
         """
         out.apply(service(cluster, "primary"))
         out.apply(stateful_set(cluster, "primary"))
@@ -59,9 +59,9 @@ class Cluster(
 
     @state(condition="ReplicasReady")
     async def replicas(self, cluster: PostgresCluster, out: Outputs) -> Next:
-        """The members that follow, with their volumes.
+        """Declare the replicas with their volumes.
 
-        What belongs to a replica is declared with it: it goes when the replica goes, and not before.
+        A replica's volume is declared with the replica: it goes with the replica, not earlier.
         """
         cluster.status = cluster.status or PostgresClusterStatus()
         cluster.status.ready_replicas = 0
@@ -70,12 +70,12 @@ class Cluster(
         for name in replicas_of(cluster):
             out.apply(volume(cluster, name), wait=False)
             present = await out.current(out.apply(stateful_set(cluster, name)))
-            cluster.status.ready_replicas += present is not None and readiness(present).ready
+            cluster.status.ready_replicas += present is not None and readiness_of(present).ready
         return Next()
 
     @state(condition="BackupsReady")
     async def backups(self, cluster: PostgresCluster, out: Outputs) -> Done:
-        """The schedule of backups, if one is asked for."""
+        """Declare the schedule of backups, if the spec has one."""
         if cluster.spec.backup_schedule:
             out.apply(backup(cluster, cluster.spec.backup_schedule))
         return Done()

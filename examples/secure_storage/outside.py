@@ -1,7 +1,7 @@
-"""How the operators talk to the cloud: four calls for each kind of thing that a storage has there.
+"""The operators' client of the cloud: four calls for each kind of cloud object.
 
-Everything is marked with the UID of its SecureStorage, and found by it. The mark is also the token of creations, which
-the cloud keeps for as long as the thing is there: asking twice makes one thing.
+Every cloud object has the UID of its SecureStorage as its tag, and is found by it. The tag is also the idempotency token,
+which the cloud keeps as long as the object exists: a repeated request creates one object.
 """
 
 import os
@@ -12,15 +12,15 @@ from examples.secure_storage.types import SecureStorage, SecureStorageStatus
 
 from steersman.patterns import ExternalKey, Refused
 
-#: What the cloud says of a thing: its id, its tag, and its properties.
+#: A cloud object: its id, its tag and its properties.
 Thing = dict[str, Any]
 
-#: Answers of a cloud that did nothing.
+#: Responses after which nothing has changed.
 _REFUSALS = frozenset({400, 404, 409, 503})
 
 
 async def call(method: str, path: str, *, tag: str = "", body: Thing | None = None) -> Any:
-    """One request; `Refused` if the cloud certainly did nothing."""
+    """Send one request; raise `Refused` if the cloud certainly did nothing."""
     url = os.environ.get("SECURE_STORAGE_CLOUD", "http://127.0.0.1:8900")
     headers = {"Idempotency-Key": tag} if method == "POST" else {}
     try:
@@ -37,38 +37,40 @@ async def call(method: str, path: str, *, tag: str = "", body: Thing | None = No
 
 
 class Things:
-    """Things of one kind, one for each storage: what `External` needs of the outside."""
+    """Cloud objects of one kind, one for each storage: the protocol that `External` needs."""
 
     path: str
 
     def wanted(self, storage: SecureStorage) -> Thing:
-        """The properties that a storage asks for."""
+        """Return the properties that a storage asks for."""
         raise NotImplementedError
 
     async def find(self, key: ExternalKey) -> Thing | None:
-        """By the mark."""
+        """Find by tag."""
         found = await call("GET", f"{self.path}?tag={key.uid}")
         return found[0] if found else None
 
     async def create(self, key: ExternalKey, obj: SecureStorage) -> Thing:
-        """With the mark."""
-        return await call("POST", self.path, tag=key.uid, body={"tag": key.uid, **self.wanted(obj)})
+        """Create with the tag."""
+        created: Thing = await call("POST", self.path, tag=key.uid, body={"tag": key.uid, **self.wanted(obj)})
+        return created
 
     def up_to_date(self, obj: SecureStorage, found: Thing) -> bool:
-        """Whether it has the properties that are wanted."""
+        """Whether it has the wanted properties."""
         return self.wanted(obj).items() <= found.items()
 
     async def update(self, _: ExternalKey, obj: SecureStorage, found: Thing) -> Thing:
-        """Give it those properties."""
-        return await call("PATCH", f"{self.path}/{found['id']}", body=self.wanted(obj))
+        """Set the wanted properties."""
+        updated: Thing = await call("PATCH", f"{self.path}/{found['id']}", body=self.wanted(obj))
+        return updated
 
     async def delete(self, _: ExternalKey, found: Thing) -> None:
-        """Remove it; refused while something refers to it."""
+        """Delete it; the cloud rejects this while something refers to it."""
         await call("DELETE", f"{self.path}/{found['id']}")
 
 
 def status_of(storage: SecureStorage) -> SecureStorageStatus:
-    """The status, to read from and to write to."""
+    """Return the status, creating it if it is missing."""
     storage.status = storage.status or SecureStorageStatus()
     return storage.status
 
@@ -77,17 +79,17 @@ class Buckets(Things):
     path = "/buckets"
 
     def wanted(self, storage: SecureStorage) -> Thing:
-        """What the spec says."""
+        """Return the properties from the spec."""
         return {"size": storage.spec.size, "region": storage.spec.region}
 
 
 class Keys(Things):
-    """A key is for one bucket: another bucket, another key."""
+    """A key belongs to one bucket: another bucket needs another key."""
 
     path = "/keys"
 
     def wanted(self, storage: SecureStorage) -> Thing:
-        """The bucket that was made before."""
+        """Return the properties, with the bucket created before."""
         return {"bucket": status_of(storage).bucket}
 
 
@@ -95,6 +97,6 @@ class Policies(Things):
     path = "/policies"
 
     def wanted(self, storage: SecureStorage) -> Thing:
-        """What was made before, and what the spec says."""
+        """Return the properties from the earlier objects and from the spec."""
         status = status_of(storage)
         return {"bucket": status.bucket, "key": status.key, "retention": storage.spec.retention}

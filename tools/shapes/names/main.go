@@ -31,8 +31,8 @@ import (
 	registration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// What is printed: for each type and field the name of its Go type, if it has one of its own, and the structs that it
-// was embedded through; and which fields are not printed where they are zero.
+// The output: for each type and field, the name of its Go type if it is named, and the structs that embed it; and the
+// fields that are omitted when they are zero.
 var out = struct {
 	Omitted map[string][]string            `json:"omitted"`
 	Types   map[string]map[string][]string `json:"types"`
@@ -45,7 +45,7 @@ func name(t reflect.Type) string {
 	return strings.ReplaceAll(p, "/", ".") + "." + t.Name()
 }
 
-// Whether somebody gave a type that is no struct a name.
+// Whether a non-struct type is named.
 func named(t reflect.Type) bool {
 	return t.PkgPath() != "" && t.Kind() != reflect.Struct
 }
