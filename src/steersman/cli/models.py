@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import read_documents, say, write_files
+from steersman.codegen import Catalog, Target, UnreadableSchema, read_crds, read_openapi, write_models
 from steersman.kinds import all_group_versions, class_of_definition
 from steersman.objects import GroupVersion
-from steersman.schemas import Catalog, Target, UnreadableSchema, read_crds, read_openapi, write_models
 
 Node = dict[str, Any]
 

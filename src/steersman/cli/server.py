@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from steersman.cli.failure import Failure
+from steersman.codegen import UnreadableSchema, discovery_path, served_group_versions
 from steersman.objects import GroupVersion
 from steersman.objects.errors import ApiError
-from steersman.schemas import UnreadableSchema, discovery_path, served_group_versions
 
 Node = dict[str, Any]
 

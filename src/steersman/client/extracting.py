@@ -20,7 +20,7 @@ from steersman.objects.errors import DecodeError
 from steersman.objects.hints import wire_names
 from steersman.patches import MergeSchema
 from steersman.patches import extract_applied as extract_tree
-from steersman.schemas.structural import readable_schema
+from steersman.schemas import readable_schema
 
 __all__ = ["extract_applied", "intent_of", "merge_schema_of"]
 

@@ -16,9 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.objects.markers import Nullable
-from steersman.objects.struct import wire_name
-from steersman.schemas.models_description import (
+from steersman.codegen.description import (
     NOTHING,
     Catalog,
     Choice,
@@ -36,7 +34,7 @@ from steersman.schemas.models_description import (
     is_from_go,
     references_in,
 )
-from steersman.schemas.models_layout import (
+from steersman.codegen.layout import (
     Alternatives,
     Expression,
     Keyword,
@@ -50,14 +48,16 @@ from steersman.schemas.models_layout import (
     name_list,
     subscript,
 )
-from steersman.schemas.models_names import class_name, field_names, module_name, pascal_case
-from steersman.schemas.models_values import (
+from steersman.codegen.names import class_name, field_names, module_name, pascal_case
+from steersman.codegen.values import (
     Unsayable,
     class_arguments,
     default_expression,
     marker_expression,
     needs_factory,
 )
+from steersman.objects.markers import Nullable
+from steersman.objects.struct import wire_name
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 #: Types that ``steersman.objects`` already has.

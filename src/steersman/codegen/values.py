@@ -7,9 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.objects.markers import ExactlyOneOf, ExternalDocs, ListMap, Marker, Rule
-from steersman.objects.options import PrinterColumn, ResourceOptions, Scale, plural_of
-from steersman.schemas.models_description import (
+from steersman.codegen.description import (
     Choice,
     ListOf,
     MapOf,
@@ -19,8 +17,10 @@ from steersman.schemas.models_description import (
     Plain,
     Type,
 )
-from steersman.schemas.models_layout import Bracket, Expression, Keyword, call, flat, literal
-from steersman.schemas.models_names import field_names
+from steersman.codegen.layout import Bracket, Expression, Keyword, call, flat, literal
+from steersman.codegen.names import field_names
+from steersman.objects.markers import ExactlyOneOf, ExternalDocs, ListMap, Marker, Rule
+from steersman.objects.options import PrinterColumn, ResourceOptions, Scale, plural_of
 
 #: Imports a name of ``steersman.objects`` into the module, and returns its spelling there.
 Use = Callable[[str], str]

@@ -17,11 +17,8 @@ from typing import Any
 
 import msgspec
 
-from steersman.objects.identity import GroupVersion
-from steersman.objects.markers import Marker
-from steersman.objects.options import PrinterColumn, ResourceOptions, Scale, plural_of
-from steersman.schemas.models_description import Catalog, Model, is_from_go, references_in
-from steersman.schemas.openapi_types import (
+from steersman.codegen.description import Catalog, Model, is_from_go, references_in
+from steersman.codegen.openapi_types import (
     CONDITION,
     VALUES,
     Node,
@@ -33,6 +30,9 @@ from steersman.schemas.openapi_types import (
     rules_of,
     target_of,
 )
+from steersman.objects.identity import GroupVersion
+from steersman.objects.markers import Marker
+from steersman.objects.options import PrinterColumn, ResourceOptions, Scale, plural_of
 
 _GVK = "x-kubernetes-group-version-kind"
 _META_PACKAGE = "io.k8s.apimachinery.pkg.apis.meta.v1"

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from steersman.codegen import Target, read_crds, read_openapi, write_models
 from steersman.objects import GroupVersion
-from steersman.schemas import Target, crd_for, read_crds, read_openapi, write_models
+from steersman.schemas import crd_for
 
 GADGET = yaml.safe_load((Path(__file__).parents[1] / "samples" / "gadget.yaml").read_text(encoding="utf-8"))
 

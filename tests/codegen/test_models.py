@@ -16,6 +16,17 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steersman.codegen import (
+    Catalog,
+    Target,
+    UnreadableSchema,
+    read_crds,
+    read_openapi,
+    served_group_versions,
+    write_models,
+)
+from steersman.codegen.layout import docstring
+from steersman.codegen.names import field_names, module_name, singular, snake_case
 from steersman.objects import (
     Condition,
     IntOrString,
@@ -35,19 +46,8 @@ from steersman.objects import (
     encode,
 )
 from steersman.objects.hints import declared_hints, wire_names
-from steersman.schemas import (
-    Catalog,
-    Target,
-    UnreadableSchema,
-    problems,
-    read_crds,
-    read_openapi,
-    served_group_versions,
-    write_models,
-)
+from steersman.schemas import problems
 from steersman.schemas.docstrings import field_descriptions
-from steersman.schemas.models_layout import docstring
-from steersman.schemas.models_names import field_names, module_name, singular, snake_case
 
 ROOT = Path(__file__).parents[2]
 GADGET = yaml.safe_load((ROOT / "tests" / "samples" / "gadget.yaml").read_text(encoding="utf-8"))

@@ -11,6 +11,21 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
+from steersman.codegen.description import (
+    NOTHING,
+    Choice,
+    Either,
+    ListOf,
+    MapOf,
+    Marked,
+    Model,
+    Nested,
+    Plain,
+    Property,
+    Reference,
+    Type,
+)
+from steersman.codegen.names import pascal_case, singular
 from steersman.objects.conditions import Condition
 from steersman.objects.markers import (
     EmbeddedResource,
@@ -37,22 +52,7 @@ from steersman.objects.markers import (
     Rule,
     Title,
 )
-from steersman.schemas.models_description import (
-    NOTHING,
-    Choice,
-    Either,
-    ListOf,
-    MapOf,
-    Marked,
-    Model,
-    Nested,
-    Plain,
-    Property,
-    Reference,
-    Type,
-)
-from steersman.schemas.models_names import pascal_case, singular
-from steersman.schemas.structural import QUANTITY_PATTERN, readable_schema
+from steersman.schemas import QUANTITY_PATTERN, readable_schema
 
 Node: TypeAlias = dict[str, Any]
 

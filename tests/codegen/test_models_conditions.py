@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import pytest
 import yaml
 
+from steersman.codegen import Target, read_crds, write_models
 from steersman.objects import Condition, ListMap
 from steersman.objects.hints import declared_hints
-from steersman.schemas import Target, read_crds, schema_for, write_models
+from steersman.schemas import schema_for
 
 GADGET = yaml.safe_load((Path(__file__).parents[1] / "samples" / "gadget.yaml").read_text(encoding="utf-8"))
 STATUS = GADGET["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
