@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from steersman import Condition, Context, Done, ObjectMeta, Request, Resource, Spec, StatusOf, set_condition
+from steersman import Condition, Context, Done, ObjectMeta, Request, Resource, Spec, Status, set_condition
 from steersman.aio import now
 from steersman.controller import ControllerPlan, controller_for
 from steersman.kinds.core_v1 import ConfigMap, Secret, ServiceAccount
@@ -26,7 +26,7 @@ class SiteSpec(Spec):
     children: int
 
 
-class Site(Resource[SiteSpec, StatusOf], group="patterns.bench.example.com", version="v1"):
+class Site(Resource[SiteSpec, Status], group="patterns.bench.example.com", version="v1"):
     """Something with children."""
 
 
@@ -52,7 +52,7 @@ async def reconcile_bare(ctx: Context, request: Request) -> Done:
         return Done()
     for child in children_of(site):
         await ctx.client.apply(child, owner=site, force=True)
-    site.status = site.status or StatusOf()
+    site.status = site.status or Status()
     site.status.observed_generation = site.generation
     ready = Condition(type="Ready", status="True", reason="Ready", observed_generation=site.generation)
     set_condition(site.status, ready, now=now())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from steersman import Manager, ObjectMeta, Resource, Spec, StatusOf
+from steersman import Manager, ObjectMeta, Resource, Spec, Status
 from steersman.kinds.core_v1 import ConfigMap, Secret, ServiceAccount
 from steersman.objects import Object
 from steersman.patterns import Done, Next, Outputs, StateMachine, generates, state
@@ -25,15 +25,15 @@ class ShapeSpec(Spec):
     extra: bool = False
 
 
-class Generated(Resource[ShapeSpec, StatusOf], group=GROUP, version="v1"):
+class Generated(Resource[ShapeSpec, Status], group=GROUP, version="v1"):
     """Reconciled by a function."""
 
 
-class Staged(Resource[ShapeSpec, StatusOf], group=GROUP, version="v1"):
+class Staged(Resource[ShapeSpec, Status], group=GROUP, version="v1"):
     """Reconciled in states; the garbage collector removes its children."""
 
 
-class Ordered(Resource[ShapeSpec, StatusOf], group=GROUP, version="v1"):
+class Ordered(Resource[ShapeSpec, Status], group=GROUP, version="v1"):
     """Reconciled in states; its children are deleted in reverse order."""
 
 

@@ -27,7 +27,7 @@ from steersman import (
     Request,
     Resource,
     Spec,
-    StatusOf,
+    Status,
 )
 from steersman.cache import KindOptions
 from steersman.client import load_kubeconfig
@@ -47,7 +47,7 @@ class SiteSpec(Spec):
     image: str
 
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     """The observed state."""
 
     image: str = ""

@@ -36,7 +36,7 @@ from steersman import (
     RequeueAfter,
     Resource,
     Spec,
-    StatusOf,
+    Status,
 )
 from steersman.aio import Supervisor
 from steersman.controller import ChannelSource, Emit
@@ -50,7 +50,7 @@ class CommandSpec(Spec):
     argv: Annotated[list[str], MinItems(1)]
 
 
-class CommandStatus(StatusOf):
+class CommandStatus(Status):
     phase: Literal["Running", "Succeeded", "Failed"] | None = None
     pid: int | None = None
     exit_code: int | None = None

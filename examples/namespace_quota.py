@@ -28,7 +28,7 @@ from steersman import (
     Resource,
     Rule,
     Spec,
-    StatusOf,
+    Status,
 )
 from steersman.controller import View, labels_changed
 from steersman.kinds.core_v1 import Namespace, ResourceQuota, ResourceQuotaSpec
@@ -40,7 +40,7 @@ class QuotaClassSpec(Spec):
     hard: dict[str, Quantity]
 
 
-class QuotaClassStatus(StatusOf):
+class QuotaClassStatus(Status):
     namespaces: int = 0
 
 

@@ -31,7 +31,7 @@ from steersman import (
     Request,
     Resource,
     Spec,
-    StatusOf,
+    Status,
     replace,
 )
 from steersman.aio import now
@@ -44,7 +44,7 @@ class TaskSpec(Spec):
     argv: Annotated[list[str], MinItems(1), Immutable("a Task cannot be changed; create another Task")]
 
 
-class TaskStatus(StatusOf):
+class TaskStatus(Status):
     phase: Literal["Running", "Succeeded", "Failed", "Lost"] | None = None
     started_at: datetime | None = None
     completed_at: datetime | None = None

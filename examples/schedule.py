@@ -32,7 +32,7 @@ from steersman import (
     Resource,
     Rule,
     Spec,
-    StatusOf,
+    Status,
 )
 from steersman.aio import now
 from steersman.kinds.batch_v1 import Job, JobSpec
@@ -51,7 +51,7 @@ class ScheduleSpec(Spec):
     """The number of Jobs to keep."""
 
 
-class ScheduleStatus(StatusOf):
+class ScheduleStatus(Status):
     last_tick: datetime | None = None
     missed: int = 0
 

@@ -13,7 +13,7 @@ from steersman import (
     ObjectMeta,
     Resource,
     Spec,
-    StatusOf,
+    Status,
 )
 
 
@@ -22,7 +22,7 @@ class SiteSpec(Spec):
     replicas: Annotated[int, Minimum(0), Maximum(50)] = 1
 
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     ready_replicas: int = 0
 
 

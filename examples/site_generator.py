@@ -6,7 +6,7 @@ Run it with `steersman run examples.site_generator --install-crds`, or preview i
 `steersman plan examples.site_generator`.
 """
 
-from steersman import Manager, ObjectMeta, Resource, Spec, StatusOf
+from steersman import Manager, ObjectMeta, Resource, Spec, Status
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import Container, PodSpec, PodTemplateSpec, Service, ServicePort, ServiceSpec
 from steersman.kinds.meta_v1 import LabelSelector
@@ -18,7 +18,7 @@ class SiteSpec(Spec):
     replicas: int = 1
 
 
-class Site(Resource[SiteSpec, StatusOf], group="web.example.com", version="v1"):
+class Site(Resource[SiteSpec, Status], group="web.example.com", version="v1"):
     """A web site."""
 
 

@@ -28,7 +28,7 @@ from steersman import (
     Rule,
     Scale,
     Spec,
-    StatusOf,
+    Status,
 )
 from steersman.aio import now
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
@@ -50,7 +50,7 @@ class SiteSpec(Spec):
     replicas: Annotated[int, Minimum(0), Maximum(50)] = 1
 
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     replicas: int = 0
     ready_replicas: int = 0
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from steersman import Client, Context, Done, Manager, ObjectMeta, Request, Resource, Spec, StatusOf
+from steersman import Client, Context, Done, Manager, ObjectMeta, Request, Resource, Spec, Status
 from steersman.cli import main
 from steersman.kinds.core_v1 import ConfigMap
 
@@ -21,7 +21,7 @@ class SiteSpec(Spec):
     message: str
 
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     """The observed state."""
 
     ready_replicas: int = 0

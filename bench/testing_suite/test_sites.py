@@ -15,7 +15,7 @@ from steersman import (
     Request,
     Resource,
     Spec,
-    StatusOf,
+    Status,
     aio,
     set_condition,
 )
@@ -31,7 +31,7 @@ class SiteSpec(Spec):
     title: str
 
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     """The observed state."""
 
     pages: int = 0

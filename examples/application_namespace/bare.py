@@ -9,7 +9,7 @@ from typing import NamedTuple
 from examples.application_namespace.children import administrators, isolation, limits, namespace
 from examples.application_namespace.types import ApplicationNamespace
 
-from steersman import Condition, Context, Done, Manager, NotFound, Object, Request, StatusOf, set_condition
+from steersman import Condition, Context, Done, Manager, NotFound, Object, Request, Status, set_condition
 from steersman.aio import now
 from steersman.kinds.core_v1 import Namespace, ResourceQuota
 from steersman.kinds.networking_v1 import NetworkPolicy
@@ -77,7 +77,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
     app = await ctx.client.find(ApplicationNamespace, request.key)
     if app is None or app.deleting:
         return Done()  # the garbage collector removes what it owned
-    app.status = app.status or StatusOf()
+    app.status = app.status or Status()
     problem: Problem | None = Problem("Error", "")
     try:
         problem = await converge(ctx, app)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from steersman import ListSet, PrinterColumn, Quantity, Resource, Rule, Spec, StatusOf
+from steersman import ListSet, PrinterColumn, Quantity, Resource, Rule, Spec, Status
 
 
 class ApplicationNamespaceSpec(Spec):
@@ -19,7 +19,7 @@ class ApplicationNamespaceSpec(Spec):
 
 
 class ApplicationNamespace(
-    Resource[ApplicationNamespaceSpec, StatusOf],
+    Resource[ApplicationNamespaceSpec, Status],
     group="platform.example.com",
     version="v1",
     scope="Cluster",

@@ -13,7 +13,7 @@ from steersman import (
     Resource,
     Rule,
     Spec,
-    StatusOf,
+    Status,
 )
 
 
@@ -30,7 +30,7 @@ class PostgresClusterSpec(Spec):
     """When to back up, in cron syntax; no backups if unset."""
 
 
-class PostgresClusterStatus(StatusOf):
+class PostgresClusterStatus(Status):
     ready_replicas: int = 0
     endpoint: str | None = None
     """The address of the primary."""

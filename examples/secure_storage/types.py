@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from steersman import Immutable, Maximum, Minimum, PrinterColumn, Resource, Spec, StatusOf
+from steersman import Immutable, Maximum, Minimum, PrinterColumn, Resource, Spec, Status
 
 
 class SecureStorageSpec(Spec):
@@ -13,7 +13,7 @@ class SecureStorageSpec(Spec):
     region: Annotated[str, Immutable("a bucket cannot move; create another storage")] = "north"
 
 
-class SecureStorageStatus(StatusOf):
+class SecureStorageStatus(Status):
     bucket: str | None = None
     key: str | None = None
     policy: str | None = None

@@ -18,7 +18,7 @@ from steersman.testing import Plane, eventually
 
 MODULE = '''
 from samples.postgres import Cluster, Postgres
-from steersman import Client, Context, Done, Manager, Request, Resource, Spec, StatusOf
+from steersman import Client, Context, Done, Manager, Request, Resource, Spec, Status
 from steersman.kinds.core_v1 import ConfigMap, Secret
 from steersman.patterns import generates
 from steersman.patterns import StateMachine, state
@@ -28,7 +28,7 @@ from steersman.patterns import Next
 class PageSpec(Spec):
     text: str
 
-class Page(Resource[PageSpec, StatusOf], group="draw.example.com", version="v1"):
+class Page(Resource[PageSpec, Status], group="draw.example.com", version="v1"):
     """A page."""
 
 class Publisher(StateMachine[Page], children=(ConfigMap,)):

@@ -20,13 +20,13 @@ GADGET = Path(__file__).parents[1] / "samples" / "gadget.yaml"
 MODULE = "models_test_steersman_dev_v1.py"
 SITE = '''
 from typing import Annotated
-from steersman.objects import Minimum, Resource, Spec, StatusOf
+from steersman.objects import Minimum, Resource, Spec, Status
 
 class SiteSpec(Spec):
     image: str
     replicas: Annotated[int, Minimum(0)] = 1
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     ready: int = 0
 
 class Site(Resource[SiteSpec, SiteStatus], group="cli.example.com", version="v1"):

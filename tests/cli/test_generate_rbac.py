@@ -19,14 +19,14 @@ from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret
 from steersman.testing import eventually
 
 MODULE = '''
-from steersman import Context, Done, LeaderElection, Manager, ObjectMeta, Request, Resource, Spec, StatusOf
+from steersman import Context, Done, LeaderElection, Manager, ObjectMeta, Request, Resource, Spec, Status
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.patterns import Outputs, reconciles
 
 class PageSpec(Spec):
     text: str
 
-class PageStatus(StatusOf):
+class PageStatus(Status):
     published: bool = False
 
 class Page(Resource[PageSpec, PageStatus], group="rbac.example.com", version="v1"):

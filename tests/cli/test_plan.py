@@ -26,14 +26,14 @@ from steersman.testing import Engine
 both = pytest.mark.parametrize("api_server", ["embedded", "engine"], indirect=True)
 
 OPERATOR = '''
-from steersman import Context, Done, LeaderElection, Manager, ObjectMeta, Request, Resource, Spec, StatusOf
+from steersman import Context, Done, LeaderElection, Manager, ObjectMeta, Request, Resource, Spec, Status
 from steersman.kinds.core_v1 import ConfigMap, Secret, Service, ServicePort, ServiceSpec
 
 class SiteSpec(Spec):
     image: str
     port: int = 80
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     image: str = ""
 
 class Site(Resource[SiteSpec, SiteStatus], group="GROUP", version="v1"):

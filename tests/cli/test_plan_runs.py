@@ -35,7 +35,7 @@ from steersman.patterns import *
 class SiteSpec(Spec):
     image: str = ""
 
-class Site(Resource[SiteSpec, StatusOf], group="plans.test.steersman.dev", version="v1"):
+class Site(Resource[SiteSpec, Status], group="plans.test.steersman.dev", version="v1"):
     """A web site."""
 
 manager = Manager(name="site-operator")
@@ -352,7 +352,7 @@ def test_a_time_that_is_none(capsys, seconds: str) -> None:
 
 
 PENDING = '''
-from steersman import Manager, ObjectMeta, Resource, Spec, StatusOf
+from steersman import Manager, ObjectMeta, Resource, Spec, Status
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import Container, PodSpec, PodTemplateSpec, Secret
 from steersman.kinds.meta_v1 import LabelSelector
@@ -362,7 +362,7 @@ class ShopSpec(Spec):
     image: str = "nginx:1.27"
     till: bool = True
 
-class Shop(Resource[ShopSpec, StatusOf], group="pending-plans.test.steersman.dev", version="v1"):
+class Shop(Resource[ShopSpec, Status], group="pending-plans.test.steersman.dev", version="v1"):
     """A web shop."""
 
 @generates(Shop, children=(Deployment, Secret))

@@ -21,7 +21,7 @@ from steersman.objects.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from steersman.objects.status import Status, encode_status
+from steersman.objects.status import ApiStatus, encode_status
 from steersman.telemetry import Registry, expose
 from steersman.transport import InProcessTransport, ServerResponse
 from steersman.transport.measured import RequestMeasurements
@@ -35,7 +35,7 @@ def config(name="a"):
 
 def refusal(code, reason="", *headers):
     """An answer of the API server itself, or of a gateway before it if there is no reason."""
-    body = encode_status(Status(status="Failure", code=code, reason=reason, message="no")) if reason else b"sorry"
+    body = encode_status(ApiStatus(status="Failure", code=code, reason=reason, message="no")) if reason else b"sorry"
     return ServerResponse(status=code, headers=headers, body=body)
 
 

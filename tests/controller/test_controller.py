@@ -22,7 +22,7 @@ from steersman.controller import (
 )
 from steersman.objects import Key
 from steersman.objects.errors import Conflict, TooManyRequests, error_from_status
-from steersman.objects.status import Status, StatusCause, StatusDetails
+from steersman.objects.status import ApiStatus, StatusCause, StatusDetails
 
 A, B = Request(Key("a", "x")), Request(Key("b", "y"))
 CAUSE = Cause(what="external", note="test")
@@ -32,7 +32,7 @@ EXACT = QueueOptions(initial=1.0, factor=2.0, maximum=8.0, jitter=0.0)
 def conflict(*fields):
     causes = tuple(StatusCause(reason="FieldManagerConflict", message='conflict with "x"', field=f) for f in fields)
     details = StatusDetails(causes=causes)
-    return error_from_status(Status(code=409, reason="Conflict", message="stale", details=details), tried="update")
+    return error_from_status(ApiStatus(code=409, reason="Conflict", message="stale", details=details), tried="update")
 
 
 def clock():
@@ -133,7 +133,7 @@ def test_a_field_owned_by_another_is_no_quiet_conflict():
 
 def test_the_server_may_ask_for_peace():
     error = error_from_status(
-        Status(code=429, reason="TooManyRequests", details=StatusDetails(retry_after_seconds=20)), tried="get"
+        ApiStatus(code=429, reason="TooManyRequests", details=StatusDetails(retry_after_seconds=20)), tried="get"
     )
     assert isinstance(error, TooManyRequests)
     assert [at for _, at, _ in times_of([error, Done()])[0]] == [0.001, 20.001]

@@ -25,7 +25,7 @@ from steersman.controller.traces import WriteTraces
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import Key, ObjectMeta
 from steersman.objects.errors import Conflict
-from steersman.objects.status import Status
+from steersman.objects.status import ApiStatus
 from steersman.telemetry import current_traceparent, span
 
 WEB = Request(Key("default", "web"))
@@ -95,7 +95,7 @@ def test_a_run_is_a_span_that_says_what_why_and_how_it_ended(finished, caplog):
     assert [line.trace for line in caplog.records if line.message == "at work"] == [record.trace]
 
 
-@pytest.mark.parametrize("outcome", [Requeue(), RequeueAfter(5), ValueError("oh"), Conflict(Status(code=409))])
+@pytest.mark.parametrize("outcome", [Requeue(), RequeueAfter(5), ValueError("oh"), Conflict(ApiStatus(code=409))])
 def test_a_run_that_is_asked_for_by_an_earlier_one_is_linked_to_it(finished, outcome):
     reconciled([outcome, Done()])
     first, second = finished()
@@ -113,7 +113,7 @@ def test_a_failed_run_is_a_failed_span(finished):
 
 
 def test_a_conflict_is_no_failure_of_the_span(finished):
-    reconciled([Conflict(Status(code=409, message="changed")), Done()])
+    reconciled([Conflict(ApiStatus(code=409, message="changed")), Done()])
     first = finished()[0]
     assert first.attributes["steersman.result"] == "conflict"
     assert first.status.is_unset

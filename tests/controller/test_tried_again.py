@@ -12,7 +12,7 @@ from steersman.controller import Cause, Done, QueueOptions, Request, Requeue, Re
 from steersman.controller.causes import CARRIED_LIMIT, CAUSE_LIMIT, NO_CAUSES
 from steersman.objects import Key
 from steersman.objects.errors import Conflict
-from steersman.objects.status import Status
+from steersman.objects.status import ApiStatus
 
 A, B = Request(Key("a", "x")), Request(Key("b", "y"))
 CHANGE = Cause(what="external", note="the printer is out of paper")
@@ -46,7 +46,7 @@ def played(outcomes, *, seconds=100.0, meanwhile=None):
     ("outcome", "note"),
     [
         (ValueError("oh"), "retry: ValueError: oh"),
-        (Conflict(Status(code=409, message="stale")), "retry: conflict"),
+        (Conflict(ApiStatus(code=409, message="stale")), "retry: conflict"),
         (Requeue(), "requeue"),
     ],
     ids=["failure", "conflict", "requeue"],

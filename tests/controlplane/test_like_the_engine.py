@@ -15,7 +15,7 @@ from controlplane import collecting, ending
 from controlplane.stage import PATIENCE, SENTINELS, Histories, Stage, Tree, by_sentinel, snapshot, state_of
 
 from samples import portions
-from steersman import Client, Resource, Spec, StatusOf
+from steersman import Client, Resource, Spec, Status
 from steersman.controlplane import ControlPlane
 from steersman.kinds.core_v1 import Namespace
 from steersman.objects import ObjectMeta
@@ -28,7 +28,7 @@ class PartSpec(Spec):
     size: int = 1
 
 
-class PartStatus(StatusOf):
+class PartStatus(Status):
     size: int | None = None
 
 

@@ -13,7 +13,7 @@ import sys
 
 import aiohttp
 
-from steersman import Done, Manager, Resource, Spec, StatusOf
+from steersman import Done, Manager, Resource, Spec, Status
 from steersman.manager import LeaderElection
 from steersman.patterns import External, ExternalKey, Gone, Outputs, Present, StateMachine, Wait, finalizer, state
 
@@ -25,7 +25,7 @@ class TicketSpec(Spec):
     title: str
 
 
-class TicketStatus(StatusOf):
+class TicketStatus(Status):
     thing: str | None = None
 
 

@@ -12,7 +12,7 @@ from steersman.controller import Done
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Manager
 from steersman.objects.errors import ConnectionFailed, error_from_status
-from steersman.objects.status import Status, StatusDetails
+from steersman.objects.status import ApiStatus, StatusDetails
 
 
 class Refusing:
@@ -52,7 +52,9 @@ def manager_of(client, namespace, error, *, concurrency=1):
 
 def too_many():
     details = StatusDetails(retry_after_seconds=20)
-    return error_from_status(Status(code=429, reason="TooManyRequests", message="busy", details=details), tried="apply")
+    return error_from_status(
+        ApiStatus(code=429, reason="TooManyRequests", message="busy", details=details), tried="apply"
+    )
 
 
 async def test_a_server_that_asks_for_time_occupies_no_worker(client, namespace, sites, running, until):

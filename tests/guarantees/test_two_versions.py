@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from steersman import Done, Kind, ObjectMeta, Resource, Spec, StatusOf
+from steersman import Done, Kind, ObjectMeta, Resource, Spec, Status
 from steersman.aio import Supervisor
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import LeaderElection, Manager
@@ -22,7 +22,7 @@ class OldSpec(Spec):
     title: str
 
 
-class OldStatus(StatusOf):
+class OldStatus(Status):
     pages: int | None = None
 
 
@@ -35,7 +35,7 @@ class NewSpec(Spec):
     theme: str | None = None
 
 
-class NewStatus(StatusOf):
+class NewStatus(Status):
     pages: int | None = None
     theme: str | None = None
 

@@ -18,7 +18,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 tool = runpy.run_path(str(ROOT / "tools" / "run-page"), run_name="run_page")
 
 PROGRAM = """
-from steersman import Client, Manager, ObjectMeta, Resource, Spec, StatusOf
+from steersman import Client, Manager, ObjectMeta, Resource, Spec, Status
 
 
 class SiteSpec(Spec):
@@ -27,7 +27,7 @@ class SiteSpec(Spec):
     host: str
 
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     ready_replicas: int = 0
 
 

@@ -22,7 +22,7 @@ from steersman.objects.errors import (
     error_from_status,
 )
 from steersman.objects.status import (
-    Status,
+    ApiStatus,
     StatusCause,
     StatusDetails,
     StatusMetadata,
@@ -31,8 +31,8 @@ from steersman.objects.status import (
 )
 
 
-def failure(code: int, reason: str = "", message: str = "no", **details) -> Status:
-    return Status(
+def failure(code: int, reason: str = "", message: str = "no", **details) -> ApiStatus:
+    return ApiStatus(
         status="Failure",
         code=code,
         reason=reason,
@@ -89,7 +89,7 @@ def test_without_a_known_reason_the_code_chooses(code, expected, reason):
 
 
 def test_an_expired_list_is_gone_and_offers_its_token():
-    status = Status(status="Failure", code=410, reason="Expired", metadata=StatusMetadata(continue_="tok"))
+    status = ApiStatus(status="Failure", code=410, reason="Expired", metadata=StatusMetadata(continue_="tok"))
     error = error_from_status(status, tried="list pods")
     assert isinstance(error, errors.Gone)
     assert isinstance(error, Expired)
@@ -108,7 +108,7 @@ def test_a_message_says_what_was_tried_and_what_the_server_said():
 def test_an_unknown_path_suggests_the_crd():
     """The engine answers a missing resource with empty details and a missing object with filled ones."""
     missing = error_from_status(
-        Status(status="Failure", code=404, reason="NotFound", message="no", details=StatusDetails()), tried="x"
+        ApiStatus(status="Failure", code=404, reason="NotFound", message="no", details=StatusDetails()), tried="x"
     )
     assert isinstance(missing, NotFound)
     assert missing.is_unknown_path

@@ -25,7 +25,7 @@ from steersman.objects import (
     Quantity,
     Resource,
     Spec,
-    StatusOf,
+    Status,
     Struct,
     decode,
     encode,
@@ -52,7 +52,7 @@ class BoxSpec(Spec):
     ratio: float | None = None
 
 
-class BoxStatus(StatusOf):
+class BoxStatus(Status):
     phase: Literal["Pending", "Ready"] | None = None
 
 

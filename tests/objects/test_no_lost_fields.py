@@ -23,7 +23,7 @@ from steersman.objects import (
     ObjectMeta,
     Resource,
     Spec,
-    StatusOf,
+    Status,
     Struct,
     as_read,
     decode,
@@ -61,7 +61,7 @@ class ShopSpec(Spec):
     raw: dict[str, Any] | None = None
 
 
-class ShopStatus(StatusOf):
+class ShopStatus(Status):
     ready: int | None = None
 
 

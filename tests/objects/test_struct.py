@@ -20,7 +20,7 @@ from steersman.objects import (
     Resource,
     Scale,
     Spec,
-    StatusOf,
+    Status,
     Struct,
     decode,
     encode,
@@ -48,7 +48,7 @@ class Later(Struct):
     value: int | None = None
 
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     ready_replicas: int = 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman import Done, Manager, MergePatch, ObjectMeta, Resource, Spec, StatusOf
+from steersman import Done, Manager, MergePatch, ObjectMeta, Resource, Spec, Status
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import ConfigMap, Container, PodSpec, PodTemplateSpec, Secret
 from steersman.kinds.meta_v1 import LabelSelector
@@ -19,7 +19,7 @@ class ShopSpec(Spec):
     secret: bool = True
 
 
-class Shop(Resource[ShopSpec, StatusOf], group="pending.test.steersman.dev", version="v1"):
+class Shop(Resource[ShopSpec, Status], group="pending.test.steersman.dev", version="v1"):
     """A web shop."""
 
 

@@ -11,7 +11,7 @@ from patterns.readiness_rows import TABLE, widget
 
 from steersman import Resource, Spec
 from steersman.kinds import all_kinds, class_of
-from steersman.objects import GroupVersionKind, Object, PartialObjectMetadata, StatusOf, Unstructured, decode
+from steersman.objects import GroupVersionKind, Object, PartialObjectMetadata, Status, Unstructured, decode
 from steersman.patterns.readiness import Readiness, readiness_of
 
 
@@ -51,7 +51,7 @@ class GardenSpec(Spec):
     beds: int = 1
 
 
-class GardenStatus(StatusOf):
+class GardenStatus(Status):
     planted: int = 0
 
 

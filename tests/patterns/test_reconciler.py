@@ -20,7 +20,7 @@ from samples.postgres import (
     settings,
     statuses,
 )
-from steersman import Maximum, MergePatch, ObjectMeta, Resource, StatusOf, TerminalError
+from steersman import Maximum, MergePatch, ObjectMeta, Resource, Status, TerminalError
 from steersman.aio import now
 from steersman.controller import Done, RequeueAfter
 from steersman.kinds.apps_v1 import Deployment
@@ -362,7 +362,7 @@ async def test_what_another_program_made_for_the_object_is_not_ours_to_prune(con
         assert await there(client, {"theirs", "pg-replica-0", "pg-replica-1"}) == {"theirs"}
 
 
-class LimitedStatus(StatusOf):
+class LimitedStatus(Status):
     share: Annotated[int, Maximum(100)] | None = None
 
 

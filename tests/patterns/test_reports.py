@@ -212,7 +212,7 @@ def yields(site, seen):
         (
             lambda: reports(Bare),
             (
-                "@reports(Bare): Bare has no status with conditions; write class BareStatus(StatusOf) and "
+                "@reports(Bare): Bare has no status with conditions; write class BareStatus(Status) and "
                 "Resource[BareSpec, BareStatus]"
             ),
         ),

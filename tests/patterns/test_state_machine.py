@@ -202,7 +202,7 @@ def test_the_finalizer_of_a_kind_of_kubernetes_has_our_name():
 PROGRAM = """\
 from typing_extensions import reveal_type
 
-from steersman import Done, Resource, Spec, StatusOf
+from steersman import Done, Resource, Spec, Status
 from steersman.controller import ControllerBuilder
 from steersman.kinds.apps_v1 import StatefulSet
 from steersman.kinds.core_v1 import Secret
@@ -216,7 +216,7 @@ class PostgresSpec(Spec):
     replicas: int = 1
 
 
-class PostgresStatus(StatusOf):
+class PostgresStatus(Status):
     endpoint: str | None = None
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samples.postgres import Postgres
-from steersman import ListMap, Resource, Spec, StatusOf, Struct
+from steersman import ListMap, Resource, Spec, Status, Struct
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Node
 from steersman.objects import Condition, Object
 from steersman.patches import apply_merge_patch, merge_patch_between
@@ -22,7 +22,7 @@ class Member(Struct):
     role: str | None = None
 
 
-class TeamStatus(StatusOf):
+class TeamStatus(Status):
     members: Annotated[list[Member], ListMap("name")] | None = None
     plain: list[str] | None = None
 
@@ -105,7 +105,7 @@ class Silent(Resource[Spec, None], group="teams.test.steersman.dev", version="v1
 class Theirs(Object, group="theirs.example.com", version="v1"):
     """A model of a kind that another program defines."""
 
-    status: StatusOf | None = None
+    status: Status | None = None
 
 
 class Unreported(Object, group="theirs.example.com", version="v1"):

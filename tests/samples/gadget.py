@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from samples.changes import Anew, Change, Items, Set
 from samples.random_values import Tree, maybe, quantity, some, strings, text, word
-from steersman import IntOrString, ListMap, PreserveUnknownFields, Quantity, Resource, Spec, StatusOf, Struct
+from steersman import IntOrString, ListMap, PreserveUnknownFields, Quantity, Resource, Spec, Status, Struct
 
 GROUP = "gadgets.test.steersman.dev"
 NAME = f"gadgets.{GROUP}"
@@ -123,7 +123,7 @@ class FirstSpec(Spec):
     mixed: Mixed | None = None
 
 
-class GadgetStatus(StatusOf):
+class GadgetStatus(Status):
     ready: bool | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steersman import Context, Done, Manager, ObjectMeta, Requeue, RequeueAfter, Resource, Spec, StatusOf
+from steersman import Context, Done, Manager, ObjectMeta, Requeue, RequeueAfter, Resource, Spec, Status
 from steersman.kinds.core_v1 import ConfigMap
 
 HOUR = 3600.0
@@ -14,7 +14,7 @@ class PageSpec(Spec):
     behaviour: str = ""
 
 
-class PageStatus(StatusOf):
+class PageStatus(Status):
     checks: int = 0
     ready: bool = False
 

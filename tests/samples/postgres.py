@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman import Client, Manager, ObjectMeta, Resource, Spec, StatusOf
+from steersman import Client, Manager, ObjectMeta, Resource, Spec, Status
 from steersman.controller import ControllerPlan, Done, Planned
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec, DeploymentStatus
 from steersman.kinds.core_v1 import ConfigMap, Container, PodSpec, PodTemplateSpec
@@ -21,7 +21,7 @@ class PostgresSpec(Spec):
     backup: str | None = None
 
 
-class PostgresStatus(StatusOf):
+class PostgresStatus(Status):
     endpoint: str | None = None
     restored: str | None = None
 

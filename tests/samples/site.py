@@ -12,7 +12,7 @@ from steersman import (
     Resource,
     Scale,
     Spec,
-    StatusOf,
+    Status,
     Struct,
 )
 
@@ -39,7 +39,7 @@ class SiteSpec(Spec):
     settings: Annotated[dict[str, Any], PreserveUnknownFields()] | None = None
 
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     ready_replicas: int = 0
     replicas: int = 0
 

@@ -17,7 +17,7 @@ from steersman.objects import (
     Rule,
     Scale,
     Spec,
-    StatusOf,
+    Status,
     Struct,
 )
 from steersman.schemas import crd_for, crd_yaml, schema_for
@@ -29,7 +29,7 @@ class SiteSpec(Spec):
     labels: dict[str, str] | None = None
 
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     ready_replicas: int = 0
 
 

@@ -46,7 +46,7 @@ from steersman.objects import (
     Rule,
     Scale,
     Spec,
-    StatusOf,
+    Status,
     Struct,
     Title,
     decode,
@@ -134,7 +134,7 @@ class AllSpec(
     replicas: Annotated[Int32, Minimum(0)] = 1
 
 
-class AllStatus(StatusOf):
+class AllStatus(Status):
     replicas: int = 0
     selector: str = ""
 

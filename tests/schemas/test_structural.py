@@ -29,7 +29,7 @@ from steersman.objects import (
     Quantity,
     Resource,
     Spec,
-    StatusOf,
+    Status,
     Struct,
     field,
 )
@@ -251,7 +251,7 @@ class ShopSpec(Spec):
     size: int
 
 
-class ShopStatus(StatusOf):
+class ShopStatus(Status):
     ready: int | None = None
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from typing_extensions import reveal_type
 
 from steersman.objects import (
-    Condition, Int32, ListMap, Minimum, ObjectMeta, Quantity, Resource, Spec, StatusOf, Struct, decode, field, replace,
+    Condition, Int32, ListMap, Minimum, ObjectMeta, Quantity, Resource, Spec, Status, Struct, decode, field, replace,
 )
 from steersman.schemas import crd_for, problems, schema_for
 
@@ -36,7 +36,7 @@ class SiteSpec(Spec):
     pod_ip: str | None = field(default=None, name="podIP")
 
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     ready_replicas: int = 0
 
 

@@ -13,7 +13,7 @@ from steersman.aio import is_bound
 from steersman.apiserver.errors import Refused, not_this_form
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.workers import LARGE
-from steersman.objects.status import Status, encode_status
+from steersman.objects.status import ApiStatus, encode_status
 from steersman.transport import ServerResponse
 from steersman.wire import JSON, YAML, parse_accept, print_warning
 
@@ -86,7 +86,7 @@ def shortened(warnings: list[str]) -> list[str]:
     return told
 
 
-def answer_status(request: ServerRequest, status: Status, *, code: int = 200) -> ServerResponse:
+def answer_status(request: ServerRequest, status: ApiStatus, *, code: int = 200) -> ServerResponse:
     """An answer that is a Status."""
     return answer(request, encode_status(status), status=code)
 

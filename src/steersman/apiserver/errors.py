@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steersman.objects import GroupKind, GroupVersionKind
-from steersman.objects.status import Status, StatusCause, StatusDetails, StatusMetadata
+from steersman.objects.status import ApiStatus, StatusCause, StatusDetails, StatusMetadata
 from steersman.schemas import FieldProblem
 from steersman.schemas.field_problems import PROBLEMS_MAX
 from steersman.wire import Pairs
@@ -22,7 +22,7 @@ _PROBLEMS_LENGTH = 1024 * 1024
 class Refused(Exception):
     """The request fails with this Status."""
 
-    def __init__(self, status: Status, headers: Pairs = ()) -> None:
+    def __init__(self, status: ApiStatus, headers: Pairs = ()) -> None:
         super().__init__(status.message)
         self.status = status
         self.headers = headers
@@ -50,7 +50,7 @@ def _failure(
     headers: Pairs = (),
     metadata: StatusMetadata | None = None,
 ) -> Refused:
-    status = Status(
+    status = ApiStatus(
         status="Failure",
         code=code,
         reason=reason,

@@ -26,7 +26,7 @@ from steersman.client.bindings import raw_bytes, uid_of
 from steersman.client.missing import kind_not_served
 from steersman.objects import Key, Kind, Object, Selector, Unstructured
 from steersman.objects.errors import ApiError, DecodeError, NotFound
-from steersman.objects.status import Status, StatusDetails
+from steersman.objects.status import ApiStatus, StatusDetails
 
 if TYPE_CHECKING:
     from steersman.cache.cache import Cache
@@ -369,7 +369,7 @@ def kind_name(kind: type[Any] | Kind) -> str:
 
 def _not_found(informer: Informer[Any], key: Key) -> NotFound:
     details = StatusDetails(name=key.name, kind=informer.gvk.kind, group=informer.gvk.group)
-    status = Status(
+    status = ApiStatus(
         message=f'{informer.gvk.kind} "{key}" not found in the cache', reason="NotFound", code=404, details=details
     )
     return NotFound(status, tried=f"get {informer.gvk.kind} {key} from the cache")

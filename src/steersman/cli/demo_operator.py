@@ -19,7 +19,7 @@ from steersman.kinds.core_v1 import (
     ServiceSpec,
 )
 from steersman.manager import Manager
-from steersman.objects import Key, ObjectMeta, Resource, Spec, StatusOf, is_true
+from steersman.objects import Key, ObjectMeta, Resource, Spec, Status, is_true
 from steersman.objects.markers import Maximum, Minimum
 from steersman.objects.options import PrinterColumn, Scale
 
@@ -33,7 +33,7 @@ class SiteSpec(Spec):
     replicas: Annotated[int, Minimum(0), Maximum(20)] = 3
 
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     """The observed state."""
 
     replicas: int = 0

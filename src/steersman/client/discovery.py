@@ -17,7 +17,7 @@ from steersman.client.missing import KindNotServed, kind_not_served
 from steersman.client.session import Session
 from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource, Kind, Unstructured
 from steersman.objects.errors import ApiError, NotFound, ProtocolError, StatusError
-from steersman.objects.status import Status
+from steersman.objects.status import ApiStatus
 from steersman.wire import (
     ApiResource,
     DiscoveryResult,
@@ -76,7 +76,9 @@ class Discovery:
                 if served.resource == resource.resource:
                     return GroupVersionKind(served.group, served.version, served.kind)
         raise KindNotServed(
-            Status(message=f"{resource} is not served by {self._server or 'this server'}", reason="NotFound", code=404),
+            ApiStatus(
+                message=f"{resource} is not served by {self._server or 'this server'}", reason="NotFound", code=404
+            ),
             tried=f"find {resource}",
         )
 

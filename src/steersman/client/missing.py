@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steersman.objects import GroupVersionKind
 from steersman.objects.errors import StatusError
-from steersman.objects.status import Status
+from steersman.objects.status import ApiStatus
 
 
 class KindNotServed(StatusError):
@@ -20,4 +20,4 @@ def kind_not_served(kind: GroupVersionKind, server: str, *, verb: str = "find") 
         f"kind {kind.kind} ({kind.api_version}) is not served by {server or 'this server'}; apply its CRD with "
         f"client.install(...), or with: steersman generate crds MODULE | kubectl apply --server-side -f -"
     )
-    return KindNotServed(Status(message=message, reason="NotFound", code=404), tried=f"{verb} {kind.kind}")
+    return KindNotServed(ApiStatus(message=message, reason="NotFound", code=404), tried=f"{verb} {kind.kind}")

@@ -23,14 +23,14 @@ from steersman.objects.errors import (
     StatusError,
     Unauthorized,
 )
-from steersman.objects.status import Status
+from steersman.objects.status import ApiStatus
 from steersman.transport import Response
 from steersman.wire import Request, key_of, split_list
 
 #: The wording of every Kubernetes API server for a request that the authorizer denies.
 _REFUSED_VERB = " cannot deletecollection resource "
 
-_status_decoder = msgspec.json.Decoder(Status)
+_status_decoder = msgspec.json.Decoder(ApiStatus)
 _fields_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 

@@ -9,7 +9,7 @@ import msgspec
 from steersman.client.bindings import AnyObject, Binding
 from steersman.client.observing import Intent
 from steersman.objects.errors import ApiError, Conflict, Invalid
-from steersman.objects.status import Status
+from steersman.objects.status import ApiStatus
 from steersman.wire import PatchOptions
 
 #: A resource version that no object ever has. An apply with it creates a missing object and conflicts with an existing
@@ -63,4 +63,4 @@ def _top_level_metadata(body: bytes) -> int:
 def another_uid(error: Invalid, uid: str) -> Conflict:
     """A Conflict for an object with another uid, which the server reports as an invalid change of metadata.uid."""
     message = f"another object than the one with uid {uid} exists under this name"
-    return Conflict(Status(message=message, reason="Conflict", code=409), tried=error.tried)
+    return Conflict(ApiStatus(message=message, reason="Conflict", code=409), tried=error.tried)

@@ -22,7 +22,7 @@ from steersman.controller.events import KindLike, View
 from steersman.controller.mappers import Labels, Stores, kind_name
 from steersman.objects import Key, Object, OwnershipError, Selector, owner_reference, to_json
 from steersman.objects.errors import Conflict, Invalid, NotFound
-from steersman.objects.status import Status
+from steersman.objects.status import ApiStatus
 
 #: Returns the labels of the objects that an owner claims.
 SelectorOf = Callable[[Any], Labels]
@@ -154,7 +154,7 @@ class _Claims:
             if all(cause.field != "metadata.uid" for cause in error.causes):
                 raise
             message = f"{obj.kind} {obj.key} was recreated: it no longer has uid {obj.uid}"
-            self.conflicts.append(Conflict(Status(message=message, reason="Conflict", code=409), tried=error.tried))
+            self.conflicts.append(Conflict(ApiStatus(message=message, reason="Conflict", code=409), tried=error.tried))
         return None
 
 

@@ -49,7 +49,7 @@ from steersman.objects.metadata import ListMeta, ManagedFieldsEntry, ObjectMeta,
 from steersman.objects.options import PrinterColumn, ResourceOptions, Scale, Scope
 from steersman.objects.owners import OwnershipError, controller_of, is_owned_by, owner_reference, set_owner
 from steersman.objects.quantity import Quantity
-from steersman.objects.resource import Object, PartialObjectMetadata, Resource, Spec, StatusOf
+from steersman.objects.resource import Object, PartialObjectMetadata, Resource, Spec, Status
 from steersman.objects.scheme import Scheme
 from steersman.objects.selectors import FieldSelector, Selector, SelectorError
 from steersman.objects.struct import Struct, field, replace
@@ -114,7 +114,7 @@ __all__ = [
     "Selector",
     "SelectorError",
     "Spec",
-    "StatusOf",
+    "Status",
     "Struct",
     "Title",
     "UnsetType",

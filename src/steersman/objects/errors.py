@@ -9,7 +9,7 @@ Guarantees
 import re
 from typing import NamedTuple
 
-from steersman.objects.status import Status, StatusCause
+from steersman.objects.status import ApiStatus, StatusCause
 
 #: The longest Retry-After that is honored, in seconds.
 RETRY_AFTER_MAX = 600.0
@@ -28,7 +28,7 @@ class StatusError(ApiError):
     #: What to do next; empty if the server's message says enough.
     hint: str = ""
 
-    def __init__(self, status: Status, *, tried: str = "") -> None:
+    def __init__(self, status: ApiStatus, *, tried: str = "") -> None:
         # only the status is an argument: pickle and copy rebuild the error from it, then restore `tried`
         super().__init__(status)
         self.status = status
@@ -291,7 +291,7 @@ _BY_CODE: dict[int, type[StatusError]] = {
 }
 
 
-def error_from_status(status: Status, *, tried: str) -> StatusError:
+def error_from_status(status: ApiStatus, *, tried: str) -> StatusError:
     """Choose the exception for a failure: by its reason, then by its code. `tried` names the operation."""
     cls = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code)
     if cls is None:

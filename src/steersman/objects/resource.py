@@ -5,7 +5,7 @@ class SiteSpec(Spec):
     image: str
     replicas: Annotated[int, Minimum(0), Maximum(50)] = 1
 
-class SiteStatus(StatusOf):
+class SiteStatus(Status):
     ready_replicas: int = 0
 
 class Site(Resource[SiteSpec, SiteStatus], group="web.example.com", version="v1"):
@@ -30,8 +30,8 @@ class Spec(Struct):
     """Base of the desired state: a resource's ``spec`` and the structs inside it."""
 
 
-class StatusOf(Struct):
-    """Base of the reported state: a resource's ``status``. Not meta/v1 ``Status``, a response of the server."""
+class Status(Struct):
+    """Base of the reported state: a resource's ``status``."""
 
     observed_generation: int | None = None
     conditions: Annotated[list[Condition], ListMap("type")] | None = None

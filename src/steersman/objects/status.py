@@ -1,9 +1,9 @@
-"""meta/v1 `Status`: the response of a Kubernetes API server that has no object to return.
+"""meta/v1 Status (`ApiStatus`): the response of a Kubernetes API server that has no object to return.
 
 Guarantees
 - Decoding keeps what Kubernetes defines and ignores the rest. Encoding produces the members that kube-apiserver prints:
   `kind`, `apiVersion` and `metadata` always, all others only if set.
-- A `Status` is immutable, so an error may carry it anywhere.
+- An `ApiStatus` is immutable, so an error may carry it anywhere.
 """
 
 import msgspec
@@ -18,7 +18,7 @@ def _status_api_version() -> str:
 
 
 class StatusMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The list metadata of a `Status`; for an expired list it may contain a token for an inconsistent continuation."""
+    """The list metadata of an `ApiStatus`; for an expired list it may contain a token for an inconsistent continuation."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
@@ -34,7 +34,7 @@ class StatusCause(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
 
 
 class StatusDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The subject of a `Status`; `kind` is either a resource name ("configmaps") or a kind ("ConfigMap")."""
+    """The subject of an `ApiStatus`; `kind` is either a resource name ("configmaps") or a kind ("ConfigMap")."""
 
     name: str = ""
     group: str = ""
@@ -44,7 +44,7 @@ class StatusDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     retry_after_seconds: int = 0
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ApiStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The result of a request: `status` is "Success" or "Failure", `reason` and `code` identify the failure."""
 
     # omit_defaults omits a value equal to a default, but not one made by a factory: these are always printed
@@ -75,11 +75,11 @@ class _Head(msgspec.Struct, rename="camel"):
 
 
 _head_decoder = msgspec.json.Decoder(_Head)
-_decoder = msgspec.json.Decoder(Status)
+_decoder = msgspec.json.Decoder(ApiStatus)
 _encoder = msgspec.json.Encoder()
 
 
-def decode_status(raw: bytes) -> Status | None:
+def decode_status(raw: bytes) -> ApiStatus | None:
     """Decode `raw` if it is a meta/v1 Status; None for any other document and for invalid JSON."""
     try:
         head = _head_decoder.decode(raw)
@@ -88,6 +88,6 @@ def decode_status(raw: bytes) -> Status | None:
         return None
 
 
-def encode_status(status: Status) -> bytes:
+def encode_status(status: ApiStatus) -> bytes:
     """Encode `status` as JSON, with members in kube-apiserver's order."""
     return _encoder.encode(status)

@@ -20,7 +20,7 @@ import msgspec
 from steersman.aio import now
 from steersman.controller import Context, ControllerBuilder, ControllerPlan, Done, KindLike, Request, controller_for
 from steersman.controller.mappers import kind_name
-from steersman.objects import Kind, Object, StatusOf, to_json
+from steersman.objects import Kind, Object, Status, to_json
 from steersman.patterns.children import ChildKind, Children
 from steersman.patterns.children.membership import OWNER_UID_LABEL
 from steersman.patterns.children.memory import Memories
@@ -129,7 +129,7 @@ class Report(Generic[T, R]):
             found |= {one.uid: one for one in listed}
         return list(found.values())
 
-    async def _said(self, draft: StatusDraft, status: StatusOf, tree: Tree) -> Tree:
+    async def _said(self, draft: StatusDraft, status: Status, tree: Tree) -> Tree:
         """The status to write. A default value may be unintended, so it is claimed only if the field was ours before."""
         if status_form(self._kind).how != "apply":
             return tree
@@ -145,8 +145,8 @@ class Report(Generic[T, R]):
         others = {name: value for name, value in before.items() if name not in own and name not in tree}
         return {**others, **tree}
 
-    def _checked(self, returned: object) -> StatusOf:
-        if not isinstance(returned, StatusOf):
+    def _checked(self, returned: object) -> Status:
+        if not isinstance(returned, Status):
             told = "nothing" if returned is None else repr(returned)[:80]
             raise TypeError(f"{self._where} returned {told}; return the status, a {_status_name(self._kind)}")
         for condition in returned.conditions or ():
@@ -176,7 +176,7 @@ def reports(
     where = place_of("reports", kind, more="on=(...)")
     if status_form(kind).how == "not":
         raise TypeError(
-            f"{where}: {kind.__name__} has no status with conditions; write class {kind.__name__}Status(StatusOf) and "
+            f"{where}: {kind.__name__} has no status with conditions; write class {kind.__name__}Status(Status) and "
             f"Resource[{kind.__name__}Spec, {kind.__name__}Status]"
         )
     if isinstance(on, type | Kind | ChildKind):

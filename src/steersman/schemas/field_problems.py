@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 
 from steersman.objects.errors import Invalid
-from steersman.objects.status import Status, StatusCause, StatusDetails
+from steersman.objects.status import ApiStatus, StatusCause, StatusDetails
 
 Reason = Literal[
     "FieldValueDuplicate",
@@ -93,7 +93,7 @@ def invalid(problems: Sequence[FieldProblem], *, group: str, kind: str, name: st
     """The error that a server would answer for the same object."""
     printed = [str(found) for found in problems]
     subject = f'{f"{kind}.{group}" if group else kind} "{name}" is invalid: '
-    status = Status(
+    status = ApiStatus(
         status="Failure",
         message=subject + (printed[0] if len(printed) == 1 else f"[{', '.join(printed)}]"),
         reason="Invalid",

@@ -13,7 +13,7 @@ from http import HTTPStatus
 import msgspec
 
 from steersman.objects.errors import ApiError, ProtocolError, StatusError, error_from_status
-from steersman.objects.status import Status, StatusDetails, decode_status
+from steersman.objects.status import ApiStatus, StatusDetails, decode_status
 from steersman.wire.content import APPLY_PATCH
 from steersman.wire.frames import WatchFrame
 from steersman.wire.options import is_watch
@@ -54,7 +54,7 @@ def error_from_response(status: int, headers: Mapping[str, str], body: bytes, *,
         )
     answer = decode_status(body)
     if answer is None or answer.status == "Success":
-        answer = Status(status="Failure", code=status, message=_explain(status, headers, body))
+        answer = ApiStatus(status="Failure", code=status, message=_explain(status, headers, body))
     elif not answer.code:
         answer = msgspec.structs.replace(answer, code=status)
     if not answer.retry_after_seconds and (seconds := _retry_after(headers)):

@@ -25,7 +25,7 @@ from steersman.apiserver.errors import Refused, internal
 from steersman.apiserver.peer import request_peer
 from steersman.apiserver.request import Next, ServerRequest, User
 from steersman.apiserver.storage.ownership import open_owned
-from steersman.objects.status import Status, encode_status
+from steersman.objects.status import ApiStatus, encode_status
 from steersman.transport import ServerResponse
 from steersman.wire import Request
 
@@ -54,7 +54,7 @@ class Audit:
             self._tell(event, request, user, "Panic", internal("the request could not be served").status)
             raise
         reply.headers = (*reply.headers, ("Audit-Id", event["auditID"]))
-        status = Status(code=reply.status)
+        status = ApiStatus(code=reply.status)
         if isinstance(reply.body, bytes):
             self._tell(event, request, user, "ResponseComplete", status)
             return reply
@@ -64,7 +64,7 @@ class Audit:
         return reply
 
     async def _told_at_end(
-        self, body: AsyncIterable[bytes], event: dict[str, Any], request: ServerRequest, user: User, status: Status
+        self, body: AsyncIterable[bytes], event: dict[str, Any], request: ServerRequest, user: User, status: ApiStatus
     ) -> AsyncGenerator[bytes]:
         pieces = aiter(body)
         try:
@@ -76,7 +76,7 @@ class Audit:
                 await finish()
             self._tell(event, request, user, "ResponseComplete", status)
 
-    def _tell(self, event: dict[str, Any], request: ServerRequest, user: User, stage: str, status: Status) -> None:
+    def _tell(self, event: dict[str, Any], request: ServerRequest, user: User, stage: str, status: ApiStatus) -> None:
         told = {**event, "stage": stage, "responseStatus": _status(status), "stageTimestamp": _time(now())}
         told["user"] = user_tree(user)
         if request.user is not user:
@@ -104,7 +104,7 @@ class AuthenticationAudit:
         if refused.status.code != HTTPStatus.UNAUTHORIZED or any(name == "Audit-Id" for name, _ in refused.headers):
             return refused
         event = _begun(request)
-        status = Status(message=_attempted(request), code=refused.status.code)
+        status = ApiStatus(message=_attempted(request), code=refused.status.code)
         event |= {
             "stage": "ResponseStarted",
             "responseStatus": _status(status),
@@ -210,7 +210,7 @@ def _is_credential(name: str) -> bool:
     return any(each in plain for each in _CREDENTIALS)
 
 
-def _status(status: Status) -> dict[str, Any]:
+def _status(status: ApiStatus) -> dict[str, Any]:
     tree: dict[str, Any] = msgspec.json.decode(encode_status(status))
     # Within an event, a status omits its own kind.
     tree.pop("kind", None)

@@ -21,7 +21,7 @@ from steersman.apiserver.field_managers.versions import Managed, managed_of
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
 from steersman.objects import GroupVersionKind, format_time
-from steersman.objects.status import Status, StatusCause, StatusDetails
+from steersman.objects.status import ApiStatus, StatusCause, StatusDetails
 from steersman.patches import ApplyConflict, ApplyConflicts, Owner, PatchError, format_path
 from steersman.patches.managed_fields import ManagedFieldsError, read_managed_fields
 from steersman.patches.versions import NotConvertible
@@ -180,7 +180,7 @@ def _conflict(conflicts: list[ApplyConflict]) -> Refused:
         message = f"Apply failed with 1 conflict: {causes[0].message}: {causes[0].field}"
     else:
         message = f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(_listed(conflicts))
-    status = Status(
+    status = ApiStatus(
         status="Failure", code=409, reason="Conflict", message=message, details=StatusDetails(causes=causes)
     )
     return Refused(status)

@@ -24,7 +24,7 @@ from steersman.apiserver.storage import Mismatch
 from steersman.apiserver.verbs.naming import take_namespace
 from steersman.apiserver.verbs.options import write_options
 from steersman.objects import format_time
-from steersman.objects.status import Status
+from steersman.objects.status import ApiStatus
 from steersman.schemas import FieldProblem
 from steersman.schemas.field_problems import problem
 from steersman.transport import ServerResponse
@@ -51,7 +51,7 @@ async def bind(context: VerbContext, request: ServerRequest) -> ServerResponse:
     if problems:
         raise invalid(BINDING, name, problems)
     await _assign(context, metadata, target["name"], dry_run=options.dry_run)
-    return answer_status(request, Status(status="Success", code=201), code=201)
+    return answer_status(request, ApiStatus(status="Success", code=201), code=201)
 
 
 def _problems(target: Tree) -> list[FieldProblem]:

@@ -25,7 +25,7 @@ from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.deletion import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options
 from steersman.apiserver.verbs.update import unchanged
-from steersman.objects.status import Status, StatusDetails
+from steersman.objects.status import ApiStatus, StatusDetails
 from steersman.transport import ServerResponse
 
 
@@ -66,11 +66,11 @@ async def read_options(context: VerbContext, request: ServerRequest) -> DeleteOp
     return options
 
 
-def success(context: VerbContext, name: str, uid: str) -> Status:
+def success(context: VerbContext, name: str, uid: str) -> ApiStatus:
     """The answer for an object that is gone."""
     named = context.definition.named
     details = StatusDetails(name=name, group=named.group, kind=named.resource, uid=uid)
-    return Status(status="Success", details=details)
+    return ApiStatus(status="Success", details=details)
 
 
 async def delete_object(

@@ -30,7 +30,7 @@ from steersman.apiserver.verbs.delete import delete_object
 from steersman.apiserver.verbs.naming import take_namespace
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options, write_options
 from steersman.objects import Selector, SelectorError, format_time
-from steersman.objects.status import Status
+from steersman.objects.status import ApiStatus
 from steersman.transport import ServerResponse
 
 _DEFINITION: Final = Definition(gvk=EVICTION, resource="evictions", schema=partial(kinds.schema_of, EVICTION))
@@ -71,7 +71,7 @@ async def evict(context: VerbContext, request: ServerRequest) -> ServerResponse:
     if not deletion.is_dry_run:
         await _tell_pod(context, record)
     await delete_object(context, request, info.namespace, info.name, deletion)
-    return answer_status(request, Status(status="Success", code=201), code=201)
+    return answer_status(request, ApiStatus(status="Success", code=201), code=201)
 
 
 def _deletion(request: ServerRequest, given: Any, *, dry_run: bool) -> DeleteOptions:

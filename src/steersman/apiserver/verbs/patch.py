@@ -30,7 +30,7 @@ from steersman.apiserver.verbs.naming import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.update import Change
 from steersman.objects import GroupKind
-from steersman.objects.status import Status, StatusDetails
+from steersman.objects.status import ApiStatus, StatusDetails
 from steersman.patches import JsonPatch, JsonPatchError, PatchError, apply_merge_patch
 from steersman.patches.go_values import printed
 from steersman.patches.json_patch import MAX_OPERATIONS
@@ -74,7 +74,7 @@ def patch_type(definition: Definition, request: ServerRequest) -> str:
         return given
     if definition.custom:
         raise unsupported_media_type(_OF_CUSTOM)
-    status = Status(
+    status = ApiStatus(
         status="Failure",
         message="415: Unsupported Media Type",
         reason="UnsupportedMediaType",
@@ -163,7 +163,7 @@ def _as_go_reads(operation: Any) -> Any:
 
 
 def _rejected() -> Refused:
-    return Refused(Status(status="Failure", message=_REJECTED, reason="Invalid", details=StatusDetails(), code=422))
+    return Refused(ApiStatus(status="Failure", message=_REJECTED, reason="Invalid", details=StatusDetails(), code=422))
 
 
 def apply_patch(make: Patch, current: Tree) -> Any:

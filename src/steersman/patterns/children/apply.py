@@ -26,7 +26,7 @@ from steersman.client.missing import kind_not_served
 from steersman.controller import Context
 from steersman.objects import Object, Unstructured
 from steersman.objects.errors import Conflict
-from steersman.objects.status import Status
+from steersman.objects.status import ApiStatus
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.conflicts import find_other_writer
 from steersman.patterns.children.former_names import taken_over
@@ -150,7 +150,7 @@ async def _check_scopes(ctx: Context, outputs: Outputs, memory: ChildMemory) -> 
             if not await memory.learn_scopes(ctx.client, again=True):
                 raise kind_not_served(output.known.gvk, "", verb="apply")
             message = "the server has just started serving this kind; retrying"
-            raise Conflict(Status(message=message, reason="Conflict", code=409), tried=f"apply {output.identity}")
+            raise Conflict(ApiStatus(message=message, reason="Conflict", code=409), tried=f"apply {output.identity}")
 
 
 class _StateApply:

@@ -20,7 +20,7 @@ from steersman.client.preparing import PreparedApply
 from steersman.controller import ReconcileClient
 from steersman.objects import Object, Unstructured
 from steersman.objects.errors import Conflict, Invalid
-from steersman.objects.status import Status
+from steersman.objects.status import ApiStatus
 from steersman.patches import JsonPatch, json_patch, pointer
 from steersman.patterns.children.differences import Path, Tree, find, parse_path, without_nulls
 from steersman.patterns.children.outputs import Output
@@ -69,7 +69,7 @@ class Removal:
             if error.causes:
                 raise
             message = f"{output.identity} changed while fields were being removed from it"
-            raise Conflict(Status(message=message, reason="Conflict", code=409), tried="remove fields") from None
+            raise Conflict(ApiStatus(message=message, reason="Conflict", code=409), tried="remove fields") from None
         left = self._found(answer)
         if left:
             self._server_defaults.remember(uid_of(obj) or "", self._paths, _values(left))

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 from steersman.client.writes import Writer
 from steersman.objects import Object
 from steersman.objects.errors import Conflict, Invalid, NotFound
-from steersman.objects.status import Status
+from steersman.objects.status import ApiStatus
 from steersman.patches import JsonPatch, Operation, json_patch, pointer
 
 ObjectT = TypeVar("ObjectT", bound=Object)
@@ -105,4 +105,4 @@ async def _patch(client: Writer, obj: ObjectT, operations: list[Operation], trie
 
 
 def _conflict(obj: Object, tried: str, why: str) -> Conflict:
-    return Conflict(Status(message=why, reason="Conflict", code=409), tried=f"{tried} {obj.kind} {obj.key}")
+    return Conflict(ApiStatus(message=why, reason="Conflict", code=409), tried=f"{tried} {obj.kind} {obj.key}")

@@ -25,7 +25,7 @@ def readiness_of(obj: Object | Unstructured) -> Readiness:
     - Built-in kinds (ConfigMaps, Roles, Ingresses, ...) are ready when they exist.
     - Custom kinds are ready by their usual conditions (Stalled, Reconciling, Ready, Available, Succeeded, ...) and by
       ``observedGeneration``, of the status and of the condition.
-    - A custom kind without any of these conditions is ready when it exists. Only a kind declared with a status of `StatusOf` is not
+    - A custom kind without any of these conditions is ready when it exists. Only a kind declared with a status of `Status` is not
       ready until its controller has reported something.
     """
     if isinstance(obj, Unstructured):

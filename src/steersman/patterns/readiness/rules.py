@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 from steersman.kinds import index
-from steersman.objects import StatusOf
+from steersman.objects import Status
 from steersman.objects.hints import declared_hints, structs_in
 from steersman.patterns.readiness.fields import at, condition, generation, holds, items, number, one_line, quoted, word
 from steersman.patterns.readiness.pods import pod
@@ -40,7 +40,7 @@ def custom(obj: Any) -> Readiness:
     Stalled and Failed mean that waiting does not help, Reconciling that work is in progress. Otherwise the first of Ready,
     Available, Succeeded, Complete, Completed, Healthy and Established that the object has must be True.
 
-    An object with none of them is ready when it exists, with one exception: a kind declared in Python with a status of `StatusOf`
+    An object with none of them is ready when it exists, with one exception: a kind declared in Python with a status of `Status`
     reports conditions, so an object without conditions has not been reconciled yet.
     """
     if at(obj, "status", "observed_generation") is not None and (late := unobserved(obj)) is not None:
@@ -82,9 +82,9 @@ def _said(found: Any, words: str) -> str:
 
 @cache
 def reports_conditions(cls: type[Any]) -> bool:
-    """Whether a class was declared with a status of `StatusOf`."""
+    """Whether a class was declared with a status of `Status`."""
     hints = declared_hints(cls) if hasattr(cls, "__resource__") else {}
-    return any(issubclass(each, StatusOf) for each in structs_in(hints.get("status")))
+    return any(issubclass(each, Status) for each in structs_in(hints.get("status")))
 
 
 def _condition_true(kind: str, words: str) -> Rule:
