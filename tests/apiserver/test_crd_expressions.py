@@ -2,8 +2,8 @@
 
 import pytest
 
+from steersman.golang.regexp import expression_problem
 from steersman.schemas.field_path import PathRefused, resolve
-from steersman.schemas.go_expressions import expression_problem
 
 TAKEN = [
     "", "a|b", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", r"\d+\.\w\S", "(?i)x", "(?P<a>x)", "(?<b>y)", "[[:alpha:]]", "[^]a]", "[a-]", r"\p{Greek}\PL",

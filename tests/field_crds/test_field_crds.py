@@ -19,7 +19,7 @@ from field_crds.servers import Outcomes, played
 
 from samples import portions
 from samples.tree_differences import differences
-from steersman.schemas.go_expressions import SIZE_MAX, expression_problem, parsed
+from steersman.golang.regexp.parser import SIZE_MAX, expression_problem, parsed
 
 SEED = str(portions.seed_of("definitions of the field"))
 RECORD, REPLAY = os.environ.get("FIELD_CRDS_RECORD", ""), os.environ.get("FIELD_CRDS_REPLAY", "")

@@ -1,6 +1,6 @@
 // Prints the Unicode tables of this Go toolchain, which its regular expressions use:
 //
-//	go run ./tools/go-unicode >src/steersman/schemas/go_unicode.txt
+//	go run ./tools/go-unicode >src/steersman/golang/regexp/unicode.txt
 //
 // One line for each category and script: its name in lower case and its ranges, or the categories that make it up.
 // One line, "fold", has the sets of characters that case folding makes equal.

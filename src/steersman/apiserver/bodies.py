@@ -18,7 +18,6 @@ import msgspec
 from steersman.apiserver.decoding import conform, decode_body, media_type_of
 from steersman.apiserver.decoding.body import TYPE_META
 from steersman.apiserver.decoding.bounds import check_names, check_values
-from steersman.apiserver.decoding.go_words import kind_of
 from steersman.apiserver.decoding.protobuf import Malformed, read_envelope, read_message
 from steersman.apiserver.decoding.shapes import referred
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
@@ -26,6 +25,7 @@ from steersman.apiserver.errors import bad_request, too_large
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest
+from steersman.golang import json_type
 from steersman.objects import GroupVersionKind
 from steersman.patches.trees import check_depth
 from steersman.wire import JSON, YAML
@@ -81,9 +81,7 @@ def read_patched(
 ) -> Tree:
     """The object that a patch produced; ``twice`` lists the duplicate fields of its text."""
     if not isinstance(tree, dict):
-        why = (
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind_of(tree)} into Go value of type"
-        )
+        why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_type(tree)} into Go value of type"
         raise bad_request(f"the patch makes no object: {why} {TYPE_META}")
     obj = cast("Tree", tree)
     for text in conform(definition, obj, twice or [], directive):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from steersman.objects.patterns import check_pattern
+from steersman.golang import check_pattern
 
 
 class Marker:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Any, Final, cast
 
+from steersman.golang import type_name
 from steersman.patches.errors import PatchError
-from steersman.patches.go_values import type_name
 
 __all__ = ["ABSENT", "CRASHED", "Places", "StrategicMergeError", "deduplicated", "identity", "in_order"]
 

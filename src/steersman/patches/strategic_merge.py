@@ -16,8 +16,8 @@ Guarantees:
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
+from steersman.golang import printed_value, same_scalar, type_name
 from steersman.kinds import definitions
-from steersman.patches.go_values import printed, same, type_name
 from steersman.patches.merge_places import (
     ABSENT,
     CRASHED,
@@ -150,9 +150,9 @@ def _directed(patch: Tree) -> Tree:
 
 
 def _unknown_directive(directive: Any, where: Tree) -> StrategicMergeError:
-    shown = directive if isinstance(directive, str) else f"%!s({type_name(directive)}={printed(directive)})"
+    shown = directive if isinstance(directive, str) else f"%!s({type_name(directive)}={printed_value(directive)})"
     shown = "%!s(<nil>)" if directive is None else shown
-    return StrategicMergeError(f"unknown patch type: {shown} in map: {printed(where)}")
+    return StrategicMergeError(f"unknown patch type: {shown} in map: {printed_value(where)}")
 
 
 def _after_slash(name: str, prefix: str, problem: str) -> str:
@@ -263,7 +263,7 @@ def _check_order(patch: list[Any], told: list[Any], merge_key: str) -> None:
         at += _same_item(kept[at], item, merge_key)
     if at < len(kept):
         raise StrategicMergeError(
-            f"The order in patch list:\n{printed(patch)}\n doesn't match {_ORDER} list:\n{printed(told)}\n"
+            f"The order in patch list:\n{printed_value(patch)}\n doesn't match {_ORDER} list:\n{printed_value(told)}\n"
         )
 
 
@@ -281,7 +281,7 @@ def _same_item(left: Any, right: Any, merge_key: str) -> bool:
 def _equal(left: Any, right: Any) -> bool:
     if isinstance(left, (dict, list)) and type(left) is type(right):  # pyright: ignore[reportUnknownArgumentType]
         raise StrategicMergeError(CRASHED)
-    return same(left, right)
+    return same_scalar(left, right)
 
 
 def _merged_list(original: list[Any], patch: list[Any], field: _Field, *, deletes: bool) -> list[Any]:
@@ -453,7 +453,7 @@ def _element_type(*lists: list[Any]) -> str:
             if not found and isinstance(item, list):
                 raise StrategicMergeError("lists of lists are not supported", code=422)
             if found and name != found:
-                raise StrategicMergeError(f"list element types are not identical: {printed(list(lists))}")
+                raise StrategicMergeError(f"list element types are not identical: {printed_value(list(lists))}")
             found = name
     if not found:
         raise StrategicMergeError("no elements in any of the given slices")
@@ -466,4 +466,4 @@ def _bad_type(expected: str, actual: Any) -> StrategicMergeError:
 
 
 def _no_key(item: Tree, merge_key: str) -> StrategicMergeError:
-    return StrategicMergeError(f"map: {printed(item)} does not contain declared merge key: {merge_key}")
+    return StrategicMergeError(f"map: {printed_value(item)} does not contain declared merge key: {merge_key}")

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from steersman.golang import is_email, is_uri
 from steersman.objects.time import parse_duration
-from steersman.schemas.addresses import is_email, is_uri
 
 _DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 # The dot before the fraction matches any character, as in the server's own expression.

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from steersman.schemas.expressions import BudgetSpent, Expression
+from steersman.golang.regexp import BudgetSpent, Expression
 from steersman.schemas.formats import enforced_format, matches_format
 
 Schema = Mapping[str, Any]

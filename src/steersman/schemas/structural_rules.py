@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
+from steersman.golang.regexp import expression_problem
 from steersman.schemas.field_problems import FieldProblem
-from steersman.schemas.go_expressions import expression_problem
 from steersman.schemas.structural_words import forbidden, invalid, is_schema, required
 
 Schema = Mapping[str, Any]

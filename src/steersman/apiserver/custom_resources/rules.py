@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steersman.apiserver.registry.definition import ScalePaths, Tree
-from steersman.patches.go_values import printed, type_name
+from steersman.golang import printed_value, type_name
 from steersman.schemas import FieldProblem
 from steersman.schemas.correlation import UNCORRELATED
 from steersman.schemas.embedded import embedded_problems
@@ -166,4 +166,4 @@ def _at(obj: Tree, path: tuple[str, ...], expected: type, called: str) -> tuple[
 
 
 def _shown(value: Any) -> str:
-    return f"{printed(value)} is of the type {type_name(value)}"
+    return f"{printed_value(value)} is of the type {type_name(value)}"

@@ -23,14 +23,13 @@ from steersman.apiserver.decoding import custom
 from steersman.apiserver.decoding.bounds import check_names, check_values
 from steersman.apiserver.decoding.careful import CarefulReader, Unreadable, as_pairs, duplicates, parse_pairs, plain
 from steersman.apiserver.decoding.fitting import count_fields, field_count, fits
-from steersman.apiserver.decoding.go_words import kind_of, too_large_number
 from steersman.apiserver.decoding.protobuf import Malformed, read_envelope, read_message
 from steersman.apiserver.decoding.shapes import shape_of
-from steersman.apiserver.decoding.syntax import syntax_problem
 from steersman.apiserver.decoding.unstructured import tree_words
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
 from steersman.apiserver.errors import bad_request, too_large, unsupported_media_type
 from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.golang import json_type, syntax_problem, too_large_number
 from steersman.objects import GroupVersionKind
 from steersman.patches import MAX_DEPTH, TooDeep
 from steersman.patches.trees import check_depth
@@ -219,7 +218,7 @@ def _type_meta(text: _Text, kind: str) -> GroupVersionKind:
     # The result of a patch was never sent.
     sent = text.sent if text.json else None
     if not isinstance(tree, dict):
-        why = f"json: cannot unmarshal {kind_of(tree)} into Go value of type {TYPE_META}"
+        why = f"json: cannot unmarshal {json_type(tree)} into Go value of type {TYPE_META}"
         _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", sent)
     found = {"apiversion": "", "kind": ""}
     for name, value in cast("Tree", tree).items():

@@ -22,7 +22,8 @@ import msgspec
 from steersman.apiserver.decoding import protobuf_values as values
 from steersman.apiserver.decoding.bounds import VALUES_MAX
 from steersman.apiserver.decoding.protobuf_values import Plain
-from steersman.apiserver.decoding.protobuf_wire import (
+from steersman.apiserver.decoding.shapes import Place, Shape, referred
+from steersman.golang.protobuf import (
     BYTES,
     FIXED64,
     VARINT,
@@ -34,7 +35,6 @@ from steersman.apiserver.decoding.protobuf_wire import (
     varint,
     walk,
 )
-from steersman.apiserver.decoding.shapes import Place, Shape, referred
 from steersman.patches import MAX_DEPTH
 
 __all__ = ["Envelope", "Malformed", "fields_of", "read_envelope", "read_message", "rows"]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from steersman.apiserver.decoding import scalars
-from steersman.apiserver.decoding.protobuf_wire import BYTES, VARINT, Malformed, int32, int64, walk
+from steersman.golang.protobuf import BYTES, VARINT, Malformed, int32, int64, walk
 from steersman.objects import format_time
 from steersman.patches import TooDeep
 from steersman.patches.trees import check_depth

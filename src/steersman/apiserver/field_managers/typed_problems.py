@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
+from steersman.golang import printed_value, type_name
 from steersman.patches import MAX_DEPTH, MergeSchema, PathElement
 from steersman.patches.applied_set import item_text
-from steersman.patches.go_values import printed, type_name
 from steersman.schemas.field_problems import quoted
 
 _TWICE = "duplicate entries for key "
@@ -127,7 +127,7 @@ def _type(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     """As ``%v`` prints it; numbers of an applied object are floats."""
-    return printed(_floating(value))
+    return printed_value(_floating(value))
 
 
 def _floating(value: Any) -> Any:

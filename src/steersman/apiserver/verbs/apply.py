@@ -18,7 +18,6 @@ from steersman.apiserver.bodies import read_body, read_patched
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.bounds import check_names, check_values
 from steersman.apiserver.decoding.careful import Unreadable
-from steersman.apiserver.decoding.go_words import kind_of
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
 from steersman.apiserver.errors import Refused, bad_request, conflict, unnamed
 from steersman.apiserver.field_managers import applied, described, managed_of, manager_of, without_managed
@@ -28,6 +27,7 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.naming import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.update import Change
+from steersman.golang import json_type
 from steersman.transport import ServerResponse
 
 
@@ -63,7 +63,7 @@ def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> T
         return {}
     check_names(tree, len(body))
     if not isinstance(tree, dict):
-        why = f"json: cannot unmarshal {kind_of(tree)} into Go value of type map[string]interface {{}}"
+        why = f"json: cannot unmarshal {json_type(tree)} into Go value of type map[string]interface {{}}"
         raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
     return cast("Tree", tree)
 

@@ -18,7 +18,6 @@ import msgspec
 
 from steersman.apiserver.answers import answer, answer_pieces
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.decoding.go_words import json_words
 from steersman.apiserver.errors import bad_request, expired, too_large_resource_version
 from steersman.apiserver.presenting import ListMeta, form_for
 from steersman.apiserver.presenting.form import WholeForm
@@ -27,6 +26,7 @@ from steersman.apiserver.storage import Compacted, FutureRevision, Page, Record
 from steersman.apiserver.verbs.get import await_revision
 from steersman.apiserver.verbs.options import not_a_number, read_version, refuse_options, wrong_version
 from steersman.apiserver.watching.selection import Selection, check_syntax
+from steersman.golang import json_words
 from steersman.schemas import FieldProblem
 from steersman.schemas.field_problems import problem
 from steersman.transport import ServerResponse

@@ -7,11 +7,10 @@ from typing import Any, Literal, cast
 import msgspec
 
 from steersman.apiserver.decoding.body import TYPE_META
-from steersman.apiserver.decoding.go_words import json_words, kind_of
-from steersman.apiserver.decoding.syntax import syntax_problem
 from steersman.apiserver.errors import Refused, bad_request, invalid, unnamed
 from steersman.apiserver.registry.metadata import manager_problems
 from steersman.apiserver.request import ServerRequest
+from steersman.golang import json_type, json_words, syntax_problem
 from steersman.objects import GroupKind
 from steersman.schemas import FieldProblem
 from steersman.schemas.field_problems import problem
@@ -198,12 +197,12 @@ def _wrong_type(body: bytes) -> str | None:
     except (msgspec.DecodeError, RecursionError):
         return None
     if not isinstance(tree, dict):
-        problem_found = f"json: cannot unmarshal {kind_of(tree)} into Go value of type {TYPE_META}"
+        problem_found = f"json: cannot unmarshal {json_type(tree)} into Go value of type {TYPE_META}"
         return f"couldn't get version/kind; json parse error: {problem_found}"
     for name, (go_type, type_) in _GO_TYPES.items():
         value: Any = cast("dict[str, Any]", tree).get(name)
         if value is not None and (not isinstance(value, type_) or (type_ is int and isinstance(value, bool))):
-            found = kind_of(value)
+            found = json_type(value)
             return f"json: cannot unmarshal {found} into Go struct field DeleteOptions.{name} of type {go_type}"
     return None
 

@@ -20,7 +20,6 @@ from steersman.apiserver.bodies import parse_json, read_body, read_patched
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding import said_twice
 from steersman.apiserver.decoding.careful import Unreadable
-from steersman.apiserver.decoding.go_words import json_words, kind_of
 from steersman.apiserver.errors import Refused, bad_request, invalid, too_large, unnamed, unsupported_media_type
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
@@ -29,10 +28,10 @@ from steersman.apiserver.verbs.apply import apply
 from steersman.apiserver.verbs.naming import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.update import Change
+from steersman.golang import json_type, json_words, printed_value
 from steersman.objects import GroupKind
 from steersman.objects.status import ApiStatus, StatusDetails
 from steersman.patches import JsonPatch, JsonPatchError, PatchError, apply_merge_patch
-from steersman.patches.go_values import printed
 from steersman.patches.json_patch import MAX_OPERATIONS
 from steersman.patches.strategic_merge import StrategicMergeError, apply_strategic_merge
 from steersman.schemas import FieldProblem
@@ -108,7 +107,7 @@ def read_patch(
         if lenient and form == MERGE_PATCH:
             return lambda _: tree
         raise bad_request(
-            f"{told}json: cannot unmarshal {kind_of(tree)} into Go value of type map[string]interface {{}}"
+            f"{told}json: cannot unmarshal {json_type(tree)} into Go value of type map[string]interface {{}}"
         )
     if form == MERGE_PATCH:
         return lambda current: apply_merge_patch(current, tree)
@@ -131,7 +130,7 @@ def _json_patch(tree: Any, *, lenient: bool) -> Patch:
     if tree is None:
         tree = []
     if not isinstance(tree, list):
-        raise bad_request(of_all.format(kind_of(tree)))
+        raise bad_request(of_all.format(json_type(tree)))
     operations = cast("list[Any]", tree)
     if len(operations) > MAX_OPERATIONS:
         raise too_large(
@@ -139,7 +138,7 @@ def _json_patch(tree: Any, *, lenient: bool) -> Patch:
         )
     for each in operations:
         if each is not None and not isinstance(each, dict):
-            raise bad_request(of_one.format(kind_of(each)))
+            raise bad_request(of_one.format(json_type(each)))
     try:
         parsed = JsonPatch.parse([_as_go_reads(each) for each in operations])
     except PatchError:
@@ -221,7 +220,7 @@ def _patched(
         if refused.status.code != 400:
             raise
         if form == STRATEGIC_MERGE_PATCH:
-            raise unreadable_patch(printed(parse_json(body)), refused, as_unstructured=True) from None
+            raise unreadable_patch(printed_value(parse_json(body)), refused, as_unstructured=True) from None
         raise unreadable_patch(msgspec.json.encode(tree).decode(), refused) from None
     take_namespace(definition, request.info.namespace, obj["metadata"])
     check_name(request.info.name, obj["metadata"])

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from steersman.golang.regexp import expression_problem
 from steersman.schemas.cel.data import ObjectData
 from steersman.schemas.cel.folding import Folding
 from steersman.schemas.cel.library import CONVERSIONS, FUNCTIONS, guarded
@@ -40,7 +41,6 @@ from steersman.schemas.cel.values import (
     type_name,
     unfit,
 )
-from steersman.schemas.go_expressions import expression_problem
 
 _COMPARISONS: Final[dict[str, Callable[[int], bool]]] = {
     "_<_": lambda order: order < 0,

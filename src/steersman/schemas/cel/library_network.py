@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import parse_qs, quote
 
-from steersman.schemas.addresses import is_uri
+from steersman.golang import is_uri
 from steersman.schemas.cel.values import CelError, Opaque, no_overload, one
 from steersman.schemas.field_problems import quoted
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final
 
+from steersman.golang import is_uri
 from steersman.objects.quantity import Quantity
-from steersman.schemas.addresses import is_uri
 from steersman.schemas.cel.declarations import NAMED_FORMATS
 from steersman.schemas.cel.library_network import url_error
 from steersman.schemas.cel.values import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from steersman.golang.regexp import BudgetSpent, Expression, expression
 from steersman.schemas.cel.formatting import formatted, printed_double
 from steersman.schemas.cel.values import CelError, CostExceeded, one, two
-from steersman.schemas.expressions import BudgetSpent, Expression, expression
 
 __all__ = ["TEXTS", "compiled", "printed_double"]
 

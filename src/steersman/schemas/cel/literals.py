@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from steersman.golang.regexp import expression_problem
 from steersman.schemas.cel.formatting import format_issue
 from steersman.schemas.cel.library import FUNCTIONS
 from steersman.schemas.cel.nodes import Call, ListOf, Literal, MapOf, Node, children
 from steersman.schemas.cel.signatures import Type, unwrapped
 from steersman.schemas.cel.source import Issue
 from steersman.schemas.cel.values import CelError
-from steersman.schemas.go_expressions import expression_problem
 
 _CONVERTED: Final = ("duration", "timestamp")
 

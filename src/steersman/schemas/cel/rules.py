@@ -15,11 +15,11 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from steersman.golang.regexp import one_budget
 from steersman.schemas.cel.applying import Judgement, Verdict
 from steersman.schemas.cel.compiling import CompiledRule
 from steersman.schemas.cel.model import REQUEST_MAX, Shape, Structs
 from steersman.schemas.cel.sizes import MOST, plus
-from steersman.schemas.expressions import one_budget
 from steersman.schemas.field_problems import FieldProblem, problem
 
 Schema = Mapping[str, Any]

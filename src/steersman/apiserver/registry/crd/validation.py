@@ -17,9 +17,9 @@ from steersman.apiserver.registry.crd.spec_rules import names_problems, spec_pro
 from steersman.apiserver.registry.definition import Definition, Strategy
 from steersman.apiserver.registry.metadata import validate_new
 from steersman.apiserver.registry.names import dns_subdomain
+from steersman.golang import is_uri
 from steersman.objects import GroupVersionKind
 from steersman.schemas import FieldProblem
-from steersman.schemas.addresses import is_uri
 from steersman.schemas.field_problems import until_enough
 from steersman.schemas.structural_words import invalid, invalid_as, required, whole
 

@@ -6,8 +6,7 @@ Guarantees
   also before a final newline; ``\d``, ``\w``, ``\s`` and ``\b`` are ASCII only; POSIX classes work.
 
 Python's engine backtracks and Go's does not: an expression such as ``(a+)+$`` can be slow in Python on hostile input.
-These expressions are therefore never used for matching: they only decide what a class may declare. `steersman.schemas`
-does the matching.
+These expressions are therefore never used for matching: they only decide what a class may declare.
 """
 
 from __future__ import annotations

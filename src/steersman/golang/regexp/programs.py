@@ -12,8 +12,8 @@ from bisect import bisect_right
 from collections.abc import Generator
 from typing import Final
 
-from steersman.schemas.character_ranges import Ranges
-from steersman.schemas.expression_nodes import Characters, Choice, Node, Place, Repetition, Sequence, Where
+from steersman.golang.regexp.character_ranges import Ranges
+from steersman.golang.regexp.nodes import Characters, Choice, Node, Place, Repetition, Sequence, Where
 
 #: Limit for all matches of one object, in instructions: a few tenths of a second.
 INSTRUCTIONS_MAX: Final = 500_000

@@ -12,7 +12,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from steersman.schemas.character_ranges import (
+from steersman.golang.regexp.character_classes import UNICODE_CLASSES
+from steersman.golang.regexp.character_ranges import (
     ANY,
     Ranges,
     folded,
@@ -22,8 +23,7 @@ from steersman.schemas.character_ranges import (
     unicode_class,
     union,
 )
-from steersman.schemas.expression_nodes import Characters, Node, Place, Where, choice, repetition, sequence
-from steersman.schemas.go_character_classes import UNICODE_CLASSES
+from steersman.golang.regexp.nodes import Characters, Node, Place, Where, choice, repetition, sequence
 
 _CLASSES: Final = frozenset("dDsSwW")
 _SIMPLE_ESCAPES: Final = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}

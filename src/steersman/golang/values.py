@@ -3,7 +3,7 @@
 import math
 from typing import Any, Final, cast
 
-__all__ = ["printed", "same", "type_name"]
+__all__ = ["printed_value", "same_scalar", "type_name"]
 
 _TYPES: Final[dict[Any, str]] = {
     dict: "map[string]interface {}",
@@ -23,18 +23,18 @@ def type_name(value: Any) -> str:
     return _TYPES[type(value)]
 
 
-def same(left: Any, right: Any) -> bool:
+def same_scalar(left: Any, right: Any) -> bool:
     """Whether two scalars are equal in Go, where types count."""
     return type(left) is type(right) and left == right
 
 
-def printed(value: Any) -> str:
+def printed_value(value: Any) -> str:
     """A JSON value as ``%v`` prints it: ``map[a:1 b:[x y]]``, with sorted keys."""
     if isinstance(value, dict):
         members = sorted(cast("dict[str, Any]", value).items())
-        return f"map[{' '.join(f'{name}:{printed(inner)}' for name, inner in members)}]"
+        return f"map[{' '.join(f'{name}:{printed_value(inner)}' for name, inner in members)}]"
     if isinstance(value, list):
-        return f"[{' '.join(printed(item) for item in cast('list[Any]', value))}]"
+        return f"[{' '.join(printed_value(item) for item in cast('list[Any]', value))}]"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

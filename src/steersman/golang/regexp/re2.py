@@ -13,8 +13,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from steersman.schemas.character_ranges import Ranges
-from steersman.schemas.expression_nodes import Characters, Choice, Node, Place, Repetition, Sequence, Where
+from steersman.golang.regexp.character_ranges import Ranges
+from steersman.golang.regexp.nodes import Characters, Choice, Node, Place, Repetition, Sequence, Where
 
 #: Bytes for the program of an expression and for RE2's machine.
 _MEMORY_MAX: Final = 512 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from steersman.schemas.character_ranges import Ranges
+from steersman.golang.regexp.character_ranges import Ranges
 
 Where = Literal["text begin", "text end", "line begin", "line end", "word boundary", "no word boundary"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.apiserver.decoding.syntax import syntax_problem
+from steersman.golang.json_syntax import syntax_problem
 
 _NAMES: dict[Any, str] = {list: "array", str: "string", bool: "bool", dict: "object"}
 
@@ -27,7 +27,7 @@ def json_words(body: bytes, error: Exception, into: str) -> str:
         tree = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return too_large_number(body) or str(error)
-    return f"json: cannot unmarshal {kind_of(tree)} into Go value of type {into}" if tree is not None else str(error)
+    return f"json: cannot unmarshal {json_type(tree)} into Go value of type {into}" if tree is not None else str(error)
 
 
 def too_large_number(body: bytes) -> str:
@@ -38,7 +38,7 @@ def too_large_number(body: bytes) -> str:
     return ""
 
 
-def kind_of(value: Any) -> str:
+def json_type(value: Any) -> str:
     """Go's name for an unexpected JSON value."""
     for type_, name in _NAMES.items():
         if isinstance(value, type_):

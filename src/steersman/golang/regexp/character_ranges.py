@@ -16,7 +16,7 @@ Ranges = tuple[tuple[int, int], ...]
 
 LAST_CHARACTER: Final = 0x10FFFF
 ANY: Final[Ranges] = ((0, LAST_CHARACTER),)
-_TABLES: Final = Path(__file__).with_name("go_unicode.txt")
+_TABLES: Final = Path(__file__).with_name("unicode.txt")
 _ALNUM: Final = ((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A))
 _POSIX: Final[dict[str, Ranges]] = {
     "alnum": _ALNUM,

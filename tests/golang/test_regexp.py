@@ -14,11 +14,11 @@ import pytest
 
 from bench.contenders.preparing import go_program
 from samples import portions
+from steersman.golang.regexp.expression import Expression
+from steersman.golang.regexp.linear import LinearExpression
+from steersman.golang.regexp.parser import expression_problem, parsed
+from steersman.golang.regexp.programs import INSTRUCTIONS_MAX, Budget, BudgetSpent
 from steersman.schemas import validate_tree
-from steersman.schemas.expression_programs import INSTRUCTIONS_MAX, Budget, BudgetSpent
-from steersman.schemas.expressions import Expression
-from steersman.schemas.go_expressions import expression_problem, parsed
-from steersman.schemas.linear_expressions import LinearExpression
 
 #: How many random expressions are compared; designs/regular-expressions.md has the result of the long form.
 COUNT = portions.count(sample=500, of=2000)

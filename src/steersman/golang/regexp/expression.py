@@ -17,10 +17,10 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import Final
 
-from steersman.schemas.expression_programs import Budget, BudgetSpent
-from steersman.schemas.go_expressions import parsed
-from steersman.schemas.linear_expressions import LinearExpression
-from steersman.schemas.re2_expressions import Re2Expression, re2_expression
+from steersman.golang.regexp.linear import LinearExpression
+from steersman.golang.regexp.parser import parsed
+from steersman.golang.regexp.programs import Budget, BudgetSpent
+from steersman.golang.regexp.re2 import Re2Expression, re2_expression
 
 __all__ = ["BudgetSpent", "Expression", "expression", "one_budget"]
 

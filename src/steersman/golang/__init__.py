@@ -1,0 +1,27 @@
+"""Golang: what Go prints, parses and says, for messages and verdicts equal to kube-apiserver's. Pure.
+
+Guarantees
+- Texts and messages equal those of the Go release that Kubernetes 1.36 is built with.
+- Safe on hostile input: time is linear in the input or bounded by a budget.
+
+Two packages stand beside this surface: `steersman.golang.regexp` and `steersman.golang.protobuf`.
+"""
+
+from steersman.golang.addresses import is_email, is_uri
+from steersman.golang.json_errors import json_type, json_words, too_large_number
+from steersman.golang.json_syntax import syntax_problem
+from steersman.golang.portable_patterns import check_pattern
+from steersman.golang.values import printed_value, same_scalar, type_name
+
+__all__ = [
+    "check_pattern",
+    "is_email",
+    "is_uri",
+    "json_type",
+    "json_words",
+    "printed_value",
+    "same_scalar",
+    "syntax_problem",
+    "too_large_number",
+    "type_name",
+]
