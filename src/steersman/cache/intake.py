@@ -80,7 +80,10 @@ _POOLED_MAX = 10_000
 
 
 class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to cache of a kind; the default is everything."""
+    """What to cache of a kind; the default is everything.
+
+    Example: ``Manager(kinds={Pod: KindOptions(labels=Selector.parse("app=web"), namespaces=("shop",))})``.
+    """
 
     labels: Selector = Selector()
     fields: FieldSelector = FieldSelector()

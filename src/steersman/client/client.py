@@ -52,12 +52,16 @@ class ClientOptions(TypedDict, total=False):
 
 
 class Client(Saver):
-    """Reads and writes objects of any kind.
+    """Reads and writes objects of any kind on one API server, as one user.
 
     ```python
     async with Client.connect(field_manager="site-operator") as client:
         site = await client.get(Site, "default/web")
+        site.spec.replicas = 3
+        await client.update(site)
     ```
+
+    A class such as ``Site`` makes a verb typed; a `Kind` makes it read an `Unstructured`. Every failure is an `ApiError`.
     """
 
     def __init__(

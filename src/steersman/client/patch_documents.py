@@ -13,13 +13,21 @@ Tree: TypeAlias = dict[str, Any]
 
 
 class MergePatch(msgspec.Struct, frozen=True):
-    """A JSON merge patch: the values to set; ``None`` removes a key."""
+    """A JSON merge patch: the values to set; ``None`` removes a key.
+
+    Example: ``await client.patch(Site, "home", MergePatch({"spec": {"replicas": 3, "theme": None}}))``. Names are wire names,
+    such as ``readyReplicas``. A list replaces the whole list.
+    """
 
     tree: Tree
 
 
 class StrategicPatch(msgspec.Struct, frozen=True):
-    """A strategic merge patch; for built-in kinds only, custom resources reject it."""
+    """A strategic merge patch: like a merge patch, but items of keyed lists are merged by their key.
+
+    Example: ``StrategicPatch({"spec": {"containers": [{"name": "web", "image": "nginx:1.28"}]}})``. The server supports it for
+    built-in kinds only and rejects it for custom resources.
+    """
 
     tree: Tree
 

@@ -65,6 +65,15 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 async def retry_on_conflict(attempt: Callable[[], Awaitable[T]], *, attempts: int = 5) -> T:
     """Retry ``attempt`` (read, change, write) while it raises `Conflict`.
 
+    ```python
+    async def one_more() -> Site:
+        site = await client.get(Site, "home")
+        site.spec.replicas += 1
+        return await client.update(site)
+
+    site = await retry_on_conflict(one_more)
+    ```
+
     The whole cycle is repeated, so ``attempt`` must read the object anew each time. Repeating only the write would undo
     another writer's change.
     """

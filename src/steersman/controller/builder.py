@@ -47,10 +47,22 @@ def controller_for(
 def controller_for(
     kind: KindLike, *, name: str = "", namespaced: bool | None = None, register: Register | None = None
 ) -> ControllerBuilder[Any]:
-    """Begin a controller that reconciles objects of a kind.
+    """Begin a controller that reconciles objects of a kind; ``run_with`` completes it and returns its plan.
 
-    ``name`` defaults to the kind in lower case. ``namespaced`` is only for a `Kind`: a class declares it. ``register``
-    is called with the complete plan.
+    ```python
+    plan = (
+        controller_for(Site)
+        .when(generation_changed())
+        .owns(Deployment)
+        .watches(Secret, map=sites_using)
+        .options(concurrency=16)
+        .run_with(reconcile)
+    )
+    manager.add(plan)
+    ```
+
+    ``manager.controller(Site)`` begins the same and adds the plan to the manager. ``name`` defaults to the kind in lower
+    case. ``namespaced`` is only for a `Kind`: a class declares it. ``register`` is called with the complete plan.
     """
     return ControllerBuilder(kind, name=name, namespaced=namespaced, register=register)
 

@@ -55,8 +55,20 @@ NO_EVENTS: Events = _NobodyListens()
 
 
 class Context(msgspec.Struct, frozen=True):
-    """The context of one reconcile: how to read and write, and why it happens."""
+    """The context of one reconcile: how to read and write, and why it happens.
 
+    ```python
+    async def reconcile(ctx: Context, request: Request) -> Done:
+        site = await ctx.client.find(Site, request.key)
+        if site is None or site.deleting:
+            return Done()
+        await ctx.client.apply(deployment_for(site), owner=site)
+        ctx.logger.info("deployed %s, because %s", site.spec.image, ctx.causes)
+        return Done()
+    ```
+    """
+
+    #: Reads the cache, which is never older than this program's own writes; ``client.live`` reads from the server.
     client: ReconcileClient
     request: Request
     causes: Causes
@@ -73,10 +85,29 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Reconciler(Protocol[T_co]):
-    """Makes one object match its spec: ``class SiteReconciler(Reconciler[Site])``."""
+    """Makes one object match its spec; a plain async function with the same parameters does, too.
+
+    ```python
+    class SiteReconciler(Reconciler[Site]):
+        async def reconcile(self, ctx: Context, request: Request) -> Done: ...
+
+    manager.controller(Site).owns(Deployment).run_with(SiteReconciler())
+    ```
+
+    It gets a key and no event, so it reads the current state and corrects what differs. It may run at any time and any number
+    of times, but never twice at once for one key.
+    """
 
     async def reconcile(self, ctx: Context, request: Request) -> Outcome:
-        """Read the state, change what differs from the spec, and return when to run again. Failures are raised."""
+        """Read the state, change what differs from the spec, and return when to run again.
+
+        - `Done`: when something changes.
+        - `Requeue`: soon, with backoff.
+        - `RequeueAfter`: after this many seconds.
+
+        An exception is a failure of this key alone, and Steersman retries it with backoff: a `Conflict` without an error in the
+        log, a `TerminalError` not before something changes.
+        """
         ...
 
 

@@ -63,4 +63,7 @@ Outcome: TypeAlias = Done | Requeue | RequeueAfter
 
 
 class TerminalError(Exception):
-    """A retry cannot help: the error is reported and the object waits for a change."""
+    """A retry cannot help: Steersman reports the error, and reconciles the object again when it changes.
+
+    Example: ``raise TerminalError(f"there is no region {site.spec.region}")``.
+    """

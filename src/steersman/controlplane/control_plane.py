@@ -48,14 +48,16 @@ _FIRST_LOOK, _PATIENCE = 1.0, 10.0
 
 
 class ControlPlane:
-    """A Kubernetes API with garbage collection, namespace deletion, and its other controllers.
+    """A Kubernetes API server in this process, with controllers for garbage collection, namespaces and service accounts.
 
     ```python
     async with ControlPlane(resources=[Site]) as plane:
-        await plane.client.create(Site(...))
+        await plane.client.create(site)
+        await plane.client.delete(site)
+        await plane.settled()  # its children are gone
     ```
 
-    ``controllers`` are names from kube-controller-manager; by default all that exist here. With a ``port`` (0: any free
+    ``controllers`` are names from kube-controller-manager; by default all that are available. With a ``port`` (0: any free
     one) it also serves TLS and writes the administrator's ``kubeconfig``. A ``folder`` stores objects, certificates and
     the kubeconfig. The other options are those of `ApiServer`.
     """

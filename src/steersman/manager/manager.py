@@ -84,7 +84,7 @@ _LOOK = 0.05
 
 
 class Manager:
-    """Runs controllers.
+    """Runs controllers as one program: caches, leader election, signals, health checks, metrics and a debug page.
 
     ```python
     manager = Manager(name="site-operator", leader=LeaderElection("site-operator"), endpoints=Endpoints(port=8080))
@@ -92,10 +92,12 @@ class Manager:
     await manager.run()
     ```
 
-    - Without a client, `run` connects as `Client.connect` does.
+    - Without a client, `run` connects as `Client.connect` does. A manager runs once.
     - ``name`` is the field manager unless the client has one. After a rename, list the earlier names so that the
       manager takes over their fields: ``Manager(name="new", formerly=("old",))``.
-    - ``namespaces`` limits caches and reconciles of namespaced kinds; empty means all. ``kinds`` overrides it per kind.
+    - ``namespaces`` limits caches and reconciles of namespaced kinds; empty means all. ``kinds`` overrides it per kind, and
+      kinds in ``uncached`` are always read from the server.
+    - ``grace`` is how many seconds running reconciles have to end after `stop` or a signal.
     - ``watchdog`` reports code that blocks the event loop for this many seconds; 0 turns it off. By default, `steersman
       run` and the testing helper ``running`` choose a threshold, and other programs have no watchdog.
     """

@@ -68,6 +68,11 @@ def is_true(conditions: Iterable[AnyCondition] | None, condition_type: str) -> b
 def set_condition(status: HoldsConditions[ConditionT], condition: ConditionT, *, now: datetime) -> bool:
     """Put a condition into a status; return whether anything changed.
 
+    ```python
+    ready = Condition(type="Ready", status="True", reason="AllUp", observed_generation=site.generation)
+    set_condition(site.status, ready, now=now())
+    ```
+
     The transition time changes only with the condition's status, so repeating an observation writes nothing.
     """
     if status.conditions is None:

@@ -69,7 +69,7 @@ class _Number:
 
 
 class Quantity:
-    """A Kubernetes quantity.
+    """A Kubernetes quantity: ``Quantity("500m") * 3 == Quantity("1.5")``, ``Quantity("1Gi") > Quantity("1G")``.
 
     ``str(q)`` is the text as given (results of arithmetic print canonically), `canonical` the canonical form, and
     `printed` the form in which an API server returns the text. ``q + r``, ``q - r``, ``q * 3`` are exact. ``q / 3`` is

@@ -93,7 +93,12 @@ class Object(Struct):
 class Resource(Object, Generic[SpecT, StatusT]):
     """An object with a spec and a status: the form of a custom resource.
 
-    ``Resource[SiteSpec, None]`` has no status.
+    ```python
+    class Site(Resource[SiteSpec, SiteStatus], group="web.example.com", version="v1", short_names=("st",)):
+        \"\"\"A web site served by a Deployment.\"\"\"
+    ```
+
+    ``SiteSpec`` derives from `Spec` and ``SiteStatus`` from `Status`. ``Resource[SiteSpec, None]`` has no status.
     """
 
     spec: SpecT

@@ -133,7 +133,10 @@ def check_equalities(wanted: Mapping[str, object]) -> None:
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """A label selector: all its requirements must hold. An empty one selects everything."""
+    """A label selector: all its requirements must hold. An empty one selects everything.
+
+    Example: ``Selector.parse("app=web,tier in (front,back),!legacy")``, or ``Selector.of({"app": "web"})``.
+    """
 
     requirements: tuple[LabelRequirement, ...] = ()
 

@@ -124,7 +124,10 @@ test.__test__ = False  # pyright: ignore[reportFunctionMemberAccess]
 
 
 class JsonPatch(msgspec.Struct, frozen=True):
-    """A JSON patch: operations that are applied in order, all or none."""
+    """A JSON patch: operations that are applied in order, all or none.
+
+    Example: ``JsonPatch.parse([{"op": "replace", "path": "/spec/replicas", "value": 3}])``.
+    """
 
     operations: tuple[Operation, ...] = ()
 

@@ -124,14 +124,14 @@ def generates(
 
     ```python
     @generates(Site, children=(Deployment, Service))
-    def site_operator(site: Site) -> Sequence[Object]:
+    def site_operator(site: Site) -> list[Deployment | Service]:
         return [deployment_for(site), service_for(site)]
 
     manager.add(site_operator)
     ```
 
-    Steersman applies what the function returns, restores it when it is changed, deletes children that it no longer returns, and
-    waits for the rest: the resource is Ready when all children are. A list of lists, such as ``[[claim], [deployment, service]]``,
+    Steersman applies the returned children, restores them when they are changed, and deletes children that the function no longer
+    returns. The resource is Ready when all children are. A list of lists, such as ``[[claim], [deployment, service]]``,
     defines phases: each phase is ready before the next is applied.
     """
     where = place_of("generates", kind)

@@ -85,7 +85,7 @@ class MachineOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StateMachine(Generic[T]):
-    """A reconciler made of states.
+    """A reconciler made of states: each declares children, has a condition, and says which state is next.
 
     ```python
     class Cluster(StateMachine[Postgres], children=(StatefulSet, Service)):
@@ -98,16 +98,17 @@ class StateMachine(Generic[T]):
     manager.add(Cluster())
     ```
 
-    The state defined first runs first, and `Next` continues with the one defined after it.
+    Every reconcile starts with the state that is defined first, and `Next` continues with the one defined after it. No state is
+    stored.
 
     - ``children``: the kinds that states declare.
-    - ``retired``: kinds that an earlier version declared, and of which children may be left.
+    - ``retired``: kinds that an earlier version declared; Steersman deletes the children that are left.
     - ``ordered_deletion``: when the object is deleted, delete children in the reverse order of states, each after the later ones
       are gone.
     - ``name`` of the controller and ``ready``, the summary condition: both are for a second machine of the same kind.
     - ``retired_finalizers``: finalizers that an earlier version set under other names.
 
-    On another program's kind no condition is written, unless ``ready`` and the conditions of the states have a domain:
+    On a kind of another program, Steersman writes no conditions unless ``ready`` and the conditions of the states have a domain:
     ``ready="example.com/Ready"``.
     """
 

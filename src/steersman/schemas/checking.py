@@ -40,7 +40,11 @@ def _quick_check(cls: type[Struct]) -> Check:
 
 
 def validate(struct: Struct) -> None:
-    """Raise `Invalid` if a server would reject this object. Nothing is sent."""
+    """Raise `Invalid` if the server would reject this object for what its type declares. Sends no request.
+
+    Example: ``validate(Site(metadata=ObjectMeta(name="home"), spec=SiteSpec(image="nginx", replicas=99)))`` raises "spec.replicas
+    ... should be less than or equal to 50". CEL rules and the rules of metadata are left to the server.
+    """
     found = problems(struct)
     if not found:
         return

@@ -32,7 +32,7 @@ _WARNING_MAX: Final = 256
 def crd_for(
     *classes: type[Object], labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The CustomResourceDefinition of a kind, from one class per version. The caller owns it."""
+    """The CustomResourceDefinition of a kind as a new JSON tree, from one class per version: ``crd_for(Site, SiteV1Beta1)``."""
     if not classes:
         raise TypeError("crd_for() needs the class of a resource, one for each version of the kind")
     first = _options(classes[0])
@@ -65,7 +65,7 @@ def crd_for(
 def crd_yaml(
     *classes: type[Object], labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None
 ) -> str:
-    """The CustomResourceDefinition as a YAML document, for a file or ``kubectl apply``."""
+    """The CustomResourceDefinition as a YAML document, for a file or ``kubectl apply``: ``crd_yaml(Site)``."""
     import yaml  # noqa: PLC0415 - only needed to print YAML
 
     class Dumper(yaml.SafeDumper):

@@ -36,7 +36,13 @@ T = TypeVar("T")
 
 
 class Engine:
-    """A running control plane; made by `Engine.start`."""
+    """A running kube-apiserver and etcd; made by `Engine.start`.
+
+    ```python
+    async with Engine.start() as engine, engine.client(field_manager="tests") as client:
+        await client.install(Site)
+    ```
+    """
 
     def __init__(
         self,

@@ -43,10 +43,27 @@ _REHEARSED = "a plan does nothing outside"
 
 
 class External(Generic[T, R]):
-    """External objects, one for each Kubernetes object: ``buckets = External(Buckets(), name="bucket")``.
+    """External objects, such as buckets: one for each Kubernetes object.
 
-    An `External` is a source: add it to a controller with ``.on(buckets)``. A `StateMachine` finds it among its attributes. A
-    reconcile calls `ensure` or `remove` each time it runs, and the answer says how far the work is.
+    ```python
+    class StorageMachine(StateMachine[Storage]):
+        def __init__(self) -> None:
+            self.buckets = External(Buckets(), name="buckets")
+
+        @state(condition="BucketReady")
+        async def bucket(self, storage: Storage, out: Outputs) -> Done | Wait:
+            answer = self.buckets.ensure(storage)
+            return Done() if isinstance(answer, Present) else answer.wait
+
+        @finalizer
+        async def clean_up(self, storage: Storage, out: Outputs) -> Done | Wait:
+            answer = self.buckets.remove(storage)
+            return Done() if isinstance(answer, Gone) else answer.wait
+    ```
+
+    ``Buckets`` is an `Api`: it finds, creates and deletes one bucket. A reconcile calls `ensure` or `remove` each time it runs;
+    both return at once. The calls run in workers, and a finished call triggers the next reconcile. Without a `StateMachine`, add
+    the `External` to a controller as a source: ``.on(buckets)``.
 
     - ``timeout`` limits each call, in seconds.
     - ``late``: a request without an answer may take effect until so many seconds after it was sent; three times ``timeout`` by
