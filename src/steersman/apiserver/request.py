@@ -53,6 +53,8 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = ""
     name: str = ""
     subpath: str = ""
+    #: Whether the path is below a namespace; that of a Namespace itself is not.
+    is_namespaced: bool = False
     #: Whether the path is one of the old ones that always watch.
     is_watch_path: bool = False
 
@@ -122,6 +124,7 @@ def read_info(request: Request) -> RequestInfo:
         name = name if watches else _selected_name(request)
     elif verb == "delete" and not name:
         verb = "deletecollection"
+    is_namespaced = path.namespace is not None
     return RequestInfo(
         verb=verb,
         path=request.path,
@@ -131,9 +134,13 @@ def read_info(request: Request) -> RequestInfo:
         resource=path.resource,
         subresource=path.subresource or "",
         # The namespace of a Namespace is itself.
-        namespace=(path.name if path.resource == "namespaces" and not path.group else path.namespace) or "",
+        namespace=(
+            path.name if path.resource == "namespaces" and not path.group and not is_namespaced else path.namespace
+        )
+        or "",
         name=name,
         subpath=path.subpath or "",
+        is_namespaced=is_namespaced,
         is_watch_path=watches,
     )
 

@@ -229,6 +229,15 @@ SCENARIOS = [
         get(CM, limit=2, continue_="$continue:one", resourceVersion="5", resourceVersionMatch="Exact"),
         get(CM, watch="true", continue_="$continue:one", timeoutSeconds=1),
     ),
+    scenario(
+        "versions-in-tokens",
+        "List chunking, Status errors",
+        FIVE,
+        *(
+            get(CM, limit=2, continue_=_token(f'{{"v":"meta.k8s.io/v1","rv":{version},"start":"b\\u0000"}}'))
+            for version in ("9223372036854775808", "-9223372036854775809", "1" + "0" * 30, "1.5", "1e3", "1000.0", '"12"', "true", "null", "-2", "[]", "{}")
+        ),
+    ),
     *(
         scenario(
             f"version-{rule['resourceVersion'].replace('$rv:e', 'known') or 'unset'}-{rule['resourceVersionMatch'] or 'unset'}{'-in-pieces' if 'limit' in rule else ''}",

@@ -68,7 +68,7 @@ async def _perform_builtin(context: VerbContext, request: ServerRequest) -> Serv
     if definition.namespaced and not info.namespace and info.verb not in _ANYWHERE:
         # Only reads work across namespaces; an object is always in one.
         raise no_such_resource() if info.name else method_not_allowed()
-    if not definition.namespaced and info.namespace and definition.resource != "namespaces":
+    if not definition.namespaced and info.is_namespaced:
         raise no_such_resource()
     return await verb(context, request)
 
@@ -96,7 +96,7 @@ async def _perform_custom(context: VerbContext, request: ServerRequest) -> Serve
 
 async def _subresource(context: VerbContext, request: ServerRequest) -> ServerResponse:
     definition, info = context.definition, request.info
-    if definition.namespaced != bool(info.namespace) and definition.resource != "namespaces":
+    if definition.namespaced != info.is_namespaced:
         raise no_such_resource()
     if info.subpath and not definition.custom:
         raise no_such_resource()

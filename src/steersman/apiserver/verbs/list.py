@@ -18,6 +18,8 @@ import msgspec
 
 from steersman.apiserver.answers import answer, answer_pieces
 from steersman.apiserver.context import VerbContext
+from steersman.apiserver.decoding.careful import CarefulReader, Unreadable, parse_pairs
+from steersman.apiserver.decoding.shapes import Shape
 from steersman.apiserver.errors import bad_request, expired, too_large_resource_version
 from steersman.apiserver.presenting import ListMeta, form_for
 from steersman.apiserver.presenting.form import WholeForm
@@ -102,13 +104,12 @@ def _match_problems(options: ListOptions, match: str) -> list[FieldProblem]:
     return found
 
 
-class _Token(msgspec.Struct):
-    version: str = msgspec.field(name="v", default="")
-    revision: int = msgspec.field(name="rv", default=0)
-    start: str = ""
-
-
-_decode_token = msgspec.json.Decoder(_Token).decode
+#: The type of a continue token in kube-apiserver.
+_TOKEN = Shape(
+    "struct",
+    "storage.continueToken",
+    node={"properties": {"v": {"type": "string"}, "rv": {"type": "integer"}, "start": {"type": "string"}}},
+)
 
 
 class Listing:
@@ -246,21 +247,24 @@ class Listing:
         except (binascii.Error, ValueError):
             raise _bad_token(f": illegal base64 data at input byte {_first_bad(text)}") from None
         try:
-            token = _decode_token(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            msgspec.json.decode(raw)
+            token = CarefulReader().read(parse_pairs(raw.decode()), _TOKEN)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _bad_token(f": {json_words(raw, error, 'storage.continueToken')}") from None
-        if token.version != "meta.k8s.io/v1":
-            raise _bad_token(f": server does not recognize this encoded version {token.version}")
-        if token.revision == 0:
+        except Unreadable as error:
+            raise _bad_token(f": {error}") from None
+        version, revision, start = token.get("v", ""), token.get("rv", 0), token.get("start", "")
+        if version != "meta.k8s.io/v1":
+            raise _bad_token(f": server does not recognize this encoded version {version}")
+        if revision == 0:
             raise _bad_token(": incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
-        if not token.start:
+        if not start:
             raise _bad_token(": encoded start key empty (version meta.k8s.io/v1)")
-        start = token.start.removeprefix("/")
-        if "//" in token.start or any(part in {".", ".."} for part in start.split("/")):
-            raise _bad_token(f": {token.start}")
+        relative = start.removeprefix("/")
+        if "//" in start or any(part in {".", ".."} for part in relative.split("/")):
+            raise _bad_token(f": {start}")
         # A page begins at its start key; the store is read from the key before it.
-        after = self._selection.prefix + start.removesuffix("\0")
-        return after, max(0, token.revision)
+        return self._selection.prefix + relative.removesuffix("\0"), max(0, revision)
 
     def _expired(self) -> Exception:
         if self._options.continue_:
