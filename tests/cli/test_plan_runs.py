@@ -224,7 +224,7 @@ manager.controller(Site).run_with(reconcile)
     found = json.loads(capsys.readouterr().out)
     assert found["failed"] == [{"what": "Site default/web0", "message": "RuntimeError: no luck"}]
     assert found["waits"] == [{"what": "Site default/web1", "message": "it is requeued"}]
-    assert (found["unchanged"], found["changes"], found["refused"]) == (2, [], [])
+    assert (found["unchanged"], found["changes"], found["rejected"]) == (2, [], [])
 
 
 async def test_what_does_not_end_is_named(server, here, capsys) -> None:
@@ -238,6 +238,67 @@ manager.controller(Site).run_with(reconcile)
 """
     assert await planned(server, here, code, "--timeout", "1.5", sites=2) == 1
     assert "failed: Site default/web0: its reconcile did not end within 1.5 s\n" in capsys.readouterr().out
+
+
+async def run_plan(server: Embedded, here: Path, module: str, *arguments: str) -> tuple[int, str]:
+    """As a process of its own: exit code and stderr."""
+    command = [sys.executable, "-m", "steersman", "plan", module, "--kubeconfig", str(server.kubeconfig), *arguments]
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=here, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(60):
+            _, said = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert process.returncode is not None
+    return process.returncode, said.decode()
+
+
+async def test_a_reconcile_that_swallows_its_cancellation_is_named(server, here) -> None:
+    """Python cannot end it, and the command must not hang with it."""
+    async with server.client(field_manager="tests") as client:
+        await installed(client, GROUP)
+        await client.create(site(GROUP, "web", "default"))
+    code = """
+async def reconcile(ctx, request):
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+
+manager.controller(Site).run_with(reconcile)
+"""
+    module = write(here, "plan_operator", HEAD + code)
+    exit_code, said = await run_plan(server, here, module, "--timeout", "1")
+    assert exit_code == 1
+    line = [each for each in said.splitlines() if each.startswith("steersman: ")][-1]
+    assert line.startswith("steersman: the reconcile of default/web in controller site at ")
+    assert "plan_operator.py:" in line
+    assert line.endswith("did not end within 5 s after its cancellation; it must let asyncio.CancelledError pass")
+
+
+@pytest.mark.slow
+async def test_a_reconcile_that_blocks_the_event_loop_is_named(server, here) -> None:
+    async with server.client(field_manager="tests") as client:
+        await installed(client, GROUP)
+        await client.create(site(GROUP, "web", "default"))
+    code = """
+import time
+
+async def reconcile(ctx, request):
+    while True:
+        time.sleep(1)
+
+manager.controller(Site).run_with(reconcile)
+"""
+    module = write(here, "plan_operator", HEAD + code)
+    exit_code, said = await run_plan(server, here, module, "--timeout", "1")
+    assert exit_code == 1
+    assert "steersman: the plan did not end within 11 s; it is at " in said
+    assert "in reconcile" in said
 
 
 async def test_nothing_is_done_outside(server, here, capsys) -> None:

@@ -2,9 +2,11 @@
 
 Guarantees
 - Nothing is written: every request of the process passes a gate that allows only reads and dry runs
-  (`steersman.cli.dry_runs`). There is no leader election and there are no endpoints.
+  (`steersman.plan.dry_runs`). There is no leader election and there are no endpoints.
 - The exit code is 0 if there is nothing to change, 2 if there is, 1 if something failed or was rejected.
-- stdout contains the plan and nothing else; logs go to stderr.
+- It ends, also if a reconcile swallows its cancellation or blocks the event loop: the error names it.
+- stdout contains the plan and nothing else; logs go to stderr. Colors are for terminals only, and control characters in
+  errors and objects are replaced.
 """
 
 from __future__ import annotations
@@ -12,24 +14,39 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
-from steersman.cli.dry_runs import only_dry_runs
 from steersman.cli.failure import Failure
-from steersman.cli.intentions import Intentions
 from steersman.cli.managers import Maker, find_manager
 from steersman.cli.modules import load_module, look_here_first, module_and_name
-from steersman.cli.plan_report import Report, report_of, text_lines
-from steersman.cli.plan_transport import PlanTransport
-from steersman.cli.rehearsal import Rehearsal
 from steersman.cli.run import failure_of, field_manager_of, made_manager
 from steersman.client import Client
 from steersman.client.discovery_order import discover_config
+from steersman.controller.stacks import line_of, thread_stack
 from steersman.manager import Manager
+from steersman.manager.signals import LAST_SECONDS, end_process
+from steersman.manager.words import count
 from steersman.objects.errors import ConfigError
+from steersman.plan import Plan, PlannedChange, ReconcileStuck, plan_changes
+from steersman.plan.dry_runs import only_dry_runs
 from steersman.telemetry import configure_logging
 from steersman.transport.gate import gate
+
+_COLORS = {
+    "+": "32",
+    "-": "31",
+    "create": "32",
+    "delete": "31",
+    "deleteWhenReady": "31",
+    "change": "33",
+    "status": "36",
+}
+#: Seconds beside those of the plan: to connect and to close, and for cancelled work to end.
+_OVERHEAD = 2 * LAST_SECONDS
 
 
 class PlanOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,43 +70,126 @@ def plan_manager(options: PlanOptions) -> int:
         # including the import: a module may contact a server when it is loaded
         with gate(only_dry_runs):
             found = find_manager(load_module(module), attribute)
-            report = asyncio.run(_plan(found, options))
+            with _ends_within(options.seconds + _OVERHEAD):
+                plan = asyncio.run(_plan(found, options))
     except Failure:
         raise
     except Exception as error:
         raise failure_of(error) from error
     if options.json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(report, enc_hook=str), indent=2) + b"\n")
+        sys.stdout.buffer.write(
+            msgspec.json.format(msgspec.json.encode(_document(plan), enc_hook=str), indent=2) + b"\n"
+        )
     else:
-        colours = sys.stdout.isatty() and os.environ.get("TERM", "") != "dumb" and not os.environ.get("NO_COLOR")
-        print("\n".join(text_lines(report, colours=colours)))
-    return report.exit_code
+        colors = sys.stdout.isatty() and os.environ.get("TERM", "") != "dumb" and not os.environ.get("NO_COLOR")
+        print("\n".join(_lines(plan, colors=colors)))
+    return 1 if not plan.complete else 2 if plan.changes else 0
 
 
-async def _plan(found: Manager | Maker, options: PlanOptions) -> Report:
+async def _plan(found: Manager | Maker, options: PlanOptions) -> Plan:
     try:
         config = discover_config(kubeconfig=options.kubeconfig, context=options.context)
     except ConfigError as error:
         raise Failure(f"{error}\nOn this command line: --kubeconfig FILE, --context NAME") from error
-    intentions = Intentions()
     namespace = options.namespaces[0] if len(options.namespaces) == 1 else config.namespace
-    name = field_manager_of(found)
-    async with Client.connect(config, namespace=namespace, field_manager=name) as connected:
-        client = connected.over(lambda inner: PlanTransport(inner, intentions))
+    async with Client.connect(config, namespace=namespace, field_manager=field_manager_of(found)) as client:
         manager = found if isinstance(found, Manager) else await made_manager(found, client, options.target)
         if not manager.plans:
             raise Failure(
                 f"the manager {manager.name or options.target} has no controllers; add one: "
                 "manager.controller(KIND).run_with(RECONCILER)"
             )
-        rehearsal = Rehearsal(intentions)
-        other = manager.anew(namespaces=options.namespaces or None)
-        await rehearsal.run(other, client, within=options.seconds)
-        return report_of(
-            intentions,
-            rehearsal.looks.values(),
-            rehearsal.informers,
-            failed_looks=rehearsal.failed_looks,
-            server=client.server,
-            seconds=options.seconds,
-        )
+        try:
+            return await plan_changes(manager, client, namespaces=options.namespaces or None, within=options.seconds)
+        except ReconcileStuck as error:
+            # the end of the event loop would wait for the reconcile
+            end_process(str(error), _report)
+            raise
+
+
+@contextmanager
+def _ends_within(seconds: float) -> Generator[None]:
+    """End the process if the block does not end in time: a reconcile that blocks the event loop cannot be cancelled."""
+    thread = threading.get_ident()
+
+    def end() -> None:
+        end_process(f"the plan did not end within {seconds:g} s; it is at {line_of(thread_stack(thread))}", _report)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _report(why: str) -> None:
+    print(f"steersman: {why}", file=sys.stderr, flush=True)
+
+
+def _document(plan: Plan) -> dict[str, object]:
+    """The plan for programs."""
+    return {
+        "server": plan.server,
+        "create": len(plan.created),
+        "change": len(plan.changed),
+        "delete": len(plan.deleted),
+        "deleteWhenReady": len(plan.deleted_when_ready),
+        "status": len(plan.statuses),
+        "unchanged": plan.unchanged,
+        "changes": plan.changes,
+        "rejected": plan.rejected,
+        "failed": (*plan.failed, *plan.failed_lookups),
+        "waits": plan.waits,
+    }
+
+
+def _lines(plan: Plan, *, colors: bool) -> Iterator[str]:
+    """The plan for people."""
+    for change in plan.changes:
+        yield from _change_lines(change, colors=colors)
+        yield ""
+    for each in plan.waits:
+        yield f"{each.what} then waits: {_safe(each.message)}"
+    for each in plan.rejected:
+        yield _painted(f"rejected: {each.what}: {_safe(each.message)}", "31", colors=colors)
+    for each in (*plan.failed, *plan.failed_lookups):
+        yield _painted(f"failed: {each.what}: {_safe(each.message)}", "31", colors=colors)
+    if plan.waits or not plan.complete:
+        yield ""
+    yield _painted(_summary(plan), "1", colors=colors)
+
+
+def _summary(plan: Plan) -> str:
+    """The whole plan in one line."""
+    parts = [
+        f"{len(plan.created)} to create" if plan.created else "",
+        f"{len(plan.changed)} to change" if plan.changed else "",
+        f"{len(plan.deleted)} to delete" if plan.deleted else "",
+        f"{len(plan.deleted_when_ready)} to delete when ready" if plan.deleted_when_ready else "",
+        count(len(plan.statuses), "status to write", "statuses to write") if plan.statuses else "",
+        f"{count(plan.unchanged, 'object')} unchanged" if plan.unchanged else "",
+    ]
+    failed = len(plan.failed) + len(plan.failed_lookups)
+    problems = [f"{len(plan.rejected)} rejected" if plan.rejected else "", f"{failed} failed" if failed else ""]
+    words = ", ".join(filter(None, parts)) or "there is nothing to reconcile"
+    return "; ".join(filter(None, (words, ", ".join(filter(None, problems)))))
+
+
+def _change_lines(change: PlannedChange, *, colors: bool) -> Iterator[str]:
+    notes = f" ({', '.join(change.notes)})" if change.notes else ""
+    owners = f", for {' and '.join(change.for_)}" if change.for_ else ""
+    title = _painted(change.title, f"1;{_COLORS[change.action]}", colors=colors)
+    yield f"{title}{_painted(_safe(notes + owners), '2', colors=colors)}"
+    for line in change.diff:
+        yield f"  {_painted(_safe(line), _COLORS.get(line[:1], ''), colors=colors)}"
+
+
+def _safe(text: str) -> str:
+    """A text on one line, without terminal control characters."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _painted(text: str, color: str, *, colors: bool) -> str:
+    return f"\x1b[{color}m{text}\x1b[0m" if colors and color and text else text

@@ -488,6 +488,10 @@ class Manager:
         """The manager's state in one word."""
         return self._state.phase
 
+    def running_reconciles(self) -> str:
+        """The running reconciles as text, each with controller, key and line; empty if none runs."""
+        return self._shutdown.running_reconciles()
+
     def explain(self, kind_or_controller: str, key: Key) -> list[Explanation]:
         """What each controller that has this name, or reconciles this kind, recorded about a key."""
         return explain(self.plans, self.controllers, kind_or_controller, key, informers=self.informers)

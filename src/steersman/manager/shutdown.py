@@ -95,6 +95,10 @@ class Shutdown:
             self._timer.cancel()
         self._stuck = ""
 
+    def running_reconciles(self) -> str:
+        """The running reconciles, each with controller, key and line; empty without one. Any thread may call it."""
+        return _listed(self._reconciles())
+
     def check(self) -> None:
         """Raise if the program was stopped and does not end."""
         if self._stuck:
@@ -103,11 +107,11 @@ class Shutdown:
     def _cut_short(self, why: str) -> None:
         if not self.cut_short:
             self.cut_short = True
-            _log.warning("cancelled after %s: %s", why, _listed(self._reconciles()) or _NO_RECONCILE)
+            _log.warning("cancelled after %s: %s", why, self.running_reconciles() or _NO_RECONCILE)
 
     def _give_up(self) -> None:
         """Give up leadership, because something in the program does not end."""
-        self._stuck = _listed(self._reconciles()) or "no reconcile is running; does a before_leading stage not end?"
+        self._stuck = self.running_reconciles() or "no reconcile is running; does a before_leading stage not end?"
         if self._state.campaign is not None:
             self._state.campaign.abandon()
         self._report(f"{LAST_SECONDS:g} s after its cancellation", "does not end")

@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -38,8 +39,8 @@ _LONGEST = 500
 _STUBBORN = 5.0
 #: A request without an answer takes no effect after this many timeouts, unless ``late=`` says otherwise.
 _LATE = 3.0
-#: Why a rehearsal changes nothing externally.
-_REHEARSED = "a plan does nothing outside"
+#: Why a plan changes nothing externally.
+_PLANNED = "a plan does nothing outside"
 
 
 class External(Generic[T, R]):
@@ -183,11 +184,7 @@ class External(Generic[T, R]):
 
     async def run(self, emit: Emit, started: Callable[[], None]) -> None:
         """Make calls until cancelled."""
-        if self._term is not None:
-            raise RuntimeError(
-                f"external {self.name} runs already in another controller or manager: each needs one of its own, as what it learns"
-                " must not be shared; add another machine, whose __init__ makes another External(...)"
-            )
+        self._check_idle()
         async with Supervisor() as tasks:
             term = self._term = _Term(self._new_state(), tasks, emit)
             try:
@@ -207,15 +204,22 @@ class External(Generic[T, R]):
             can_update=hasattr(self._api, "update"),
         )
 
-    def rehearse(self) -> None:
-        """Only look up from now on, and refuse calls that would change something. For ``steersman plan``."""
+    @contextmanager
+    def lookups_only(self) -> Generator[None]:
+        """Only look up during a block, and refuse calls that would change something. For a plan."""
+        self._check_idle()
+        timing = self._timing
         self._only_looks = True
-        # A rehearsal creates nothing, so a lookup that finds nothing can be trusted immediately.
-        self._timing = msgspec.structs.replace(self._timing, late=0.0, debounce=0.0)
+        # A plan creates nothing, so a lookup that finds nothing can be trusted immediately.
+        self._timing = msgspec.structs.replace(timing, late=0.0, debounce=0.0)
+        try:
+            yield
+        finally:
+            self._only_looks, self._timing = False, timing
 
-    def failed_looks(self) -> list[tuple[ExternalKey, str]]:
-        """The objects whose lookup failed, and why: what a rehearsal could not determine."""
-        return [(key, why) for key, phase, why in self.phases() if phase == "broken" and _REHEARSED not in why]
+    def failed_lookups(self) -> list[tuple[ExternalKey, str]]:
+        """The objects whose lookup failed, and why: what a plan could not determine."""
+        return [(key, why) for key, phase, why in self.phases() if phase == "broken" and _PLANNED not in why]
 
     def statistics(self) -> SourceStatistics:
         """The counters of this source; ``events`` are answers of the service."""
@@ -234,6 +238,13 @@ class External(Generic[T, R]):
     def phases(self) -> list[tuple[ExternalKey, Phase, str]]:
         """For each known object: its key, its progress, and the last failure."""
         return self._term.state.phases() if self._term is not None else []
+
+    def _check_idle(self) -> None:
+        if self._term is not None:
+            raise RuntimeError(
+                f"external {self.name} runs already in another controller or manager: each needs one of its own, as what it learns"
+                " must not be shared; add another machine, whose __init__ makes another External(...)"
+            )
 
     def _running(self, method: str) -> _Term[R]:
         if self._term is None:
@@ -295,7 +306,7 @@ class External(Generic[T, R]):
     async def _call(self, work: Work) -> Result:
         api = cast("Any", self._api)
         if self._only_looks and work.call != "find":
-            raise Refused(_REHEARSED)
+            raise Refused(_PLANNED)
         match work.call:
             case "find":
                 found = await api.find(work.key)

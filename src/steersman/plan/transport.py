@@ -1,10 +1,10 @@
 """A transport for plans: reads from the server, tries writes as dry runs, and records their effects.
 
 Guarantees
-- Nothing is written. Only dry runs of writes are sent (see `steersman.cli.dry_runs`), and only to servers that support
+- Nothing is written. Only dry runs of writes are sent (see `steersman.plan.dry_runs`), and only to servers that support
   them; everything else is answered here, or rejected with a reason.
 - A program sees its own plan: reading an object by name returns its planned state.
-- Every write that would change something is recorded in the `Intentions`, and so is every rejection with its message.
+- Every write that would change something is recorded in the `PlannedObjects`, and so is every rejection with its message.
 """
 
 from __future__ import annotations
@@ -18,8 +18,12 @@ import msgspec
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from steersman.aio import new_uid
-from steersman.cli.diffs import Tree, part
-from steersman.cli.dry_runs import (
+from steersman.kinds.registry import all_group_versions
+from steersman.objects.errors import ApiError
+from steersman.patches import JsonPatch
+from steersman.patches.merge_patch import apply_merge_patch
+from steersman.plan.diffs import Tree, part
+from steersman.plan.dry_runs import (
     NotTried,
     dry_run_of,
     is_event,
@@ -29,11 +33,7 @@ from steersman.cli.dry_runs import (
     says_dry_run,
     tree_of,
 )
-from steersman.cli.intentions import PLANNED_VERSIONS, Intention, Intentions, Place
-from steersman.kinds.registry import all_group_versions
-from steersman.objects.errors import ApiError
-from steersman.patches import JsonPatch
-from steersman.patches.merge_patch import apply_merge_patch
+from steersman.plan.planned_objects import PLANNED_VERSIONS, Location, PlannedObject, PlannedObjects
 from steersman.transport import Response, Transport
 from steersman.transport.read_response import ReadResponse
 from steersman.wire import Request
@@ -54,10 +54,10 @@ _PAUSE = 0.5
 class PlanTransport:
     """Another transport, through which nothing is written."""
 
-    def __init__(self, inner: Transport, intentions: Intentions) -> None:
+    def __init__(self, inner: Transport, planned: PlannedObjects) -> None:
         self._inner = inner
-        self._intentions = intentions
-        self._locks: defaultdict[Place, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._planned = planned
+        self._locks: defaultdict[Location, asyncio.Lock] = defaultdict(asyncio.Lock)
         #: Whether the servers of groups outside Kubernetes support dry runs.
         self._tried: dict[tuple[str, str], bool] = {}
 
@@ -80,7 +80,7 @@ class PlanTransport:
             if not is_event(path):
                 await self._check_known(request, path)
         except NotTried as reason:
-            return self._refuse(request, str(reason))
+            return self._reject(request, str(reason))
         return await self._try(request, path, tree, timeout)
 
     async def _try(self, request: Request, path: ResourcePath, tree: Any, seconds: float | None) -> Response:
@@ -91,7 +91,7 @@ class PlanTransport:
         if is_question(path) or says_dry_run(request):
             return await self._inner.send(dry_run_of(request, path, self._real(path, tree)), timeout=seconds)
         named = part(cast("Tree", tree), "metadata").get("name") if isinstance(tree, dict) else None
-        place = Place.of(path, path.name or named)
+        place = Location.of(path, path.name or named)
         async with self._locks[place]:
             return await self._write(_Attempt(request, path, place, tree, seconds))
 
@@ -106,7 +106,7 @@ class PlanTransport:
         if path is None or (path.subresource is not None and path.subresource != "status"):
             return None
         if path.name is not None:
-            known = self._intentions.get(Place.of(path))
+            known = self._planned.get(Location.of(path))
             if known is None:
                 return None
             return _missing(path) if known.after is None else _answer(200, _as_asked(request, known.after))
@@ -118,7 +118,7 @@ class PlanTransport:
         selector = query.get("fieldSelector", "")
         if not selector.startswith(_BY_NAME) or "," in selector or "watch" in query:
             return None
-        known = self._intentions.get(Place.of(path, selector.removeprefix(_BY_NAME)))
+        known = self._planned.get(Location.of(path, selector.removeprefix(_BY_NAME)))
         if known is None:
             return None
         async with await self._inner.send(request) as response:
@@ -132,7 +132,7 @@ class PlanTransport:
     # writing
 
     async def _write(self, attempt: _Attempt) -> Response:
-        planned = self._intentions.get(attempt.place)
+        planned = self._planned.get(attempt.place)
         if planned is not None and (planned.before is None or planned.after is None):
             answer = self._write_planned(attempt, planned)
             if answer is not None:
@@ -148,28 +148,28 @@ class PlanTransport:
             return self._not_done(attempt, response, body, result)
         if attempt.request.method == "DELETE":
             gone = result.get("kind") == "Status"
-            shown = self._intentions.deleted(attempt.place, before or {}, None if gone else result)
+            shown = self._planned.deleted(attempt.place, before or {}, None if gone else result)
             return ReadResponse(
                 response.status, response.headers, body if shown is None else msgspec.json.encode(shown)
             )
         if not _same_kind(result, before, attempt):
             # a Scale, or another view of the object: its effect on other fields of the object is not shown
-            self._intentions.changed(attempt.place, before or {}, _scaled(before or {}, attempt, result))
+            self._planned.changed(attempt.place, before or {}, _scaled(before or {}, attempt, result))
             return ReadResponse(response.status, response.headers, body)
         if before is None:
             place = attempt.place._replace(name=part(result, "metadata").get("name") or attempt.place.name)
-            shown = self._intentions.made(place, result, sent=attempt.tree)
+            shown = self._planned.made(place, result, sent=attempt.tree)
         else:
-            shown = self._intentions.changed(attempt.place, before, result)
+            shown = self._planned.changed(attempt.place, before, result)
         return ReadResponse(response.status, response.headers, msgspec.json.encode(shown))
 
-    def _write_planned(self, attempt: _Attempt, planned: Intention) -> Response | None:
+    def _write_planned(self, attempt: _Attempt, planned: PlannedObject) -> Response | None:
         """Answer a write to an object that is only planned, or planned to be deleted; None to send a dry run."""
         place, path, method = attempt.place, attempt.path, attempt.request.method
         if planned.after is None:
             return self._make(attempt, _NOT_GONE) if method == "POST" or attempt.applies else _missing(path)
         if method == "DELETE":
-            self._intentions.deleted(place, {}, None)
+            self._planned.deleted(place, {}, None)
             return _answer(200, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})
         if method == "POST":
             return _answer(409, _status(409, "AlreadyExists", f"{path.resource} {place.name!r} already exists"))
@@ -183,7 +183,7 @@ class PlanTransport:
             result = {**planned.after, "status": result.get("status")}
         else:
             sent = {**sent, **result}
-        return _answer(200, self._intentions.made(place, result, sent=sent, note=_NO_OBJECT))
+        return _answer(200, self._planned.made(place, result, sent=sent, note=_NO_OBJECT))
 
     def _make(self, attempt: _Attempt, note: str) -> Response:
         """Answer a creation that the server cannot try."""
@@ -192,15 +192,15 @@ class PlanTransport:
         if place.namespace:
             own["namespace"] = place.namespace
         made = {**tree, "metadata": {**part(tree, "metadata"), **own}}
-        return _answer(201, self._intentions.made(place, made, sent=tree, note=note))
+        return _answer(201, self._planned.made(place, made, sent=tree, note=note))
 
     def _not_done(self, attempt: _Attempt, response: Response, body: bytes, result: Tree | None) -> Response:
         creates = attempt.request.method == "POST" or attempt.applies
-        if response.status == 404 and creates and self._intentions.plans_namespace(attempt.path.namespace):
+        if response.status == 404 and creates and self._planned.plans_namespace(attempt.path.namespace):
             return self._make(attempt, _NO_NAMESPACE)
         if response.status not in _USUAL:
             words = str((result or {}).get("message") or f"the server returned {response.status}")
-            self._intentions.refused(_what(attempt.request, attempt.path, attempt.tree), words)
+            self._planned.rejected(_what(attempt.request, attempt.path, attempt.tree), words)
         return ReadResponse(response.status, response.headers, body)
 
     async def _delete_many(self, request: Request, path: ResourcePath) -> Response:
@@ -211,14 +211,14 @@ class PlanTransport:
             body = await response.read()
         listed = _tree(body)
         if response.status != 200 or listed is None:
-            self._intentions.refused(_what(request, path, {}), str((listed or {}).get("message", response.status)))
+            self._planned.rejected(_what(request, path, {}), str((listed or {}).get("message", response.status)))
             return ReadResponse(response.status, response.headers, body)
         kind = str(listed.get("kind", "")).removesuffix("List")
         items = [] if says_dry_run(request) else cast("list[Tree]", listed.get("items") or [])
         for item in items:
             metadata = part(item, "metadata")
-            place = Place(path.group, path.resource, metadata.get("namespace") or "", metadata["name"])
-            self._intentions.deleted(place, {"apiVersion": listed.get("apiVersion"), "kind": kind, **item}, None)
+            place = Location(path.group, path.resource, metadata.get("namespace") or "", metadata["name"])
+            self._planned.deleted(place, {"apiVersion": listed.get("apiVersion"), "kind": kind, **item}, None)
         return ReadResponse(200, response.headers, body)
 
     async def _current(self, attempt: _Attempt) -> Tree | None:
@@ -233,7 +233,7 @@ class PlanTransport:
         """The body with the server's resource versions instead of planned ones."""
         if isinstance(tree, list):
             operations = cast("list[Tree]", tree)
-            known = self._intentions.get(Place.of(path))
+            known = self._planned.get(Location.of(path))
             version = known.real_version if known is not None else ""
             return [{**each, "value": version} if _is_planned(each.get("value")) else each for each in operations]
         if not isinstance(tree, dict):
@@ -242,19 +242,19 @@ class PlanTransport:
         for field in ("metadata", "preconditions"):
             inside = part(found, field)
             if _is_planned(inside.get("resourceVersion")):
-                known = self._intentions.get(Place.of(path))
+                known = self._planned.get(Location.of(path))
                 rest = {name: value for name, value in inside.items() if name != "resourceVersion"}
                 version = known.real_version if known is not None else ""
                 found = {**found, field: {**rest, "resourceVersion": version} if version else rest}
         return found
 
-    def _refuse(self, request: Request, words: str) -> Response:
+    def _reject(self, request: Request, words: str) -> Response:
         path = parse_path(request.path)
         try:
             tree = tree_of(request)
         except NotTried:
             tree = {}
-        self._intentions.refused(_what(request, path, tree), words)
+        self._planned.rejected(_what(request, path, tree), words)
         return _answer(405, _status(405, "MethodNotAllowed", words))
 
     async def _check_known(self, request: Request, path: ResourcePath) -> None:
@@ -291,7 +291,7 @@ class _Attempt(msgspec.Struct, frozen=True):
 
     request: Request
     path: ResourcePath
-    place: Place
+    place: Location
     tree: Any
     timeout: float | None
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steersman.cli.diffs import as_sent, diff_lines, hidden, merged
+from steersman.plan.diffs import as_sent, diff_lines, hidden, merged
 
 
 def lines(before: Any, after: Any) -> str:

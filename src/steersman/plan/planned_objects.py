@@ -1,11 +1,11 @@
 """What an operator would change, object by object, while nothing is changed.
 
 Guarantees
-- There is one intention per object: from the server's state when the operator first touched it to the state after all
-  its writes.
+- There is one `PlannedObject` per object: from the server's state when the operator first touched it to the state after
+  all its writes.
 - Planned objects have resource versions above all real ones, so that readers of a cache see the planned state instead
   of the current one; `real_version` leads back.
-- Each intention records the reconciles that cause it.
+- Each records the reconciles that cause it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from steersman.cli.diffs import Tree, merged, part
 from steersman.objects import GroupVersionKind, Key
+from steersman.plan.diffs import Tree, merged, part
 from steersman.wire.paths import ResourcePath
 
 #: Above every real version: etcd counts its writes, and 10**15 of them take longer than the life of a cluster.
@@ -39,7 +39,7 @@ class Reconcile(NamedTuple):
 CURRENT: ContextVar[Reconcile | None] = ContextVar("reconcile", default=None)
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """The place of an object, independent of the version of its kind."""
 
     group: str
@@ -48,15 +48,15 @@ class Place(NamedTuple):
     name: str
 
     @classmethod
-    def of(cls, path: ResourcePath, name: str | None = None) -> Place:
+    def of(cls, path: ResourcePath, name: str | None = None) -> Location:
         """The object of a path, or the one with this name in its collection."""
         return cls(path.group, path.resource, path.namespace or "", name or path.name or "")
 
 
-class Intention(msgspec.Struct):
+class PlannedObject(msgspec.Struct):
     """The planned change of one object."""
 
-    place: Place
+    place: Location
     #: The server's state; None if it does not exist.
     before: Tree | None
     #: The planned state; None if it would be gone.
@@ -87,7 +87,7 @@ class Intention(msgspec.Struct):
         return f"{self.place.namespace}/{name}" if self.place.namespace else name
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class Rejection(msgspec.Struct, frozen=True):
     """A write that the server would reject, or that has no dry run."""
 
     what: str
@@ -95,32 +95,32 @@ class Refusal(msgspec.Struct, frozen=True):
     by: Reconcile | None = None
 
 
-class Intentions:
+class PlannedObjects:
     """All planned changes."""
 
     def __init__(self) -> None:
-        self._found: dict[Place, Intention] = {}
-        self._places: dict[tuple[str, str, Key], Place] = {}
-        self._refusals: dict[Refusal, None] = {}
+        self._found: dict[Location, PlannedObject] = {}
+        self._places: dict[tuple[str, str, Key], Location] = {}
+        self._rejections: dict[Rejection, None] = {}
         self._version = PLANNED_VERSIONS
         self._changes: dict[Reconcile | None, int] = {}
 
-    def __iter__(self) -> Iterator[Intention]:
+    def __iter__(self) -> Iterator[PlannedObject]:
         return iter(self._found.values())
 
-    def get(self, place: Place) -> Intention | None:
+    def get(self, place: Location) -> PlannedObject | None:
         """The planned change of an object."""
         return self._found.get(place)
 
-    def find(self, kind: GroupVersionKind, key: Key) -> Intention | None:
+    def find(self, kind: GroupVersionKind, key: Key) -> PlannedObject | None:
         """The planned change of an object of a kind."""
         place = self._places.get((kind.group, kind.kind, key))
         return self._found.get(place) if place is not None else None
 
     @property
-    def refusals(self) -> tuple[Refusal, ...]:
+    def rejections(self) -> tuple[Rejection, ...]:
         """The rejections, each once."""
-        return tuple(self._refusals)
+        return tuple(self._rejections)
 
     def changes_of(self, who: Reconcile) -> int:
         """How often a reconcile has changed the plan."""
@@ -128,67 +128,67 @@ class Intentions:
 
     def plans_namespace(self, name: str | None) -> bool:
         """Whether a namespace does not exist yet and would be created."""
-        found = self._found.get(Place("", "namespaces", "", name or ""))
+        found = self._found.get(Location("", "namespaces", "", name or ""))
         return found is not None and found.before is None and found.after is not None
 
     # recording
 
-    def made(self, place: Place, tree: Tree, *, sent: Tree, note: str = "") -> Tree:
+    def made(self, place: Location, tree: Tree, *, sent: Tree, note: str = "") -> Tree:
         """Record a creation, also after a planned deletion; returns the object to show to readers."""
-        intention = self._take(place, None)
-        again = intention.sent == sent and not intention.deleted
-        intention.sent, intention.deleted = sent, False
-        return self._becomes(intention, tree, note, same=again)
+        planned = self._take(place, None)
+        again = planned.sent == sent and not planned.deleted
+        planned.sent, planned.deleted = sent, False
+        return self._becomes(planned, tree, note, same=again)
 
-    def changed(self, place: Place, before: Tree, result: Tree, note: str = "") -> Tree:
+    def changed(self, place: Location, before: Tree, result: Tree, note: str = "") -> Tree:
         """Record that the server would turn ``before`` into ``result``; returns the object to show to readers."""
-        intention = self._take(place, before)
-        base = intention.before if intention.before is not None else before
-        planned = intention.after if intention.after is not None else base
-        tree = merged(_bare(before), _bare(planned), _bare(result))
-        return self._becomes(intention, tree, note, same=tree == _bare(planned))
+        planned = self._take(place, before)
+        base = planned.before if planned.before is not None else before
+        last = _bare(planned.after if planned.after is not None else base)
+        tree = merged(_bare(before), last, _bare(result))
+        return self._becomes(planned, tree, note, same=tree == last)
 
-    def deleted(self, place: Place, before: Tree, after: Tree | None) -> Tree | None:
+    def deleted(self, place: Location, before: Tree, after: Tree | None) -> Tree | None:
         """Record a deletion; ``after`` is given if the object would only be marked."""
-        intention = self._take(place, before)
-        if intention.before is None:
+        planned = self._take(place, before)
+        if planned.before is None:
             del self._found[place]  # it never existed
             self._count()
             return None
-        if not intention.deleted:
+        if not planned.deleted:
             self._count()
-        intention.deleted, intention.after = True, None
-        return None if after is None else self._becomes(intention, after, "", same=True)
+        planned.deleted, planned.after = True, None
+        return None if after is None else self._becomes(planned, after, "", same=True)
 
-    def refused(self, what: str, words: str) -> None:
+    def rejected(self, what: str, words: str) -> None:
         """Record a rejected write."""
-        self._refusals[Refusal(what, words, CURRENT.get())] = None
+        self._rejections[Rejection(what, words, CURRENT.get())] = None
 
-    def _take(self, place: Place, before: Tree | None) -> Intention:
+    def _take(self, place: Location, before: Tree | None) -> PlannedObject:
         found = self._found.get(place)
         if found is None:
             version = str(part(before, "metadata").get("resourceVersion") or "")
-            found = self._found[place] = Intention(place, before, None, real_version=version)
+            found = self._found[place] = PlannedObject(place, before, None, real_version=version)
         if before is not None:
             self._name(found)
         if (who := CURRENT.get()) is not None:
             found.by[who] = None
         return found
 
-    def _name(self, intention: Intention) -> None:
-        at = intention.place
-        self._places[at.group, intention.kind, Key(at.namespace, at.name)] = at
+    def _name(self, planned: PlannedObject) -> None:
+        at = planned.place
+        self._places[at.group, planned.kind, Key(at.namespace, at.name)] = at
 
-    def _becomes(self, intention: Intention, tree: Tree, note: str, *, same: bool) -> Tree:
+    def _becomes(self, planned: PlannedObject, tree: Tree, note: str, *, same: bool) -> Tree:
         if note:
-            intention.notes[note] = None
+            planned.notes[note] = None
         if not same:
             self._count()
         self._version += 1
         metadata = {**part(tree, "metadata"), "resourceVersion": str(self._version)}
-        intention.after = {**tree, "metadata": metadata}
-        self._name(intention)
-        return intention.after
+        planned.after = {**tree, "metadata": metadata}
+        self._name(planned)
+        return planned.after
 
     def _count(self) -> None:
         who = CURRENT.get()

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from steersman.cli.dry_runs import WritesNothing, dry_run_of, only_dry_runs, place_of, tree_of
-from steersman.cli.intentions import Intentions
-from steersman.cli.plan_transport import PlanTransport
 from steersman.objects.errors import ConnectionFailed
+from steersman.plan.dry_runs import WritesNothing, dry_run_of, only_dry_runs, place_of, tree_of
+from steersman.plan.planned_objects import PlannedObjects
+from steersman.plan.transport import PlanTransport
 from steersman.transport import HttpTransport, InProcessTransport, ServerResponse
 from steersman.transport.gate import gate
 from steersman.wire import Request
@@ -118,13 +118,13 @@ async def test_a_server_that_does_not_know_dry_runs_is_not_asked() -> None:
         asked.append(f"{request.method} {request.path}")
         return ServerResponse(status=200, body=b'{"paths": {"/apis/cake.example.com/v1/cakes": {"post": {}}}}')
 
-    intentions = Intentions()
-    transport = PlanTransport(InProcessTransport(foreign), intentions)
+    planned = PlannedObjects()
+    transport = PlanTransport(InProcessTransport(foreign), planned)
     for _ in range(2):
         answer = await transport.send(Request("POST", "/apis/cake.example.com/v1/cakes", body=b'{"kind": "Cake"}'))
         assert answer.status == 405
     assert asked == ["GET /openapi/v3/apis/cake.example.com/v1"]
-    assert intentions.refusals[0].words == (
+    assert planned.rejections[0].words == (
         "the server of cake.example.com/v1 does not declare support for dry runs, and a plan sends nothing else"
     )
     await transport.close()

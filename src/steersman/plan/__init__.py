@@ -1,0 +1,15 @@
+"""What an operator would change on a server, without changing anything: `plan_changes`.
+
+Guarantees
+- Nothing is written. The client of a plan sends only reads and dry runs, and only to servers that support dry runs.
+  Writes with another client are not planned: they happen. `steersman plan` blocks those too.
+- An operator sees its own plan: it reads what it created, and what it deleted is gone.
+- A plan ends: it records what a reconcile would wait for instead of waiting.
+- A plan contains no value of a Secret.
+"""
+
+from steersman.plan.planner import plan_changes
+from steersman.plan.result import Plan, PlannedChange, Remark
+from steersman.plan.trials import PlanFailed, ReconcileStuck
+
+__all__ = ["Plan", "PlanFailed", "PlannedChange", "ReconcileStuck", "Remark", "plan_changes"]

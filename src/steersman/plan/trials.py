@@ -1,0 +1,210 @@
+"""Runs a manager once to find out what it would do, without writing or waiting.
+
+Guarantees
+- Every object that a controller would reconcile at its start is reconciled. It is reconciled again, at most `ROUNDS`
+  times, while that changes the plan and the reconcile requeues or has changed its own object.
+- It ends: what a reconcile would wait for is recorded, not waited for. Reconciles beyond the time limit are named. A
+  reconcile that swallows its cancellation is an error that names it, its controller and its line.
+- A failed reconcile fails alone, and its error is kept.
+- Externals only look up while it runs, and work as before afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from typing import Any, cast
+
+import msgspec
+
+from steersman.aio import Supervisor
+from steersman.cache import Informer
+from steersman.client import Client
+from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, Requeue, RequeueAfter
+from steersman.controller.attempts import Conflicted, Failed, Finished, attempt
+from steersman.manager import Manager
+from steersman.manager.signals import LAST_SECONDS
+from steersman.objects.errors import ApiError
+from steersman.patterns.children import Identity
+from steersman.patterns.external import External
+from steersman.patterns.reconciler import MachineReconciler
+from steersman.plan.planned_objects import CURRENT, PlannedObjects, Reconcile
+
+#: How often one object is reconciled.
+ROUNDS = 8
+_POLL = 0.02
+#: The phases of an external object during its first lookup: only that is waited for.
+_LOOKED_FOR = frozenset({"unknown", "finding"})
+_PATIENCE = 10.0
+
+
+class PlanFailed(ApiError):
+    """There is no plan: the controllers cannot start, or one of their reconciles does not end."""
+
+
+class ReconcileStuck(PlanFailed):
+    """A reconcile swallowed its cancellation. Its task, and the manager around it, still run on this event loop."""
+
+
+class Trial(msgspec.Struct):
+    """How the reconcile of one object by one controller ended."""
+
+    reconcile: Reconcile
+    outcome: Outcome | None = None
+    error: str = ""
+    #: Whether it is still running.
+    running: bool = True
+    #: How often it was reconciled: once, and once more for each external result.
+    times: int = 1
+    #: The children to delete once everything is ready.
+    pending: tuple[Identity, ...] = ()
+
+
+class Trials:
+    """Runs a manager's controllers with a client that writes nothing."""
+
+    def __init__(self, planned: PlannedObjects) -> None:
+        self._planned = planned
+        self._found: dict[Reconcile, Trial] = {}
+        #: Failed lookups of external objects, and why.
+        self.failed_lookups: list[tuple[str, str]] = []
+        #: The caches at the end.
+        self.informers: tuple[Informer[Any], ...] = ()
+
+    @property
+    def all(self) -> tuple[Trial, ...]:
+        """One for each reconciled object of each controller."""
+        return tuple(self._found.values())
+
+    async def run(self, manager: Manager, client: Client, *, within: float) -> None:
+        """Reconcile everything once; `PlanFailed` if the controllers cannot start. Changes the manager's plans."""
+        async with AsyncExitStack() as stack:
+            for external in _externals(manager):
+                stack.enter_context(external.lookups_only())
+            for plan in manager.plans:
+                await manager.remove(plan.name)
+                manager.add(msgspec.structs.replace(plan, reconciler=_TrialReconciler(plan, self)))
+            tasks = await stack.enter_async_context(Supervisor())
+            work = tasks.start(manager.run(client, signals=False), name="plan: manager")
+            try:
+                async with asyncio.timeout(within):
+                    await self._ended(manager)
+            except TimeoutError:
+                if not self._found:
+                    raise PlanFailed(f"nothing was reconciled within {within:g} s{_why(manager)}") from None
+            finally:
+                self._keep(manager)
+                tasks.cancel()
+                await asyncio.wait((work,), timeout=LAST_SECONDS)
+                if not work.done():
+                    stack.pop_all()  # the exit would wait for the task, and Python cannot end it
+                    raise ReconcileStuck(
+                        f"{manager.running_reconciles() or 'a stage of before_leading'} did not end within"
+                        f" {LAST_SECONDS:g} s after its cancellation; it must let asyncio.CancelledError pass"
+                    )
+
+    def _keep(self, manager: Manager) -> None:
+        """Keep what ends with the manager."""
+        self.informers = manager.informers
+        self.failed_lookups = [
+            (f"{external.name} of {key.kind} {key.key}", why)
+            for external in _externals(manager)
+            for key, why in external.failed_lookups()
+        ]
+
+    async def _ended(self, manager: Manager) -> None:
+        loop = asyncio.get_running_loop()
+        patience = loop.time() + _PATIENCE
+        while not _is_done(manager):
+            await asyncio.sleep(_POLL)
+            if not manager.controllers and loop.time() < patience:
+                continue
+            if why := _cannot_begin(manager, late=loop.time() > patience):
+                raise PlanFailed(why)
+
+    async def reconcile(self, plan: ControllerPlan, ctx: Context, request: Request) -> None:
+        """Reconcile one object as long as that changes the plan, and record how it ended."""
+        this = Reconcile(plan.name, plan.primary.gvk(), request.key)
+        trial = self._found.get(this)
+        if trial is not None and (trial.times >= ROUNDS or not any(cause.what == "external" for cause in ctx.causes)):
+            return
+        trial = self._found[this] = Trial(this, times=trial.times + 1 if trial is not None else 1)
+        token = CURRENT.set(this)
+        try:
+            for _ in range(ROUNDS):
+                before, own = self._planned.changes_of(this), self._own(this)
+                result = await attempt(plan.reconciler.reconcile(ctx, request), timeout=plan.options.timeout)
+                trial.error, trial.outcome = "", None
+                match result:
+                    case Finished(outcome):
+                        trial.outcome = outcome
+                        again = isinstance(outcome, Requeue | RequeueAfter) or self._own(this) != own
+                    case Conflicted(error):
+                        trial.error, again = str(error), True
+                        before = -1
+                    case Failed(error):
+                        trial.error, again = f"{type(error).__name__}: {error}", False
+                if not again or self._planned.changes_of(this) == before:
+                    break
+        finally:
+            CURRENT.reset(token)
+        if isinstance(plan.reconciler, MachineReconciler):
+            trial.pending = plan.reconciler.pending(ctx, request)
+        trial.running = False
+
+    def _own(self, this: Reconcile) -> Any:
+        """The planned state of the reconciled object without its status, whose changes do not trigger a reconcile."""
+        found = self._planned.find(this.kind, this.key)
+        if found is None or found.after is None:
+            return found is None
+        metadata = {name: value for name, value in found.after["metadata"].items() if name != "resourceVersion"}
+        return {**found.after, "metadata": metadata, "status": None}
+
+
+class _TrialReconciler:
+    """A reconciler that runs the trial of an object."""
+
+    def __init__(self, plan: ControllerPlan, trials: Trials) -> None:
+        self._plan = plan
+        self._trials = trials
+
+    async def reconcile(self, ctx: Context, request: Request) -> Done:
+        """Run the trial, and always return Done."""
+        await self._trials.reconcile(self._plan, ctx, request)
+        return Done()
+
+
+def _is_done(manager: Manager) -> bool:
+    controllers = manager.controllers
+    if len(controllers) != len(manager.plans) or not all(each.working and not each.busy for each in controllers):
+        return False
+    return all(phase not in _LOOKED_FOR for external in _externals(manager) for _, phase, _ in external.phases())
+
+
+def _externals(manager: Manager) -> list[External[Any, Any]]:
+    return [
+        cast("External[Any, Any]", source)
+        for plan in manager.plans
+        for source in plan.sources
+        if isinstance(source, External)
+    ]
+
+
+def _cannot_begin(manager: Manager, *, late: bool) -> str:
+    missing = _names(informer.gvk.kind for informer in manager.informers if not informer.served)
+    if missing:
+        return (
+            f"the server does not serve {missing}: install the definitions first (steersman generate crds), then plan"
+        )
+    why = _why(manager)
+    return f"the controllers cannot start{why}" if why and (late or "is forbidden" in why) else ""
+
+
+def _why(manager: Manager) -> str:
+    errors = [scope.last_error for informer in manager.informers for scope in informer.statistics().scopes]
+    return next((f": {error}" for error in errors if error), "")
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
