@@ -19,7 +19,8 @@ from steersman.objects import (
     decode,
 )
 from steersman.objects.errors import ApiError, Invalid
-from steersman.schemas import FieldProblem, SchemaTooDeep, admitted, problems, validate, validate_tree
+from steersman.objects.field_problems import FieldProblem
+from steersman.schemas import SchemaTooDeep, admitted, problems, validate, validate_tree
 from steersman.schemas.quick import quick_check
 
 

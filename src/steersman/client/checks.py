@@ -25,8 +25,8 @@ def check_constraints(
     """
     if not isinstance(obj, Resource):
         return
+    from steersman.objects.field_problems import invalid_error  # noqa: PLC0415 - as above
     from steersman.schemas.checking import problems  # noqa: PLC0415 - only writers of our own kinds pay
-    from steersman.schemas.field_problems import invalid  # noqa: PLC0415 - as above
 
     ours = cast("Object", obj)
     found = problems(ours)
@@ -40,7 +40,7 @@ def check_constraints(
     if found:
         options = type(ours).__resource__
         name = ours.metadata.name or ours.metadata.generate_name or ""
-        raise invalid(
+        raise invalid_error(
             found, group=options.group, kind=options.kind, name=name, tried=f"{tried}, checked before sending"
         )
 

@@ -1,7 +1,8 @@
 """JSON values as Go distinguishes and prints them, for kube-apiserver's messages."""
 
-import math
 from typing import Any, Final, cast
+
+from steersman.golang.numbers import printed_number
 
 __all__ = ["printed_value", "same_scalar", "type_name"]
 
@@ -14,8 +15,6 @@ _TYPES: Final[dict[Any, str]] = {
     float: "float64",
     type(None): "<nil>",
 }
-_EXPONENT_FROM: Final = 21
-_EXPONENT_BELOW: Final = -4
 
 
 def type_name(value: Any) -> str:
@@ -38,21 +37,5 @@ def printed_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return _float(value)
+        return printed_number(value)
     return "<nil>" if value is None else str(value)
-
-
-def _float(value: float) -> str:
-    """The shortest form, with an exponent of at least two digits for large and small numbers."""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
-    digits, _, power = f"{value!r}".partition("e")
-    exponent = math.floor(math.log10(abs(value))) if value else 0
-    if _EXPONENT_BELOW <= exponent < _EXPONENT_FROM:
-        if power:
-            return f"{value:.0f}" if exponent > 0 else f"{value:f}"
-        return digits.removesuffix(".0")
-    if not power:
-        digits, _, power = f"{value:e}".partition("e")
-        digits = digits.rstrip("0")
-    return f"{digits.removesuffix('.0').removesuffix('.')}e{int(power):+03d}"

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
+from steersman.golang import printed_json
 from steersman.patches.applied_set import STRIPPED_FIELDS, held_set
 from steersman.patches.changes import changes_between
 from steersman.patches.errors import PatchError, TooDeep
@@ -36,8 +37,6 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE: Final = "before-first-apply"
 _KUBECTL: Final = "kubectl"
 _ANNOTATIONS_MAX: Final = 256 * 1024
-_ESCAPED: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
-"""Characters that Go additionally escapes in JSON."""
 
 
 class FieldManager:
@@ -206,8 +205,7 @@ def _with_last_applied(tree: Mapping[str, Any], applied: Mapping[str, Any]) -> M
         given_annotations.pop(LAST_APPLIED, None)
         given_metadata["annotations"] = given_annotations
     given["metadata"] = given_metadata
-    text = json.dumps(given, separators=(",", ":"), sort_keys=True, ensure_ascii=False) + "\n"
-    annotations[LAST_APPLIED] = text.translate(_ESCAPED)
+    annotations[LAST_APPLIED] = f"{printed_json(given)}\n"
     if sum(len(f"{name}{value}".encode()) for name, value in annotations.items()) > _ANNOTATIONS_MAX:
         del annotations[LAST_APPLIED]
     return {**tree, "metadata": {**metadata, "annotations": annotations}}

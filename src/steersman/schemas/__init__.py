@@ -7,10 +7,10 @@ Guarantees
 - Everything also works on plain JSON trees, so that client and server share one implementation.
 """
 
+from steersman.objects.field_problems import FieldProblem
 from steersman.schemas.admission import admitted
 from steersman.schemas.checking import problems, validate
 from steersman.schemas.definition import crd_for, crd_yaml
-from steersman.schemas.field_problems import FieldProblem
 from steersman.schemas.structural import QUANTITY_PATTERN, readable_schema, schema_for
 from steersman.schemas.validation import SchemaTooDeep, validate_tree
 

@@ -6,11 +6,11 @@ from functools import cache
 from typing import Any, cast
 
 from steersman.objects.difference import to_json
+from steersman.objects.field_problems import FieldProblem, invalid_error, problem
 from steersman.objects.options import ResourceOptions, Scale
 from steersman.objects.resource import Object
 from steersman.objects.struct import Struct
 from steersman.schemas.admission import admitted
-from steersman.schemas.field_problems import FieldProblem, invalid, problem
 from steersman.schemas.quick import Check, quick_check
 from steersman.schemas.structural import readable_schema
 from steersman.schemas.validation import validate_tree
@@ -53,7 +53,7 @@ def validate(struct: Struct) -> None:
         name = struct.metadata.name or struct.metadata.generate_name or ""
         if (options := getattr(type(struct), "__resource__", None)) is not None:
             kind, group = options.kind, options.group
-    raise invalid(found, group=group, kind=kind, name=name, tried=f"validate {kind} {name}".rstrip())
+    raise invalid_error(found, group=group, kind=kind, name=name, tried=f"validate {kind} {name}".rstrip())
 
 
 def _scale_problems(scale: Scale, tree: Any) -> list[FieldProblem]:

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from steersman.schemas.field_problems import FieldProblem, problem
+from steersman.objects.field_problems import FieldProblem, problem
 from steersman.schemas.names import dns_1035_label, dns_label, label_value, path_segment, qualified_name
 
 Schema = Mapping[str, Any]

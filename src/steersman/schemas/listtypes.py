@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.schemas.field_problems import FieldProblem, problem
+from steersman.objects.field_problems import FieldProblem, problem
 
 Schema = Mapping[str, Any]
 _encoder = msgspec.json.Encoder(order="deterministic")

@@ -12,7 +12,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from steersman.schemas.field_problems import FieldProblem, number, problem
+from steersman.golang import printed_number
+from steersman.objects.field_problems import FieldProblem, problem
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 #: Below this float, every whole number has its own float.
@@ -85,7 +86,7 @@ class _Bounds:
         return float(self.value), bound
 
     def _report(self, said: str, value: float, bound: float) -> None:
-        printed = str(bound) if isinstance(bound, int) else number(bound)
+        printed = str(bound) if isinstance(bound, int) else printed_number(bound)
         self.problems.append(
             problem(self.path, "FieldValueInvalid", value, f"{self.path} in body should be {said} {printed}")
         )
@@ -103,7 +104,7 @@ class _Bounds:
     def multiple_of(self, bound: float) -> None:
         value, factor = self._native(bound, "MultipleOf")
         if factor <= 0:
-            said = f"factor MultipleOf declared for {self.path} must be positive: {number(factor)}"
+            said = f"factor MultipleOf declared for {self.path} must be positive: {printed_number(factor)}"
             self.problems.append(problem(self.path, "FieldValueInvalid", factor, said))
         elif isinstance(value, int) and isinstance(factor, int):
             if value % factor:

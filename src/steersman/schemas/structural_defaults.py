@@ -15,9 +15,9 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from steersman.golang.regexp import one_budget
+from steersman.objects.field_problems import FieldProblem, invalid
 from steersman.schemas.embedded import embedded_problems
-from steersman.schemas.field_problems import FieldProblem
-from steersman.schemas.structural_words import invalid, is_schema
+from steersman.schemas.structural_rules import is_schema
 from steersman.schemas.validation import schema_problems
 
 Schema = Mapping[str, Any]

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
+from steersman.golang import printed_json
+from steersman.objects.field_problems import FieldProblem, Printed, forbidden, invalid, required, unsupported
 from steersman.schemas.field_path import PathRefused, resolve
-from steersman.schemas.field_problems import FieldProblem
 from steersman.schemas.structural_printing import printed_items
-from steersman.schemas.structural_rules import conversion_problem
-from steersman.schemas.structural_words import forbidden, invalid, invalid_as, is_schema, required, unsupported, whole
+from steersman.schemas.structural_rules import conversion_problem, is_schema
 
 Schema = Mapping[str, Any]
 
@@ -208,7 +208,7 @@ class _Keywords:
             self.found.append(required(f"{path}.items", f"must have a schema if {_LIST_TYPE} is map"))
         elif not is_schema(items):
             said = f"must only have a single schema if {_LIST_TYPE} is map"
-            self.found.append(invalid_as(f"{path}.items", printed_items(items), said))
+            self.found.append(invalid(f"{path}.items", Printed(printed_items(items)), said))
         elif items.get("type") != "object":
             said = f"must be object if parent array's {_LIST_TYPE} is map"
             self.found.append(invalid(f"{path}.items.type", items.get("type", ""), said))
@@ -232,9 +232,7 @@ class _Keywords:
         self._rule_texts(rule, path)
         reason = rule.get("reason")
         if reason is not None and reason not in _REASONS:
-            words = ", ".join(f'"{known}"' for known in _REASONS)
-            said = f"Unsupported value: {whole(reason)}: supported values: {words}"
-            self.found.append(FieldProblem(f"{path}.reason", said, "FieldValueNotSupported"))
+            self.found.append(unsupported(f"{path}.reason", Printed(printed_json(reason)), _REASONS))
         field = rule.get("fieldPath", "")
         if not field:
             return
@@ -294,10 +292,10 @@ def is_atomic_set(schema: Schema) -> bool:
 def _not_atomic(items: Schema, path: str) -> list[FieldProblem]:
     list_type = items.get(_LIST_TYPE)
     if items.get("type") == "array" and list_type not in {None, "atomic"}:
-        return [invalid_as(f"{path}.{_LIST_TYPE}", whole(list_type), _ATOMIC_ITEMS)]
+        return [invalid(f"{path}.{_LIST_TYPE}", Printed(printed_json(list_type)), _ATOMIC_ITEMS)]
     if items.get("type") == "object" and items.get(_MAP_TYPE) != "atomic":
         # The server prints the type of the list here.
-        return [invalid_as(f"{path}.{_MAP_TYPE}", whole(list_type), _ATOMIC_ITEMS)]
+        return [invalid(f"{path}.{_MAP_TYPE}", Printed(printed_json(list_type)), _ATOMIC_ITEMS)]
     return []
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, cast
 
-from steersman.schemas.structural_words import is_schema, whole
+from steersman.golang import printed_json
+from steersman.schemas.structural_rules import is_schema
 
 Schema = Mapping[str, Any]
 Printer = Callable[[Any], str]
@@ -33,7 +34,7 @@ def _map_text(entries: Any, printed: Printer) -> str:
     if not entries:
         return "null"
     members = cast("dict[str, Any]", entries)
-    return "{" + ",".join(f"{whole(name)}:{printed(members[name])}" for name in sorted(members)) + "}"
+    return "{" + ",".join(f"{printed_json(name)}:{printed(members[name])}" for name in sorted(members)) + "}"
 
 
 def _schema(value: Schema) -> str:
@@ -51,7 +52,7 @@ def _named_schemas(value: Any) -> str:
 def _schema_or_bool(value: Any) -> str:
     if is_schema(value):
         return struct_text([("Allows", "true"), ("Schema", printed_schema(value))])
-    return struct_text([("Allows", whole(value)), ("Schema", "null")])
+    return struct_text([("Allows", printed_json(value)), ("Schema", "null")])
 
 
 def printed_items(value: Any) -> str:
@@ -67,13 +68,13 @@ def _dependencies(value: Any) -> str:
 
 def _dependency(value: Any) -> str:
     one = printed_schema(value) if is_schema(value) else "null"
-    names = list_text(value, whole) if isinstance(value, list) else "null"
+    names = list_text(value, printed_json) if isinstance(value, list) else "null"
     return struct_text([("Schema", one), ("Property", names)])
 
 
 def _documentation(value: Schema) -> str:
     return struct_text(
-        [("Description", whole(value.get("description", ""))), ("URL", whole(value.get("url", "")))],
+        [("Description", printed_json(value.get("description", ""))), ("URL", printed_json(value.get("url", "")))],
     )
 
 
@@ -81,12 +82,12 @@ def printed_rule(rule: Schema) -> str:
     """A CEL rule."""
     return struct_text(
         [
-            ("Rule", whole(rule.get("rule", ""))),
-            ("Message", whole(rule.get("message", ""))),
-            ("MessageExpression", whole(rule.get("messageExpression", ""))),
-            ("Reason", whole(rule.get("reason"))),
-            ("FieldPath", whole(rule.get("fieldPath", ""))),
-            ("OptionalOldSelf", whole(rule.get("optionalOldSelf"))),
+            ("Rule", printed_json(rule.get("rule", ""))),
+            ("Message", printed_json(rule.get("message", ""))),
+            ("MessageExpression", printed_json(rule.get("messageExpression", ""))),
+            ("Reason", printed_json(rule.get("reason"))),
+            ("FieldPath", printed_json(rule.get("fieldPath", ""))),
+            ("OptionalOldSelf", printed_json(rule.get("optionalOldSelf"))),
         ]
     )
 
@@ -97,30 +98,30 @@ def _rules(value: Any) -> str:
 
 #: The fields of the server's type in order: the Go name, the JSON name, how an absent value prints, and the printer.
 FIELDS: Final[tuple[tuple[str, str, str, Printer], ...]] = (
-    ("ID", "id", '""', whole),
-    ("Schema", "$schema", '""', whole),
-    ("Ref", "$ref", "null", whole),
-    ("Description", "description", '""', whole),
-    ("Type", "type", '""', whole),
-    ("Nullable", "nullable", "false", whole),
-    ("Format", "format", '""', whole),
-    ("Title", "title", '""', whole),
-    ("Default", "default", "null", whole),
-    ("Maximum", "maximum", "null", whole),
-    ("ExclusiveMaximum", "exclusiveMaximum", "false", whole),
-    ("Minimum", "minimum", "null", whole),
-    ("ExclusiveMinimum", "exclusiveMinimum", "false", whole),
-    ("MaxLength", "maxLength", "null", whole),
-    ("MinLength", "minLength", "null", whole),
-    ("Pattern", "pattern", '""', whole),
-    ("MaxItems", "maxItems", "null", whole),
-    ("MinItems", "minItems", "null", whole),
-    ("UniqueItems", "uniqueItems", "false", whole),
-    ("MultipleOf", "multipleOf", "null", whole),
-    ("Enum", "enum", "null", whole),
-    ("MaxProperties", "maxProperties", "null", whole),
-    ("MinProperties", "minProperties", "null", whole),
-    ("Required", "required", "null", whole),
+    ("ID", "id", '""', printed_json),
+    ("Schema", "$schema", '""', printed_json),
+    ("Ref", "$ref", "null", printed_json),
+    ("Description", "description", '""', printed_json),
+    ("Type", "type", '""', printed_json),
+    ("Nullable", "nullable", "false", printed_json),
+    ("Format", "format", '""', printed_json),
+    ("Title", "title", '""', printed_json),
+    ("Default", "default", "null", printed_json),
+    ("Maximum", "maximum", "null", printed_json),
+    ("ExclusiveMaximum", "exclusiveMaximum", "false", printed_json),
+    ("Minimum", "minimum", "null", printed_json),
+    ("ExclusiveMinimum", "exclusiveMinimum", "false", printed_json),
+    ("MaxLength", "maxLength", "null", printed_json),
+    ("MinLength", "minLength", "null", printed_json),
+    ("Pattern", "pattern", '""', printed_json),
+    ("MaxItems", "maxItems", "null", printed_json),
+    ("MinItems", "minItems", "null", printed_json),
+    ("UniqueItems", "uniqueItems", "false", printed_json),
+    ("MultipleOf", "multipleOf", "null", printed_json),
+    ("Enum", "enum", "null", printed_json),
+    ("MaxProperties", "maxProperties", "null", printed_json),
+    ("MinProperties", "minProperties", "null", printed_json),
+    ("Required", "required", "null", printed_json),
     ("Items", "items", "null", printed_items),
     ("AllOf", "allOf", "null", _schemas),
     ("OneOf", "oneOf", "null", _schemas),
@@ -133,13 +134,13 @@ FIELDS: Final[tuple[tuple[str, str, str, Printer], ...]] = (
     ("AdditionalItems", "additionalItems", "null", _schema_or_bool),
     ("Definitions", "definitions", "null", _named_schemas),
     ("ExternalDocs", "externalDocs", "null", _documentation),
-    ("Example", "example", "null", whole),
-    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", "null", whole),
-    ("XEmbeddedResource", "x-kubernetes-embedded-resource", "false", whole),
-    ("XIntOrString", "x-kubernetes-int-or-string", "false", whole),
-    ("XListMapKeys", "x-kubernetes-list-map-keys", "null", whole),
-    ("XListType", "x-kubernetes-list-type", "null", whole),
-    ("XMapType", "x-kubernetes-map-type", "null", whole),
+    ("Example", "example", "null", printed_json),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", "null", printed_json),
+    ("XEmbeddedResource", "x-kubernetes-embedded-resource", "false", printed_json),
+    ("XIntOrString", "x-kubernetes-int-or-string", "false", printed_json),
+    ("XListMapKeys", "x-kubernetes-list-map-keys", "null", printed_json),
+    ("XListType", "x-kubernetes-list-type", "null", printed_json),
+    ("XMapType", "x-kubernetes-map-type", "null", printed_json),
     ("XValidations", "x-kubernetes-validations", "null", _rules),
 )
 

@@ -9,11 +9,10 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 from steersman.golang.regexp import expression_problem
-from steersman.schemas.field_problems import FieldProblem
-from steersman.schemas.structural_words import forbidden, invalid, is_schema, required
+from steersman.objects.field_problems import FieldProblem, forbidden, invalid, required
 
 Schema = Mapping[str, Any]
 
@@ -83,6 +82,11 @@ def conversion_problem(schema: Schema) -> str:
     if is_schema(schema.get("additionalProperties")):
         inner.append(schema["additionalProperties"])
     return _first(inner)
+
+
+def is_schema(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Whether a part of a schema is a single schema, not a list, a boolean or absent."""
+    return isinstance(value, dict)
 
 
 def _first(schemas: list[Schema]) -> str:

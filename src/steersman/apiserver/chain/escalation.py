@@ -22,7 +22,7 @@ from steersman.apiserver.errors import Refused, bad_request, not_found, unnamed
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.registry.names import path_segment
 from steersman.apiserver.storage import Storage
-from steersman.schemas.field_problems import quoted
+from steersman.golang import quoted
 
 _GROUP = "rbac.authorization.k8s.io"
 _ROLES = frozenset({"roles", "clusterroles"})

@@ -13,7 +13,7 @@ from itertools import product
 from typing import NamedTuple
 
 from steersman.apiserver.chain.rbac import Rule, covers_path
-from steersman.schemas.field_problems import quoted
+from steersman.golang import quoted
 
 #: How many combinations of group, resource, name and verb are compared one by one.
 COMBINATIONS_MAX = 50_000

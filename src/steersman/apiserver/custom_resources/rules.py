@@ -15,10 +15,9 @@ from msgspec.structs import replace
 
 from steersman.apiserver.registry.definition import ScalePaths, Tree
 from steersman.golang import printed_value, type_name
-from steersman.schemas import FieldProblem
+from steersman.objects.field_problems import FieldProblem, problem
 from steersman.schemas.correlation import UNCORRELATED
 from steersman.schemas.embedded import embedded_problems
-from steersman.schemas.field_problems import problem
 from steersman.schemas.listtypes import list_type_problems
 from steersman.schemas.validation import schema_problems
 

@@ -15,9 +15,9 @@ from steersman.apiserver.registry.definition import ScalePaths, Strategy, Tree
 from steersman.apiserver.registry.metadata import finalizer_warnings
 from steersman.apiserver.workers import LARGE
 from steersman.objects import GroupVersionKind
-from steersman.schemas import FieldProblem, admitted
+from steersman.objects.field_problems import FieldProblem, problem
+from steersman.schemas import admitted
 from steersman.schemas.admission import DefaultsTooLarge
-from steersman.schemas.field_problems import problem
 
 #: Bytes of defaults that each list item or map entry may add before an object of any size counts as large.
 _ITEM_DEFAULTS: Final = 64

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from steersman.apiserver.decoding import scalars
 from steersman.apiserver.decoding.shapes import Shape
 from steersman.apiserver.decoding.unstructured import tree_words
+from steersman.golang import quoted_in_full
 
 #: The maximum number of findings, and their total length except the last one.
 FINDINGS_MAX, FINDINGS_LENGTH = 100, 64 * 1024
@@ -33,20 +34,6 @@ _ZEROES: dict[str, Any] = {
     "bytes": "",
     "quantity": "0",
     "int-or-string": 0,
-}
-
-
-_DEL, _BMP_MAX = 0x7F, 0xFFFF
-_SHOWN = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
 }
 
 
@@ -114,20 +101,6 @@ def _number(raw: Number) -> int | float:
     return int(value) if value.is_integer() and abs(value) < _INT64 else value
 
 
-def quote(text: str) -> str:
-    """A quoted text, as Go prints it."""
-    if text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return f'"{"".join(_SHOWN.get(each) or (each if each.isprintable() else _escaped(each)) for each in text)}"'
-
-
-def _escaped(character: str) -> str:
-    code = ord(character)
-    if code <= _DEL:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= _BMP_MAX else f"\\U{code:08x}"
-
-
 def duplicates(raw: Any) -> list[str]:
     """Duplicate fields in a value without a type."""
     found = Findings()
@@ -171,7 +144,7 @@ class Findings:
         if len(self._texts) >= FINDINGS_MAX or self._length > FINDINGS_LENGTH:
             return
         place = "".join(path)
-        text = f"{what} field {quote(f'{place}.{name}' if place else name)}"
+        text = f"{what} field {quoted_in_full(f'{place}.{name}' if place else name)}"
         if text not in self._texts:
             self._texts[text] = None
             self._length += len(text)

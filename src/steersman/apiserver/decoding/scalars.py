@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from steersman.golang import quoted_bytes
 from steersman.objects import Quantity, format_time, parse_time
 
 # Possessive quantifiers avoid backtracking, which would be quadratic.
@@ -71,7 +72,7 @@ def _time_words(text: str, layout: str) -> str:  # noqa: C901, PLR0911 - one ret
                 return _cannot(text, layout, rest, part)
             low, high, name = _RANGES.get(part, (0, 9999, ""))
             if not low <= int(found) <= high:
-                return f"parsing time {_quoted(text)}: {name} out of range"
+                return f"parsing time {quoted_bytes(text)}: {name} out of range"
             rest = rest[digits:]
         elif not rest.startswith(part):
             return _cannot(text, layout, rest, part)
@@ -86,25 +87,16 @@ def _time_words(text: str, layout: str) -> str:  # noqa: C901, PLR0911 - one ret
     if zone is None:
         return _cannot(text, layout, rest, "Z07:00")
     if zone[1] and int(zone[1]) > _HOURS_MAX:
-        return f"parsing time {_quoted(text)}: time zone offset hour out of range"
+        return f"parsing time {quoted_bytes(text)}: time zone offset hour out of range"
     if zone[1] and int(zone[2]) > _MINUTES_MAX:
-        return f"parsing time {_quoted(text)}: time zone offset minute out of range"
+        return f"parsing time {quoted_bytes(text)}: time zone offset minute out of range"
     if rest[zone.end() :]:
-        return f"parsing time {_quoted(text)}: extra text: {_quoted(rest[zone.end() :])}"
-    return f"parsing time {_quoted(text)}: day out of range"
+        return f"parsing time {quoted_bytes(text)}: extra text: {quoted_bytes(rest[zone.end() :])}"
+    return f"parsing time {quoted_bytes(text)}: day out of range"
 
 
 def _cannot(text: str, layout: str, rest: str, part: str) -> str:
-    return f'parsing time {_quoted(text)} as "{layout}": cannot parse {_quoted(rest)} as "{part}"'
-
-
-def _quoted(text: str) -> str:
-    """A quoted text, as Go's times print it: byte by byte."""
-    shown = (
-        f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}"
-        for byte in text.encode("utf-8", "replace")
-    )
-    return f'"{"".join(shown)}"'
+    return f'parsing time {quoted_bytes(text)} as "{layout}": cannot parse {quoted_bytes(rest)} as "{part}"'
 
 
 def check_base64(text: str) -> None:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from steersman.golang import printed_value, type_name
+from steersman.golang import printed_value, quoted, type_name
 from steersman.patches import MAX_DEPTH, MergeSchema, PathElement
 from steersman.patches.applied_set import item_text
-from steersman.schemas.field_problems import quoted
 
 _TWICE = "duplicate entries for key "
 

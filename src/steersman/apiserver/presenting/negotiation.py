@@ -8,7 +8,7 @@ from steersman.apiserver.presenting.partial_metadata import PartialForm
 from steersman.apiserver.presenting.table import TableForm
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.request import ServerRequest
-from steersman.schemas.field_problems import problem
+from steersman.objects.field_problems import problem
 from steersman.wire import JSON, PROTOBUF, YAML, first_values, parse_accept
 
 #: As kube-apiserver lists them. This server prints the first two.

@@ -16,7 +16,7 @@ from steersman.apiserver.errors import Named
 from steersman.apiserver.registry.names import dns_subdomain
 from steersman.apiserver.storage import Record, Storage
 from steersman.objects import GroupKind, GroupVersionKind
-from steersman.schemas import FieldProblem
+from steersman.objects.field_problems import FieldProblem
 
 if TYPE_CHECKING:
     from steersman.apiserver.context import VerbContext

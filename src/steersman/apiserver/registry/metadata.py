@@ -16,8 +16,7 @@ from steersman.aio import new_uid, now
 from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, Tree
 from steersman.apiserver.registry.names import dns_label, label_value, path_segment, qualified_name
 from steersman.objects import format_time
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import PROBLEMS_MAX, enough, problem, until_enough
+from steersman.objects.field_problems import PROBLEMS_MAX, FieldProblem, Printed, enough, invalid, problem, until_enough
 
 ANNOTATIONS_MAX = 256 * 1024
 ORPHAN = "orphan"
@@ -273,9 +272,7 @@ def _owners(owners: Iterable[Tree]) -> list[FieldProblem]:
         ]
         if owner["apiVersion"] == "v1" and owner["kind"] == "Event":
             printed = msgspec.json.encode(_ordered(owner)).decode()
-            found.append(
-                FieldProblem(where, f"Invalid value: {printed}: /v1, Kind=Event is disallowed from being an owner")
-            )
+            found.append(invalid(where, Printed(printed), "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller"):
             this = f"{owner['kind']}/{owner['name']}"
             if controller:
@@ -287,7 +284,7 @@ def _owners(owners: Iterable[Tree]) -> list[FieldProblem]:
                     printed_all = msgspec.json.encode([_ordered(each) for each in owners]).decode()
                     # Each of them repeats the list, so very long ones are truncated.
                     printed_all = printed_all if len(printed_all) <= _OWNERS_SHOWN else f"{printed_all[:1024]}..."
-                found.append(FieldProblem(where, f"Invalid value: {printed_all}: {words}"))
+                found.append(invalid(where, Printed(printed_all), words))
             controller = controller or this
     return found
 

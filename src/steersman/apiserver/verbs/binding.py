@@ -24,9 +24,8 @@ from steersman.apiserver.storage import Mismatch
 from steersman.apiserver.verbs.naming import take_namespace
 from steersman.apiserver.verbs.options import write_options
 from steersman.objects import format_time
+from steersman.objects.field_problems import FieldProblem, problem
 from steersman.objects.status import ApiStatus
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import problem
 from steersman.transport import ServerResponse
 
 _DEFINITION: Final = Definition(gvk=BINDING, resource="bindings", schema=partial(kinds.schema_of, BINDING))

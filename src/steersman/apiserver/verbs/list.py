@@ -29,8 +29,7 @@ from steersman.apiserver.verbs.get import await_revision
 from steersman.apiserver.verbs.options import not_a_number, read_version, refuse_options, wrong_version
 from steersman.apiserver.watching.selection import Selection, check_syntax
 from steersman.golang import json_words
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import problem
+from steersman.objects.field_problems import FieldProblem, problem
 from steersman.transport import ServerResponse
 from steersman.wire import InvalidOption, ListOptions, first_values
 

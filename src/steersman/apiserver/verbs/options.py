@@ -12,8 +12,7 @@ from steersman.apiserver.registry.metadata import manager_problems
 from steersman.apiserver.request import ServerRequest
 from steersman.golang import json_type, json_words, syntax_problem
 from steersman.objects import GroupKind
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import problem
+from steersman.objects.field_problems import FieldProblem, problem
 from steersman.wire import InvalidOption, first_values
 
 _META = "meta.k8s.io"

@@ -30,12 +30,11 @@ from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.update import Change
 from steersman.golang import json_type, json_words, printed_value
 from steersman.objects import GroupKind
+from steersman.objects.field_problems import invalid as invalid_field
 from steersman.objects.status import ApiStatus, StatusDetails
 from steersman.patches import JsonPatch, JsonPatchError, PatchError, apply_merge_patch
 from steersman.patches.json_patch import MAX_OPERATIONS
 from steersman.patches.strategic_merge import StrategicMergeError, apply_strategic_merge
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import quoted
 from steersman.transport import ServerResponse
 from steersman.wire import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
@@ -43,8 +42,6 @@ from steersman.wire import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE
 Patch = Callable[[Tree], Any]
 
 _OF_CUSTOM = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
-#: Text is quoted in pieces of this length, because quoting truncates longer ones.
-_QUOTED = 1000
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
@@ -191,8 +188,7 @@ def unreadable_patch(made: str, refused: Refused, *, as_unstructured: bool = Fal
     said = refused.status.message.partition(": ")[2] or refused.status.message
     if as_unstructured and isinstance(refused.__cause__, Unreadable):
         said = refused.__cause__.of_tree
-    parts = [quoted(made[at : at + _QUOTED])[1:-1] for at in range(0, len(made), _QUOTED)]
-    return invalid(GroupKind("", ""), "", [FieldProblem("patch", f'Invalid value: "{"".join(parts)}": {said}')])
+    return invalid(GroupKind("", ""), "", [invalid_field("patch", made, said)])
 
 
 def _patched(

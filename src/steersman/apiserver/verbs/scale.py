@@ -37,7 +37,7 @@ from steersman.apiserver.verbs.patch import apply_patch, patch_type, read_patch,
 from steersman.apiserver.verbs.update import Change
 from steersman.kinds import schema_of
 from steersman.objects import Selector, SelectorError
-from steersman.schemas.field_problems import problem
+from steersman.objects.field_problems import problem
 from steersman.transport import ServerResponse
 from steersman.wire import APPLY_PATCH
 

@@ -31,8 +31,7 @@ from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.naming import take_namespace
 from steersman.apiserver.verbs.options import write_options
 from steersman.objects import format_time
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import problem
+from steersman.objects.field_problems import FieldProblem, problem
 from steersman.transport import ServerResponse
 
 _DEFINITION: Final = Definition(

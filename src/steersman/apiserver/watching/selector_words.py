@@ -6,7 +6,7 @@ import re
 
 from steersman.apiserver.registry.names import label_value, qualified_name
 from steersman.objects import SelectorError
-from steersman.schemas.field_problems import problem
+from steersman.objects.field_problems import problem
 
 _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+|$)")
 _SYMBOLS = frozenset({"", "==", "!=", "=", "!", "(", ")", ",", "<", ">"})

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
 
+from steersman.golang import quoted
+from steersman.objects.field_problems import FieldProblem, problem
 from steersman.schemas.cel.data import seen
 from steersman.schemas.cel.values import NOTHING, CelError, CostExceeded, Maybe
 from steersman.schemas.correlation import UNCORRELATED, ItemsBefore, before_of, is_same
-from steersman.schemas.field_problems import FieldProblem, problem, quoted
 
 if TYPE_CHECKING:
     from steersman.schemas.cel.compiling import CompiledRule

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
+from steersman.golang import quoted
 from steersman.schemas.cel.model import Shape
 from steersman.schemas.cel.names import escape, unescape
 from steersman.schemas.cel.times import read_date, read_schema_duration, read_timestamp
@@ -28,7 +29,6 @@ from steersman.schemas.cel.values import (
     map_size,
     no_overload,
 )
-from steersman.schemas.field_problems import quoted
 
 _GO_TYPES: Final = {
     bool: "bool",

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any, Final, cast
 
+from steersman.golang import printed_number, quoted
 from steersman.schemas.cel.times import printed_duration, printed_timestamp
 from steersman.schemas.cel.values import (
     CelError,
@@ -26,7 +26,6 @@ from steersman.schemas.cel.values import (
     map_keys,
     type_name,
 )
-from steersman.schemas.field_problems import quoted
 
 _CLAUSE: Final = re.compile(r"%(?:%|(?P<precision>\.[0-9]*)?(?P<letter>.)?)", re.DOTALL)
 _ACCEPTED: Final = {
@@ -48,25 +47,6 @@ _PRECISION: Final = 6
 #: Go does not parse a longer precision. It does not take a greater one for a number, so an argument is left over.
 _PRECISION_DIGITS: Final = 18
 _PRECISION_MAX: Final = 10_000_009
-#: From this power of ten on, Go prints a number with an exponent.
-_EXPONENT_FROM: Final = 6
-
-
-def printed_double(value: float) -> str:
-    """A double as Go's ``%g`` prints it."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    if value == 0:
-        return "-0" if math.copysign(1, value) < 0 else "0"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    power = len(digits) + cast("int", exponent) - 1
-    if -4 <= power < _EXPONENT_FROM:
-        return f"{Decimal(repr(value)):f}".removesuffix(".0")
-    mantissa = "".join(map(str, digits))
-    point = f".{mantissa[1:]}" if len(mantissa) > 1 else ""
-    return f"{'-' * sign}{mantissa[0]}{point}e{power:+03d}"
 
 
 def formatted(text: str, args: Any) -> str:
@@ -101,7 +81,7 @@ def _printed_clause(found: re.Match[str], value: Any) -> str:
     if words:
         value = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}[cast("str", value)]
     if letter in "fe" and precision > _PRECISION_MAX:
-        return f"%!(NOVERB)%!(EXTRA float64={printed_double(cast('float', value))})"
+        return f"%!(NOVERB)%!(EXTRA float64={printed_number(cast('float', value))})"
     return _PRINTERS[letter](value, precision)
 
 
@@ -190,7 +170,7 @@ def _text(value: Any) -> str:  # noqa: C901, PLR0911 - one answer for each kind
             except UnicodeDecodeError:
                 raise CelError("error during formatting: could not convert argument") from None
         case float():
-            return printed_double(value)
+            return printed_number(value)
         case Duration():
             return printed_duration(value)
         case Timestamp():
@@ -222,7 +202,7 @@ def _nested(value: Any) -> str:  # noqa: PLR0911 - one answer for each kind
         case bytes():
             return f"b{quoted(value.decode(errors='replace'))}"
         case float():
-            special = {"NaN": '"NaN"', "+Inf": '"+Inf"', "-Inf": '"-Inf"'}.get(printed_double(value))
+            special = {"NaN": '"NaN"', "+Inf": '"+Inf"', "-Inf": '"-Inf"'}.get(printed_number(value))
             return special or f"{value:.6f}"
         case Duration():
             return f'duration("{printed_duration(value)}")'

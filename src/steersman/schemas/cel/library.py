@@ -12,11 +12,12 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any, Final
 
+from steersman.golang import printed_number
 from steersman.schemas.cel.declarations import functions
 from steersman.schemas.cel.library_lists import LISTS
 from steersman.schemas.cel.library_network import NETWORK
 from steersman.schemas.cel.library_resources import RESOURCES
-from steersman.schemas.cel.library_texts import TEXTS, printed_double
+from steersman.schemas.cel.library_texts import TEXTS
 from steersman.schemas.cel.nodes import Call, Literal
 from steersman.schemas.cel.signatures import Type
 from steersman.schemas.cel.times import (
@@ -141,7 +142,7 @@ def to_string(value: Any) -> Any:  # noqa: PLR0911 - one answer for each kind
             except UnicodeDecodeError:
                 raise CelError("invalid UTF-8 in bytes, cannot convert to string") from None
         case float():
-            return printed_double(value)
+            return printed_number(value)
         case Duration():
             return printed_duration(value)
         case Timestamp():

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import parse_qs, quote
 
-from steersman.golang import is_uri
+from steersman.golang import is_uri, quoted
 from steersman.schemas.cel.values import CelError, Opaque, no_overload, one
-from steersman.schemas.field_problems import quoted
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final
 
-from steersman.golang import is_uri
+from steersman.golang import is_uri, quoted
 from steersman.objects.quantity import Quantity
 from steersman.schemas.cel.declarations import NAMED_FORMATS
 from steersman.schemas.cel.library_network import url_error
@@ -24,7 +24,6 @@ from steersman.schemas.cel.values import (
     one,
     two,
 )
-from steersman.schemas.field_problems import quoted
 from steersman.schemas.formats import matches_format
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from steersman.golang.regexp import BudgetSpent, Expression, expression
-from steersman.schemas.cel.formatting import formatted, printed_double
+from steersman.schemas.cel.formatting import formatted
 from steersman.schemas.cel.values import CelError, CostExceeded, one, two
 
-__all__ = ["TEXTS", "compiled", "printed_double"]
+__all__ = ["TEXTS", "compiled"]
 
 _QUOTED: Final = str.maketrans(
     {

@@ -8,26 +8,25 @@ Guarantees
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final, cast
 
 import msgspec
 
+from steersman.golang import escape_html
 from steersman.golang.regexp import one_budget
+from steersman.objects.field_problems import FieldProblem, Printed, invalid, problem
 from steersman.schemas.cel.applying import Judgement, Verdict
 from steersman.schemas.cel.compiling import CompiledRule
 from steersman.schemas.cel.model import REQUEST_MAX, Shape, Structs
 from steersman.schemas.cel.sizes import MOST, plus
-from steersman.schemas.field_problems import FieldProblem, problem
 
 Schema = Mapping[str, Any]
 #: The limits on the estimates of one expression, and of all expressions of a schema.
 EXPRESSION_ESTIMATE_MAX: Final = 10_000_000
 SCHEMA_ESTIMATE_MAX: Final = 100_000_000
 _RULES: Final = "x-kubernetes-validations"
-_FOR_HTML: Final = re.compile(r"[<>&\u2028\u2029]")
 _HINT: Final = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
 _SHARED: Final = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
 _TOTAL: Final = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
@@ -231,8 +230,7 @@ def _invalid(path: str, rule: Schema, detail: str) -> FieldProblem:
             "OptionalOldSelf": rule.get("optionalOldSelf"),
         }
     ).decode()
-    escaped = _FOR_HTML.sub(lambda sign: f"\\u{ord(sign[0]):04x}", printed)
-    return FieldProblem(path, f"Invalid value: {escaped}: {detail}", "FieldValueInvalid")
+    return invalid(path, Printed(escape_html(printed)), detail)
 
 
 def _elements(schema: Schema) -> int | None:

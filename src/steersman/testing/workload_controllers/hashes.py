@@ -9,9 +9,9 @@ Guarantees
 
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
+from steersman.golang import printed_json
 from steersman.objects import Struct, to_json
 
 _ALPHANUMERIC = "bcdfghjklmnpqrstvwxz2456789"
@@ -41,20 +41,6 @@ def safe_encode(text: str) -> str:
     return "".join(_ALPHANUMERIC[ord(each) % len(_ALPHANUMERIC)] for each in text)
 
 
-def go_json(tree: Any) -> bytes:
-    """A JSON tree as Go's ``json.Marshal`` writes a map: sorted, compact, with HTML characters escaped."""
-    text = json.dumps(tree, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    for plain, escaped in (
-        ("&", "\\u0026"),
-        ("<", "\\u003c"),
-        (">", "\\u003e"),
-        ("\u2028", "\\u2028"),
-        ("\u2029", "\\u2029"),
-    ):
-        text = text.replace(plain, escaped)
-    return text.encode()
-
-
 def canonical(struct: Struct) -> dict[str, Any]:
     """A struct as a JSON tree without nulls, for comparing and hashing."""
     return _without_nulls(to_json(struct))
@@ -72,4 +58,4 @@ def _without_nulls(value: Any) -> Any:
 def template_hash(template: Struct, collisions: int | None) -> str:
     """The ``pod-template-hash`` of a template; ``collisions`` distinguishes templates with equal hashes."""
     salt = b"" if collisions is None else collisions.to_bytes(8, "little")
-    return safe_encode(str(fnv32a(go_json(canonical(template)), salt)))
+    return safe_encode(str(fnv32a(printed_json(canonical(template)).encode(), salt)))

@@ -14,13 +14,14 @@ from typing import Any, cast
 import msgspec
 
 from steersman.controller import Context
+from steersman.golang import printed_json
 from steersman.kinds.apps_v1 import ControllerRevision, DaemonSet
 from steersman.kinds.core_v1 import PodTemplateSpec
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import Object, ObjectMeta, decode, owner_reference, to_json
 from steersman.objects.errors import AlreadyExists
 from steersman.testing.workload_controllers.claims import candidates, claim
-from steersman.testing.workload_controllers.hashes import fnv32, go_json, safe_encode, template_hash
+from steersman.testing.workload_controllers.hashes import fnv32, safe_encode, template_hash
 
 #: The label with the revision of a Pod, or with the hash of a revision.
 REVISION = "controller-revision-hash"
@@ -50,7 +51,7 @@ class History:
         """The hash of the current template, by the rules of the workload's kind."""
         if isinstance(self._owner, DaemonSet):
             return template_hash(self._template, self.collisions)
-        return safe_encode(str(fnv32(go_json(self.data), str(self.collisions or 0).encode())))
+        return safe_encode(str(fnv32(printed_json(self.data).encode(), str(self.collisions or 0).encode())))
 
     async def newest(self) -> ControllerRevision:
         """The revision of the current template, created or renumbered if necessary."""

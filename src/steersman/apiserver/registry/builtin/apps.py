@@ -18,15 +18,6 @@ from steersman.apiserver.registry.builtin.pod_defaults import fill_template
 from steersman.apiserver.registry.builtin.pod_disruption_budget import amount, at_most_all, count_or_share
 from steersman.apiserver.registry.builtin.pod_validation import pod_annotations, pod_template
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree
-from steersman.apiserver.registry.builtin.wording import (
-    each,
-    forbidden,
-    invalid,
-    not_negative,
-    required,
-    unchanged,
-    unsupported,
-)
 from steersman.apiserver.registry.builtin.workload import (
     MISMATCH,
     WorkloadStrategy,
@@ -39,8 +30,17 @@ from steersman.apiserver.registry.builtin.workload import (
 )
 from steersman.apiserver.registry.names import dns_label
 from steersman.objects import GroupVersionKind
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import until_enough
+from steersman.objects.field_problems import (
+    FieldProblem,
+    each,
+    forbidden,
+    invalid,
+    not_negative,
+    required,
+    unchanged,
+    unsupported,
+    until_enough,
+)
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 #: Annotations that kube-apiserver keeps as a field, and shows only with the whole object.

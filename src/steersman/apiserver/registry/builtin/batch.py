@@ -18,7 +18,11 @@ from steersman.apiserver.registry.builtin.pod_validation import pod_template
 from steersman.apiserver.registry.builtin.pod_warnings import name_warnings, pod_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree, take
-from steersman.apiserver.registry.builtin.wording import (
+from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.names import dns_label, dns_subdomain
+from steersman.objects import Selector
+from steersman.objects.field_problems import (
+    FieldProblem,
     each,
     invalid,
     not_negative,
@@ -27,10 +31,6 @@ from steersman.apiserver.registry.builtin.wording import (
     unchanged,
     unsupported,
 )
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
-from steersman.apiserver.registry.names import dns_label, dns_subdomain
-from steersman.objects import Selector
-from steersman.schemas import FieldProblem
 
 _NAMES = ("job-name", "batch.kubernetes.io/job-name")
 _UIDS = ("controller-uid", "batch.kubernetes.io/controller-uid")

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from steersman.apiserver.registry.builtin.formats import config_key
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner
-from steersman.apiserver.registry.builtin.wording import each, forbidden, invalid, too_long
 from steersman.apiserver.registry.definition import CHANGED, WHOLE
-from steersman.schemas import FieldProblem
+from steersman.objects.field_problems import FieldProblem, each, forbidden, invalid, too_long
 
 MAX_SIZE = 1024 * 1024
 LOCKED = "field is immutable when `immutable` is set"

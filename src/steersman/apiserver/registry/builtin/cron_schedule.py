@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from steersman.golang import quoted
 from steersman.objects import parse_duration
-from steersman.schemas.field_problems import quoted
 
 _MONTHS = {
     name: index

@@ -9,11 +9,10 @@ from steersman.apiserver.registry.builtin.internal_form import printed
 from steersman.apiserver.registry.builtin.shapes import canonical
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, metadata, subtree
-from steersman.apiserver.registry.builtin.wording import each, invalid, required, unchanged
 from steersman.apiserver.registry.definition import CHANGED, WHOLE, Conversion
 from steersman.apiserver.registry.names import dns_subdomain, qualified_name
 from steersman.objects import GroupVersionKind
-from steersman.schemas import FieldProblem
+from steersman.objects.field_problems import FieldProblem, each, invalid, required, unchanged
 
 #: Fields by their names in events.k8s.io/v1 and in v1.
 _NAMES = {

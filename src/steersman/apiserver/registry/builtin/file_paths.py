@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from steersman.apiserver.registry.builtin.wording import invalid
-from steersman.schemas import FieldProblem
+from steersman.objects.field_problems import FieldProblem, invalid
 
 
 def no_backsteps(path: str, target: str) -> list[FieldProblem]:

@@ -15,7 +15,8 @@ import msgspec
 
 from steersman.apiserver.registry.builtin.shapes import META, canonical
 from steersman.apiserver.registry.builtin.trees import Tree, inner
-from steersman.apiserver.registry.builtin.wording import Raw, escaped
+from steersman.golang import escape_html
+from steersman.objects.field_problems import Printed
 
 #: Fields of a Pod's spec that the server keeps inside the Pod's security context.
 _MOVED = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
@@ -66,17 +67,19 @@ def _value(value: Any, type_: str) -> Any:
     return canonical(value, f"meta.v1.{type_}") if type_ in {"LabelSelector", "ObjectMeta"} else value
 
 
-def printed(value: Any, definition: str) -> Raw:
+def printed(value: Any, definition: str) -> Printed:
     """A value as a message prints it; None and an empty list print as null."""
     shown = _value(
         None if value == [] else value, definition if definition.startswith(("*", "[]", "{}")) else f"*{definition}"
     )
-    return Raw(escaped(json.dumps(shown, separators=(",", ":"), ensure_ascii=False)))
+    return Printed(escape_html(json.dumps(shown, separators=(",", ":"), ensure_ascii=False)))
 
 
 def difference(old: Tree, new: Tree, definition: str) -> str:
     """The difference of two values, as the server prints it."""
-    before, after = (escaped(json.dumps(internal(one, definition), indent=1, ensure_ascii=False)) for one in (old, new))
+    before, after = (
+        escape_html(json.dumps(internal(one, definition), indent=1, ensure_ascii=False)) for one in (old, new)
+    )
     if before.count("\n") + after.count("\n") > _COMPARED_MAX:
         # The cost of a comparison grows with the square.
         return "the difference is too long to be shown"

@@ -6,7 +6,10 @@ import re
 
 from steersman.apiserver.registry.builtin.internal_form import printed
 from steersman.apiserver.registry.builtin.trees import Tree, items, subtree
-from steersman.apiserver.registry.builtin.wording import (
+from steersman.apiserver.registry.names import qualified_name
+from steersman.golang import quoted
+from steersman.objects.field_problems import (
+    FieldProblem,
     duplicate,
     each,
     invalid,
@@ -16,10 +19,8 @@ from steersman.apiserver.registry.builtin.wording import (
     too_long,
     too_many,
     unsupported,
+    until_enough,
 )
-from steersman.apiserver.registry.names import qualified_name
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import quoted, until_enough
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _STATUSES = ("False", "True", "Unknown")

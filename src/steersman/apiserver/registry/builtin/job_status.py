@@ -7,16 +7,16 @@ from typing import Any
 
 from steersman.apiserver.registry.builtin.job_policies import count_indexes
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, subtree
-from steersman.apiserver.registry.builtin.wording import (
+from steersman.objects import parse_time
+from steersman.objects.field_problems import (
+    FieldProblem,
     duplicate,
     invalid,
     invalid_without_value,
     not_negative,
     required,
+    until_enough,
 )
-from steersman.objects import parse_time
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import until_enough
 
 _CONDITIONS = "status.conditions"
 

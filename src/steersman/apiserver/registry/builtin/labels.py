@@ -4,11 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from steersman.apiserver.registry.builtin.trees import items
-from steersman.apiserver.registry.builtin.wording import Raw, each, forbidden, invalid, required, shown
 from steersman.apiserver.registry.names import label_value, qualified_name
 from steersman.objects import Selector, SelectorError
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import until_enough
+from steersman.objects.field_problems import (
+    FieldProblem,
+    Printed,
+    each,
+    forbidden,
+    invalid,
+    required,
+    shown_in_full,
+    too_long,
+    until_enough,
+)
 
 MAX_ANNOTATIONS = 256 * 1024
 
@@ -34,9 +42,7 @@ def annotations(path: str, given: Mapping[str, str] | None) -> list[FieldProblem
         problems += each(path, key, qualified_name(key.lower()))
     total = sum(len(key.encode()) + len(value.encode()) for key, value in (given or {}).items())
     if total > MAX_ANNOTATIONS:
-        problems.append(
-            FieldProblem(path, f"Too long: may not be more than {MAX_ANNOTATIONS} bytes", "FieldValueTooLong")
-        )
+        problems.append(too_long(path, MAX_ANNOTATIONS))
     return problems
 
 
@@ -73,8 +79,8 @@ def shown_selector(selector: Mapping[str, Any] | None) -> Any:
     if selector is None:
         return None
     names = ("matchLabels", "matchExpressions")
-    parts = [f'"{name}":{shown(selector[name])}' for name in names if selector.get(name)]
-    return Raw(f"{{{','.join(parts)}}}")
+    parts = [f'"{name}":{shown_in_full(selector[name])}' for name in names if selector.get(name)]
+    return Printed(f"{{{','.join(parts)}}}")
 
 
 def is_empty(selector: Mapping[str, Any]) -> bool:

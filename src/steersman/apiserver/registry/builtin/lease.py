@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner
-from steersman.apiserver.registry.builtin.wording import NEGATIVE, invalid
-from steersman.schemas import FieldProblem
+from steersman.objects.field_problems import NEGATIVE, FieldProblem, invalid
 
 
 class LeaseStrategy(BuiltinStrategy):

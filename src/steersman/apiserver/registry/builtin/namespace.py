@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree
-from steersman.apiserver.registry.builtin.wording import each, invalid
 from steersman.apiserver.registry.definition import CHANGED, WHOLE
 from steersman.apiserver.registry.names import qualified_name
-from steersman.schemas import FieldProblem
+from steersman.objects.field_problems import FieldProblem, each, invalid
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 FINALIZER = "kubernetes"

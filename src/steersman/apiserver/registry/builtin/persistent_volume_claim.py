@@ -9,8 +9,11 @@ from steersman.apiserver.registry.builtin.internal_form import difference
 from steersman.apiserver.registry.builtin.labels import label_selector
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree, take
-from steersman.apiserver.registry.builtin.wording import (
+from steersman.apiserver.registry.names import dns_label, dns_subdomain
+from steersman.objects import Quantity
+from steersman.objects.field_problems import (
     NOT_POSITIVE,
+    FieldProblem,
     each,
     forbidden,
     invalid,
@@ -18,9 +21,6 @@ from steersman.apiserver.registry.builtin.wording import (
     unchanged,
     unsupported,
 )
-from steersman.apiserver.registry.names import dns_label, dns_subdomain
-from steersman.objects import Quantity
-from steersman.schemas import FieldProblem
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES = ("Block", "Filesystem")

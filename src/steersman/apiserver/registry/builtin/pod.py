@@ -17,11 +17,18 @@ from steersman.apiserver.registry.builtin.pod_validation import pod_annotations,
 from steersman.apiserver.registry.builtin.pod_warnings import name_warnings, pod_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree, take
-from steersman.apiserver.registry.builtin.wording import each, forbidden, invalid, required, unchanged
 from steersman.apiserver.registry.names import dns_subdomain, qualified_name
 from steersman.objects import format_time
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import enough, until_enough
+from steersman.objects.field_problems import (
+    FieldProblem,
+    each,
+    enough,
+    forbidden,
+    invalid,
+    required,
+    unchanged,
+    until_enough,
+)
 
 _MIRROR = "kubernetes.io/config.mirror"
 _MAY_CHANGE = (

@@ -12,19 +12,20 @@ from steersman.apiserver.registry.builtin.pod_resources import requirements
 from steersman.apiserver.registry.builtin.pod_security import container_context
 from steersman.apiserver.registry.builtin.pod_volumes import pull_policy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items
-from steersman.apiserver.registry.builtin.wording import (
+from steersman.apiserver.registry.names import dns_label
+from steersman.objects.field_problems import (
+    FieldProblem,
     duplicate,
     each,
+    enough,
     forbidden,
     invalid,
     missing,
     required,
     too_many,
     unsupported,
+    until_enough,
 )
-from steersman.apiserver.registry.names import dns_label
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import enough, until_enough
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")

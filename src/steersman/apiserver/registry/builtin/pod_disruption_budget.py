@@ -9,8 +9,7 @@ from steersman.apiserver.registry.builtin.internal_form import printed
 from steersman.apiserver.registry.builtin.labels import label_selector
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, subtree
-from steersman.apiserver.registry.builtin.wording import each, invalid, not_negative, unsupported
-from steersman.schemas import FieldProblem
+from steersman.objects.field_problems import FieldProblem, each, invalid, not_negative, unsupported
 
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 

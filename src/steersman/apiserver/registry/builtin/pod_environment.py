@@ -8,11 +8,9 @@ from typing import Any
 from steersman.apiserver.registry.builtin.file_paths import no_backsteps
 from steersman.apiserver.registry.builtin.formats import config_key, env_name
 from steersman.apiserver.registry.builtin.trees import Tree
-from steersman.apiserver.registry.builtin.wording import each, invalid, required, unsupported
 from steersman.apiserver.registry.names import dns_label, dns_subdomain, qualified_name
 from steersman.objects import Quantity
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import until_enough
+from steersman.objects.field_problems import FieldProblem, each, invalid, required, unsupported, until_enough
 
 _ENV_FIELDS = (
     "metadata.name",

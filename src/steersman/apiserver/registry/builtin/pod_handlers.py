@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 
 from steersman.apiserver.registry.builtin.formats import header_name, port, port_number
 from steersman.apiserver.registry.builtin.trees import Tree, items
-from steersman.apiserver.registry.builtin.wording import each, forbidden, invalid, not_negative, required, unsupported
-from steersman.schemas import FieldProblem
+from steersman.objects.field_problems import FieldProblem, each, forbidden, invalid, not_negative, required, unsupported
 
 _SCHEMES = ("HTTP", "HTTPS")
 _REAL_TIME = (

@@ -17,8 +17,11 @@ from steersman.apiserver.registry.builtin.resource_names import (
     may_be_overcommitted,
 )
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items
-from steersman.apiserver.registry.builtin.wording import (
+from steersman.apiserver.registry.names import dns_label, qualified_name
+from steersman.objects import Quantity
+from steersman.objects.field_problems import (
     NEGATIVE,
+    FieldProblem,
     duplicate,
     each,
     forbidden,
@@ -26,11 +29,8 @@ from steersman.apiserver.registry.builtin.wording import (
     missing,
     required,
     unsupported,
+    until_enough,
 )
-from steersman.apiserver.registry.names import dns_label, qualified_name
-from steersman.objects import Quantity
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import until_enough
 
 _POD_LEVEL = ("cpu", "hugepages-", "memory")
 

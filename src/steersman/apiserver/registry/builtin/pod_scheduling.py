@@ -8,18 +8,18 @@ from typing import Any
 
 from steersman.apiserver.registry.builtin.labels import label_name, label_selector
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items
-from steersman.apiserver.registry.builtin.wording import (
+from steersman.apiserver.registry.names import dns_label, dns_subdomain, label_value, qualified_name
+from steersman.objects.field_problems import (
     NOT_POSITIVE,
+    FieldProblem,
     duplicate,
     each,
     forbidden,
     invalid,
     required,
     unsupported,
+    until_enough,
 )
-from steersman.apiserver.registry.names import dns_label, dns_subdomain, label_value, qualified_name
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import until_enough
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _OPERATOR = "not a valid selector operator"

@@ -10,7 +10,8 @@ from steersman.apiserver.registry.builtin.file_paths import descending
 from steersman.apiserver.registry.builtin.formats import MAX_INT32, in_range
 from steersman.apiserver.registry.builtin.internal_form import printed
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items
-from steersman.apiserver.registry.builtin.wording import (
+from steersman.objects.field_problems import (
+    FieldProblem,
     duplicate,
     each,
     forbidden,
@@ -18,9 +19,8 @@ from steersman.apiserver.registry.builtin.wording import (
     required,
     too_long,
     unsupported,
+    until_enough,
 )
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import until_enough
 
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROC_MOUNTS = ("Default", "Unmasked")

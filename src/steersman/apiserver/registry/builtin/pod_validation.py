@@ -19,19 +19,20 @@ from steersman.apiserver.registry.builtin.pod_scheduling import (
 from steersman.apiserver.registry.builtin.pod_security import operating_system, pod_context
 from steersman.apiserver.registry.builtin.pod_volumes import volumes
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items
-from steersman.apiserver.registry.builtin.wording import (
+from steersman.apiserver.registry.names import dns_label, dns_subdomain, dns_subdomain_with_underscores, qualified_name
+from steersman.objects.field_problems import (
+    FieldProblem,
     duplicate,
     each,
+    enough,
     forbidden,
     invalid,
     missing,
     required,
     too_long,
     unsupported,
+    until_enough,
 )
-from steersman.apiserver.registry.names import dns_label, dns_subdomain, dns_subdomain_with_underscores, qualified_name
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import enough, until_enough
 
 _RESTARTS = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

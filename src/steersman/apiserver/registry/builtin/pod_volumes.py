@@ -10,19 +10,20 @@ from steersman.apiserver.registry.builtin.labels import annotations, labels
 from steersman.apiserver.registry.builtin.persistent_volume_claim import claim
 from steersman.apiserver.registry.builtin.pod_environment import VOLUME_FIELDS, field_reference, resource_reference
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items
-from steersman.apiserver.registry.builtin.wording import (
+from steersman.apiserver.registry.names import dns_label, dns_subdomain
+from steersman.objects import Quantity
+from steersman.objects.field_problems import (
+    FieldProblem,
     duplicate,
     each,
+    enough,
     forbidden,
     invalid,
     required,
     too_long,
     unsupported,
+    until_enough,
 )
-from steersman.apiserver.registry.names import dns_label, dns_subdomain
-from steersman.objects import Quantity
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import enough, until_enough
 
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 _HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")

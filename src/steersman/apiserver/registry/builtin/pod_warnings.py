@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from steersman.apiserver.registry.builtin.pod_validation import containers_with_paths
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata
 from steersman.apiserver.registry.names import dns_label
+from steersman.golang import quoted
 from steersman.objects import Quantity
-from steersman.schemas.field_problems import quoted
 
 #: Volume types that no node mounts any more.
 _GONE = {

@@ -6,11 +6,9 @@ from steersman.apiserver.registry.builtin.internal_form import printed
 from steersman.apiserver.registry.builtin.labels import compiled, label_selector
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, items, subtree
-from steersman.apiserver.registry.builtin.wording import each, invalid, required, unsupported
 from steersman.apiserver.registry.definition import CHANGED, WHOLE
 from steersman.apiserver.registry.names import dns_subdomain, path_segment
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import until_enough
+from steersman.objects.field_problems import FieldProblem, each, invalid, required, unsupported, until_enough
 
 GROUP = "rbac.authorization.k8s.io"
 

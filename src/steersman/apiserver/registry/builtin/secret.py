@@ -10,9 +10,8 @@ from steersman.apiserver.registry.builtin.config_map import MAX_SIZE, decoded_si
 from steersman.apiserver.registry.builtin.formats import config_key
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, metadata
-from steersman.apiserver.registry.builtin.wording import each, invalid, required, too_long, unchanged
 from steersman.apiserver.registry.definition import CHANGED, WHOLE
-from steersman.schemas import FieldProblem
+from steersman.objects.field_problems import FieldProblem, each, invalid, required, too_long, unchanged
 
 _ACCOUNT = "kubernetes.io/service-account.name"
 _DOCKER = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}

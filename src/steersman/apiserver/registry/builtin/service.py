@@ -23,11 +23,19 @@ from steersman.apiserver.registry.builtin.service_addresses import (
 )
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree
-from steersman.apiserver.registry.builtin.wording import duplicate, each, forbidden, invalid, required, unsupported
 from steersman.apiserver.registry.definition import CHANGED, Surroundings
 from steersman.apiserver.registry.names import dns_label, dns_subdomain, qualified_name
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import enough, until_enough
+from steersman.objects.field_problems import (
+    FieldProblem,
+    duplicate,
+    each,
+    enough,
+    forbidden,
+    invalid,
+    required,
+    unsupported,
+    until_enough,
+)
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _INSIDE = ("ClusterIP", "LoadBalancer", "NodePort")

@@ -16,11 +16,10 @@ from steersman.apiserver.errors import internal
 from steersman.apiserver.errors import invalid as refusal
 from steersman.apiserver.registry.builtin.formats import ip_family, ipv4
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata
-from steersman.apiserver.registry.builtin.wording import invalid
 from steersman.apiserver.registry.definition import Surroundings
 from steersman.apiserver.storage import Mismatch
 from steersman.objects import GroupVersionKind
-from steersman.schemas import FieldProblem
+from steersman.objects.field_problems import FieldProblem, invalid
 
 #: The addresses of Services.
 RANGE = IPv4Network("10.0.0.0/24")

@@ -10,8 +10,7 @@ from steersman.apiserver.registry.builtin.pod_validation import pod_template
 from steersman.apiserver.registry.builtin.pod_warnings import name_warnings, pod_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, subtree
-from steersman.apiserver.registry.builtin.wording import forbidden, invalid, not_negative, required, unsupported
-from steersman.schemas import FieldProblem
+from steersman.objects.field_problems import FieldProblem, forbidden, invalid, not_negative, required, unsupported
 
 MISMATCH = "`selector` does not match template `labels`"
 _MORE_THAN_REPLICAS = "cannot be greater than status.replicas"

@@ -14,8 +14,8 @@ from steersman.aio import now
 from steersman.apiserver.registry.crd.names_in_use import NamesInUse
 from steersman.apiserver.registry.crd.webhook_rules import bundle_problem
 from steersman.apiserver.registry.definition import Tree
+from steersman.golang import quoted
 from steersman.objects import format_time
-from steersman.schemas.field_problems import quoted
 
 FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"
 _BAD_BUNDLE: Final = "InvalidCABundle"

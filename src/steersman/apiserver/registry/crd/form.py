@@ -19,7 +19,7 @@ from steersman.apiserver.decoding.fitting import fits
 from steersman.apiserver.decoding.shapes import Shape, object_meta, referred
 from steersman.apiserver.errors import bad_request
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items
-from steersman.schemas.structural_words import is_schema
+from steersman.schemas.structural_rules import is_schema
 
 _SCHEMA: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 _NAMES: Final[Tree] = {"plural": "", "kind": ""}

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from steersman.apiserver.registry.builtin.trees import Tree, items
+from steersman.golang import printed_json
 from steersman.patches.trees import json_equal
 from steersman.schemas.structural_printing import list_text, pointer_text, printed_schema, struct_text
-from steersman.schemas.structural_words import whole
 
 #: Fields of single versions or of all versions, and their common names.
 _COMMON: Final = (
@@ -62,11 +62,11 @@ def printed_versions(spec: Mapping[str, Any]) -> str:
 def _version(version: Tree) -> str:
     return struct_text(
         [
-            ("Name", whole(version["name"])),
-            ("Served", whole(version["served"])),
-            ("Storage", whole(version["storage"])),
-            ("Deprecated", whole(version.get("deprecated", False))),
-            ("DeprecationWarning", whole(version.get("deprecationWarning"))),
+            ("Name", printed_json(version["name"])),
+            ("Served", printed_json(version["served"])),
+            ("Storage", printed_json(version["storage"])),
+            ("Deprecated", printed_json(version.get("deprecated", False))),
+            ("DeprecationWarning", printed_json(version.get("deprecationWarning"))),
             ("Schema", pointer_text(version.get("schema"), _validation)),
             ("Subresources", pointer_text(version.get("subresources"), _subresources)),
             ("AdditionalPrinterColumns", list_text(version.get("additionalPrinterColumns"), _column)),
@@ -80,16 +80,16 @@ def _validation(validation: Tree) -> str:
 
 
 def _subresources(subresources: Tree) -> str:
-    status = pointer_text(subresources.get("status"), whole)
+    status = pointer_text(subresources.get("status"), printed_json)
     return struct_text([("Status", status), ("Scale", pointer_text(subresources.get("scale"), _scale))])
 
 
 def _scale(scale: Tree) -> str:
     return struct_text(
         [
-            ("SpecReplicasPath", whole(scale["specReplicasPath"])),
-            ("StatusReplicasPath", whole(scale["statusReplicasPath"])),
-            ("LabelSelectorPath", whole(scale.get("labelSelectorPath"))),
+            ("SpecReplicasPath", printed_json(scale["specReplicasPath"])),
+            ("StatusReplicasPath", printed_json(scale["statusReplicasPath"])),
+            ("LabelSelectorPath", printed_json(scale.get("labelSelectorPath"))),
         ]
     )
 
@@ -97,15 +97,15 @@ def _scale(scale: Tree) -> str:
 def _column(column: Tree) -> str:
     return struct_text(
         [
-            ("Name", whole(column["name"])),
-            ("Type", whole(column["type"])),
-            ("Format", whole(column.get("format", ""))),
-            ("Description", whole(column.get("description", ""))),
-            ("Priority", whole(column.get("priority", 0))),
-            ("JSONPath", whole(column["jsonPath"])),
+            ("Name", printed_json(column["name"])),
+            ("Type", printed_json(column["type"])),
+            ("Format", printed_json(column.get("format", ""))),
+            ("Description", printed_json(column.get("description", ""))),
+            ("Priority", printed_json(column.get("priority", 0))),
+            ("JSONPath", printed_json(column["jsonPath"])),
         ]
     )
 
 
 def _selectable(field: Tree) -> str:
-    return struct_text([("JSONPath", whole(field["jsonPath"]))])
+    return struct_text([("JSONPath", printed_json(field["jsonPath"]))])

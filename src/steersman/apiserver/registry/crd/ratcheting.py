@@ -18,8 +18,7 @@ from steersman.apiserver.registry.crd.version_rules import SELECTABLE_MAX
 from steersman.apiserver.registry.crd.webhook_rules import bundle_problem, knows_a_review
 from steersman.schemas.structural_defaults import is_pruned
 from steersman.schemas.structural_keywords import TYPES, Leniency, is_atomic_set, map_key_problems
-from steersman.schemas.structural_rules import conversion_problem, structural_problems
-from steersman.schemas.structural_words import is_schema
+from steersman.schemas.structural_rules import conversion_problem, is_schema, structural_problems
 
 Schema = Mapping[str, Any]
 

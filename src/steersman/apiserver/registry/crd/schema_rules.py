@@ -13,12 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from steersman.apiserver.registry.crd.form import metadata_problem
-from steersman.schemas import FieldProblem
+from steersman.objects.field_problems import FieldProblem, Printed, forbidden, invalid
 from steersman.schemas.structural_defaults import default_problems
 from steersman.schemas.structural_keywords import Leniency, keyword_problems
 from steersman.schemas.structural_printing import FIELDS, printed_schema
 from steersman.schemas.structural_rules import conversion_problem, structural_problems
-from steersman.schemas.structural_words import forbidden, invalid, invalid_as
 
 Schema = Mapping[str, Any]
 
@@ -101,7 +100,7 @@ def _root_problems(schema: Schema, path: str) -> list[FieldProblem]:
             if schema["type"] != "object":
                 return [invalid(f"{path}.type", schema["type"], _ONLY_OBJECT)]
         elif called not in _AT_ROOT:
-            return [invalid_as(path, printed_schema(schema), _ONLY_THESE)]
+            return [invalid(path, Printed(printed_schema(schema)), _ONLY_THESE)]
     return []
 
 

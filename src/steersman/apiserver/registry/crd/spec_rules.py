@@ -21,9 +21,8 @@ from steersman.apiserver.registry.crd.version_rules import (
 )
 from steersman.apiserver.registry.crd.webhook_rules import conversion_problems
 from steersman.apiserver.registry.names import dns_1035_label, dns_subdomain
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import until_enough
-from steersman.schemas.structural_words import invalid, invalid_as, required, unsupported, whole
+from steersman.golang import printed_json
+from steersman.objects.field_problems import FieldProblem, Printed, invalid, required, unsupported, until_enough
 
 _EXTENSIONS: Final = frozenset(
     {
@@ -130,10 +129,10 @@ def _set_problems(spec: Tree) -> list[FieldProblem]:
     found: list[FieldProblem] = []
     if len(set(names)) < len(names):
         said = "must contain unique version names"
-        found.append(invalid_as("spec.versions", printed_versions(spec), said))
+        found.append(invalid("spec.versions", Printed(printed_versions(spec)), said))
     if sum(version["storage"] for version in versions) != 1:
         said = "must have exactly one version marked as storage version"
-        found.append(invalid_as("spec.versions", printed_versions(spec), said))
+        found.append(invalid("spec.versions", Printed(printed_versions(spec)), said))
     if names and names[0]:
         found += _joined("spec.version", names[0], dns_1035_label(names[0]))
     return found
@@ -183,7 +182,7 @@ def _common_problems(spec: Tree, options: Options, *, preserves: bool) -> list[F
     conversion: Tree = spec["conversion"]
     if conversion["strategy"] != "None" and preserves:
         said = "must be None if spec.preserveUnknownFields is true"
-        found.append(invalid_as("spec.conversion.strategy", whole(conversion["strategy"]), said))
+        found.append(invalid("spec.conversion.strategy", Printed(printed_json(conversion["strategy"])), said))
     return found + conversion_problems(
         conversion, "spec.conversion", any_review=options.any_review, any_bundle=options.any_bundle
     )

@@ -17,11 +17,9 @@ from steersman.apiserver.registry.crd.spec_rules import names_problems, spec_pro
 from steersman.apiserver.registry.definition import Definition, Strategy
 from steersman.apiserver.registry.metadata import validate_new
 from steersman.apiserver.registry.names import dns_subdomain
-from steersman.golang import is_uri
+from steersman.golang import is_uri, printed_json
 from steersman.objects import GroupVersionKind
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import until_enough
-from steersman.schemas.structural_words import invalid, invalid_as, required, whole
+from steersman.objects.field_problems import FieldProblem, Printed, invalid, required, until_enough
 
 _KIND: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _APPROVED: Final = "api-approved.kubernetes.io"
@@ -90,7 +88,7 @@ def _immutable_problems(spec: Tree, before: Tree, *, established: bool) -> list[
     found: list[FieldProblem] = []
     if established:
         if spec["scope"] != before["scope"]:
-            found.append(invalid_as("spec.scope", whole(spec["scope"]), _CHANGED))
+            found.append(invalid("spec.scope", Printed(printed_json(spec["scope"])), _CHANGED))
         if spec["names"]["kind"] != before["names"]["kind"]:
             found.append(invalid("spec.names.kind", spec["names"]["kind"], _CHANGED))
     if spec["group"] != before["group"]:

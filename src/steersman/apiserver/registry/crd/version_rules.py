@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from steersman.apiserver.registry.builtin.trees import Tree
-from steersman.schemas import FieldProblem
+from steersman.golang import printed_json
+from steersman.objects.field_problems import FieldProblem, Printed, duplicate, invalid, required, too_many, until_enough
 from steersman.schemas.field_path import PathRefused, resolve
-from steersman.schemas.field_problems import until_enough
 from steersman.schemas.structural_rules import conversion_problem
-from steersman.schemas.structural_words import duplicate, invalid, invalid_as, required, too_many, whole
 
 SELECTABLE_MAX: Final = 8
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
@@ -43,7 +42,7 @@ def deprecation_problems(version: Tree, path: str) -> list[FieldProblem]:
         if at is not None:
             said = "must only contain printable UTF-8 characters; non-printable character found at index"
             told.append(f"{said} {at}")
-    return [invalid_as(f"{path}.deprecationWarning", whole(warning), each) for each in told]
+    return [invalid(f"{path}.deprecationWarning", Printed(printed_json(warning)), each) for each in told]
 
 
 def _first_unprintable(text: str) -> int | None:
@@ -75,7 +74,7 @@ def subresource_problems(subresources: Tree | None, path: str) -> list[FieldProb
             found.append(_not_simple(where, selector))
         elif not selector.startswith((".spec.", ".status.")):
             said = "should be a json path under either .spec or .status"
-            found.append(invalid_as(where, whole(selector), said))
+            found.append(invalid(where, Printed(printed_json(selector)), said))
     return found
 
 

@@ -13,9 +13,16 @@ from urllib.parse import urlsplit
 
 from steersman.apiserver.registry.builtin.trees import Tree, inner
 from steersman.apiserver.registry.names import dns_1035_label, dns_subdomain
-from steersman.schemas import FieldProblem
-from steersman.schemas.field_problems import quoted, until_enough
-from steersman.schemas.structural_words import forbidden, invalid, invalid_as, required, unsupported, whole
+from steersman.golang import printed_json, quoted
+from steersman.objects.field_problems import (
+    FieldProblem,
+    Printed,
+    forbidden,
+    invalid,
+    required,
+    unsupported,
+    until_enough,
+)
 
 #: The versions of ConversionReview that the server supports.
 REVIEWS: Final = ("v1", "v1beta1")
@@ -63,7 +70,7 @@ def _client_problems(client: Tree, path: str, *, any_bundle: bool) -> list[Field
         found = _service_problems(service, f"{path}.service")
     bundle = client.get("caBundle")
     if bundle and not any_bundle and (told := bundle_problem(bundle)):
-        found.append(invalid_as(f"{path}.caBundle", whole(bundle), told))
+        found.append(invalid(f"{path}.caBundle", Printed(printed_json(bundle)), told))
     return found
 
 
