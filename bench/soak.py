@@ -25,8 +25,9 @@ import msgspec
 
 from bench.report import Bar, Figure, Report
 from bench.soak_operator import CONCURRENCY, FINALIZER, NAMESPACE, Sample, Site, SiteSpec
-from steersman import ApiError, Client, MergePatch, NotFound, ObjectMeta
+from steersman import Client, MergePatch, ObjectMeta
 from steersman.client import RetryPolicy
+from steersman.errors import ApiError, NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.testing import Engine, FaultProxy
 

@@ -16,21 +16,10 @@ from typing import Any
 
 import msgspec
 
-from steersman import (
-    Client,
-    Context,
-    Done,
-    Manager,
-    MergePatch,
-    NotFound,
-    ObjectMeta,
-    Request,
-    Resource,
-    Spec,
-    Status,
-)
+from steersman import Client, Context, Done, Manager, MergePatch, ObjectMeta, Request, Resource, Spec, Status
 from steersman.cache import KindOptions
 from steersman.client import load_kubeconfig
+from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap
 
 NAMESPACE = "soak"

@@ -29,7 +29,6 @@ from steersman import (
     Key,
     Manager,
     MinItems,
-    NotFound,
     PrinterColumn,
     Reconciler,
     Request,
@@ -40,6 +39,7 @@ from steersman import (
 )
 from steersman.aio import Supervisor
 from steersman.controller import ChannelSource, Emit
+from steersman.errors import NotFound
 
 FINALIZER = "run.example.com/process"
 #: Seconds between SIGTERM and SIGKILL.

@@ -20,7 +20,6 @@ from steersman import (
     Done,
     Key,
     Manager,
-    NotFound,
     ObjectMeta,
     PrinterColumn,
     Quantity,
@@ -31,6 +30,7 @@ from steersman import (
     Status,
 )
 from steersman.controller import View, labels_changed
+from steersman.errors import NotFound
 from steersman.kinds.core_v1 import Namespace, ResourceQuota, ResourceQuotaSpec
 
 CLASS = "quota.example.com/class"

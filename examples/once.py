@@ -25,7 +25,6 @@ from steersman import (
     LeaderElection,
     Manager,
     MinItems,
-    NotFound,
     PrinterColumn,
     Reconciler,
     Request,
@@ -35,6 +34,7 @@ from steersman import (
     replace,
 )
 from steersman.aio import now
+from steersman.errors import NotFound
 
 #: The number of output characters to keep.
 OUTPUT_LIMIT = 1000

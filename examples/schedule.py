@@ -18,7 +18,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, NamedTuple
 
 from steersman import (
-    AlreadyExists,
     Context,
     Done,
     Manager,
@@ -35,6 +34,7 @@ from steersman import (
     Status,
 )
 from steersman.aio import now
+from steersman.errors import AlreadyExists
 from steersman.kinds.batch_v1 import Job, JobSpec
 from steersman.kinds.core_v1 import Container, PodSpec, PodTemplateSpec
 from steersman.objects import parse_duration

@@ -3,18 +3,8 @@
 import asyncio
 from typing import Annotated
 
-from steersman import (
-    Conflict,
-    ControlPlane,
-    Deleted,
-    Maximum,
-    MergePatch,
-    Minimum,
-    ObjectMeta,
-    Resource,
-    Spec,
-    Status,
-)
+from steersman import ControlPlane, Deleted, Maximum, MergePatch, Minimum, ObjectMeta, Resource, Spec, Status
+from steersman.errors import Conflict
 
 
 class SiteSpec(Spec):

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from examples.application_namespace.children import administrators, isolation, limits, namespace
 from examples.application_namespace.types import ApplicationNamespace
 
-from steersman import Condition, Context, Done, Manager, NotFound, Object, Request, Status, set_condition
+from steersman import Condition, Context, Done, Manager, Object, Request, Status, set_condition
 from steersman.aio import now
+from steersman.errors import ApiError, NotFound
 from steersman.kinds.core_v1 import Namespace, ResourceQuota
 from steersman.kinds.networking_v1 import NetworkPolicy
 from steersman.kinds.rbac_v1 import RoleBinding
 from steersman.objects import controller_of
-from steersman.objects.errors import ApiError
 
 CONTENT: tuple[type[Object], ...] = (RoleBinding, ResourceQuota, NetworkPolicy)
 

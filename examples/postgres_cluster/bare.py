@@ -19,13 +19,13 @@ from examples.postgres_cluster.children import (
 )
 from examples.postgres_cluster.types import PostgresCluster, PostgresClusterStatus
 
-from steersman import Condition, Context, Done, Manager, NotFound, Object, Request, find_condition, set_condition
+from steersman import Condition, Context, Done, Manager, Object, Request, find_condition, set_condition
 from steersman.aio import now
+from steersman.errors import ApiError, NotFound
 from steersman.kinds.apps_v1 import StatefulSet
 from steersman.kinds.batch_v1 import CronJob
 from steersman.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Secret, Service
 from steersman.objects import controller_of
-from steersman.objects.errors import ApiError
 
 FINALIZER = "postgres.example.com/ordered-deletion"
 PHASE = "postgres.example.com/phase"

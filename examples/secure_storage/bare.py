@@ -20,7 +20,6 @@ from steersman import (
     Context,
     Done,
     Manager,
-    NotFound,
     ObjectMeta,
     Request,
     RequeueAfter,
@@ -28,6 +27,7 @@ from steersman import (
     set_condition,
 )
 from steersman.aio import now
+from steersman.errors import NotFound
 from steersman.kinds.core_v1 import Secret
 from steersman.objects import controller_of
 from steersman.patterns import ExternalKey, Refused

@@ -9,7 +9,8 @@ Try `python -m pytest examples/testing`, then the same on Kubernetes itself, wit
 import pytest
 from examples.site_operator import Site, SiteSpec, manager
 
-from steersman import Client, Forbidden, Invalid, MergePatch, ObjectMeta
+from steersman import Client, MergePatch, ObjectMeta
+from steersman.errors import Forbidden, Invalid
 from steersman.kinds.apps_v1 import Deployment, DeploymentCondition, DeploymentStatus
 from steersman.kinds.core_v1 import Service
 from steersman.testing import Plane, eventually

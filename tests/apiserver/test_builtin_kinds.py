@@ -13,9 +13,9 @@ import pytest
 from samples.embedded import TABLE, Raw
 from steersman import Client
 from steersman.apiserver import ApiServer
+from steersman.errors import ApiError
 from steersman.kinds import resources_of
 from steersman.objects import GroupVersion
-from steersman.objects.errors import ApiError
 
 DATA = Path(__file__).parent / "data"
 AT_ONCE = 16

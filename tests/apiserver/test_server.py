@@ -9,9 +9,9 @@ from samples.site import Site, site
 from steersman import Client
 from steersman.apiserver import ApiServer, Plugin, Refused
 from steersman.apiserver.errors import forbidden
+from steersman.errors import AlreadyExists, Conflict, NotFound
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import ObjectMeta
-from steersman.objects.errors import AlreadyExists, Conflict, NotFound
 from steersman.transport import InProcessTransport, ServerResponse
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -12,9 +12,9 @@ from steersman.apiserver import ApiServer, MemoryStorage, User
 from steersman.apiserver.chain import Authentication, Rbac, Reviews, chain
 from steersman.apiserver.serving import Authority, serve, write_kubeconfig
 from steersman.client.discovery_order import discover_config
+from steersman.errors import Forbidden
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.objects import ObjectMeta
-from steersman.objects.errors import Forbidden
 
 
 def connect(kubeconfig):

@@ -7,9 +7,9 @@ import pytest
 from samples.site import Site, site
 from steersman import Kind, MergePatch, ObjectMeta, Resource, Spec
 from steersman.cache import Appeared, Cache, Changed, Informer, KindOptions, Vanished
+from steersman.errors import DecodeError
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import FieldSelector, PartialObjectMetadata, Selector, is_partial
-from steersman.objects.errors import DecodeError
 
 
 def config(name, namespace, value="1", **labels):

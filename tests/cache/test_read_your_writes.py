@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from steersman import MergePatch, NotFound, ObjectMeta
-from steersman.cache import Cache, KindOptions, NotCached, UnknownIndex
-from steersman.client import KindNotServed
+from steersman import MergePatch, ObjectMeta
+from steersman.cache import Cache, KindOptions, UnknownIndex
+from steersman.errors import KindNotServed, NotCached, NotFound
 from steersman.kinds.core_v1 import ConfigMap, Secret
 from steersman.objects import Kind, Selector
 

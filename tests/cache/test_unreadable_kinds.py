@@ -7,11 +7,10 @@ import pytest
 
 from samples.eventually import eventually
 from samples.limited import limited, rule
-from steersman import Kind, NotFound, ObjectMeta, Resource, Selector, Spec
+from steersman import Kind, ObjectMeta, Resource, Selector, Spec
 from steersman.cache import Cache, KindOptions
-from steersman.client import KindNotServed
+from steersman.errors import Forbidden, KindNotServed, NotFound
 from steersman.kinds.core_v1 import Secret
-from steersman.objects.errors import Forbidden
 
 
 def secret(name, namespace):

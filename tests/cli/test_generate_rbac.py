@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from steersman import Client, Forbidden, ObjectMeta, Unstructured
+from steersman import Client, ObjectMeta, Unstructured
 from steersman.aio import Supervisor
 from steersman.cli import main
 from steersman.client import Added, Modified
 from steersman.controlplane import ControlPlane
+from steersman.errors import Forbidden
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret
 from steersman.testing import eventually
 

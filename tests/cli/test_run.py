@@ -32,7 +32,8 @@ from steersman.wire import Request
 
 OPERATOR = '''
 import asyncio
-from steersman import Context, Done, LeaderElection, Manager, NotFound, ObjectMeta, Request, Resource, Spec
+from steersman import Context, Done, LeaderElection, Manager, ObjectMeta, Request, Resource, Spec
+from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap
 
 class SiteSpec(Spec):

@@ -11,7 +11,7 @@ import pytest
 from samples.raw_server import open_files, serving
 from steersman import Client
 from steersman.client import BearerToken, Config, RetryPolicy
-from steersman.objects.errors import ApiError
+from steersman.errors import ApiError
 
 #: What every planted secret holds: in the token, in bodies of requests, in answers of servers.
 MARK = "OPENSESAME"

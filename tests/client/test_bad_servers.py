@@ -12,20 +12,21 @@ import pytest
 
 from samples.raw_server import always, answer, config_map, cut, failure, head, list_of, open_files
 from steersman import Client, ObjectMeta
-from steersman.client import KindNotServed, RetryPolicy
-from steersman.kinds.core_v1 import ConfigMap, Secret
-from steersman.objects.errors import (
+from steersman.client import RetryPolicy
+from steersman.errors import (
     ConnectionFailed,
     DeadlineExceeded,
     DecodeError,
     Expired,
     Forbidden,
     InternalError,
+    KindNotServed,
     NotFound,
     OutcomeUnknown,
     ProtocolError,
     StatusError,
 )
+from steersman.kinds.core_v1 import ConfigMap, Secret
 
 MARK = b"OPENSESAME"
 CHUNKED = "Transfer-Encoding: chunked"

@@ -9,8 +9,7 @@ import pytest
 from samples.raw_server import always, answer, config_map, failure, head
 from steersman import Added, Bookmark, Deleted, Kind, Modified, Undecodable
 from steersman.client import RetryPolicy
-from steersman.kinds.core_v1 import ConfigMap
-from steersman.objects.errors import (
+from steersman.errors import (
     ConnectionFailed,
     DeadlineExceeded,
     Expired,
@@ -19,6 +18,7 @@ from steersman.objects.errors import (
     InternalError,
     ProtocolError,
 )
+from steersman.kinds.core_v1 import ConfigMap
 
 HEAD = head("200 OK", "Transfer-Encoding: chunked")
 MARK = "OPENSESAME"

@@ -11,7 +11,7 @@ import yaml
 from steersman.client.config import Config, TokenFile
 from steersman.client.discovery_order import discover_config
 from steersman.client.in_cluster import in_cluster_config
-from steersman.objects.errors import ConfigError
+from steersman.errors import ConfigError
 
 PEM = b"-----BEGIN CERTIFICATE-----\nbm90IHJlYWw=\n-----END CERTIFICATE-----\n"
 

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, Impersonation, TokenFile
-from steersman.client.credentials import CredentialsError
 from steersman.client.exec_plugin import ExecCredentials
 from steersman.client.identity import credentials_for
 from steersman.client.token_file import TokenFileCredentials
-from steersman.objects.errors import ConfigError
+from steersman.errors import ConfigError, CredentialsError
 
 SERVER = "https://127.0.0.1:6443"
 

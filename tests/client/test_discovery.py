@@ -4,7 +4,7 @@ import pytest
 
 from samples.site import GROUP, Site
 from steersman import GroupVersionKind, GroupVersionResource, ObjectMeta, Resource, Spec
-from steersman.client import KindNotServed, NotEstablished
+from steersman.errors import KindNotServed, NotEstablished
 from steersman.kinds.apiregistration_v1 import APIService, APIServiceSpec, ServiceReference
 from steersman.objects import GroupVersion
 

@@ -6,8 +6,8 @@ import pytest
 
 from steersman import Added, Client, ObjectMeta
 from steersman.client import BearerToken, Config, RetryPolicy
+from steersman.errors import ConnectionFailed, DeadlineExceeded, NotFound, OutcomeUnknown, Unauthorized
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.objects.errors import ConnectionFailed, DeadlineExceeded, NotFound, OutcomeUnknown, Unauthorized
 from steersman.testing import Engine
 from steersman.transport import TlsMaterial
 

@@ -20,10 +20,10 @@ import yaml
 
 from steersman.aio import bind
 from steersman.client.config import ExecPlugin
-from steersman.client.credentials import CredentialsError
 from steersman.client.exec_plugin import ExecCredentials
 from steersman.client.identity import credentials_for
 from steersman.client.kubeconfig import load_kubeconfig
+from steersman.errors import CredentialsError
 from steersman.testing.environment import Environment
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ import pytest
 from samples.site import GROUP, Port, Site, SiteSpec, SiteStatus, ThinSite, site
 from steersman import Key, Kind, ObjectMeta, Quantity, Unstructured
 from steersman.client import extract_applied
+from steersman.errors import DecodeError
 from steersman.kinds.apps_v1 import Deployment
 from steersman.objects import decode, to_json
-from steersman.objects.errors import DecodeError
 
 SITE = Kind(f"{GROUP}/v1", "Site")
 

@@ -17,9 +17,9 @@ from samples.raw_server import answer, config_map, failure, head, list_of
 from steersman import Key, Kind
 from steersman.client.bindings import bind_kind
 from steersman.client.results import Added, Bookmark, Deleted, ListOf, Modified
+from steersman.errors import ApiError, DecodeError
 from steersman.kinds.apps_v1 import Deployment
 from steersman.objects import Unstructured, as_read, to_json
-from steersman.objects.errors import ApiError, DecodeError
 
 relaxed = settings(
     deadline=None,

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from steersman import Client
-from steersman.objects.errors import Unauthorized
+from steersman.errors import Unauthorized
 from steersman.testing.environment import Environment
 from steersman.testing.kubectl import run_kubectl
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, Impersonation, TokenFile
 from steersman.client.kubeconfig import load_kubeconfig, parse_kubeconfig
-from steersman.objects.errors import ConfigError
+from steersman.errors import ConfigError
 
 PEM = b"-----BEGIN CERTIFICATE-----\nbm90IHJlYWw=\n-----END CERTIFICATE-----\n"
 V1 = "client.authentication.k8s.io/v1"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from steersman.client.bounded_yaml import parse_yaml
 from steersman.client.config import BasicAuth, BearerToken, Config
 from steersman.client.kubeconfig import read_kubeconfig
-from steersman.objects.errors import ConfigError
+from steersman.errors import ConfigError
 from steersman.testing.environment import Environment
 
 PEM = b"-----BEGIN CERTIFICATE-----\nbm90IHJlYWw=\n-----END CERTIFICATE-----\n"

@@ -7,9 +7,9 @@ import pytest
 from samples.raw_server import always, answer, config_map, head
 from steersman import JsonPatch, MergePatch, ObjectMeta
 from steersman.client import RetryPolicy
+from steersman.errors import DeadlineExceeded, NotFound, OutcomeUnknown
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import decode
-from steersman.objects.errors import DeadlineExceeded, NotFound, OutcomeUnknown
 from steersman.patches import json_patch
 from steersman.wire import Request
 

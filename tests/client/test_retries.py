@@ -11,9 +11,7 @@ from samples.raw_server import always, answer, config_map, cut, failure, head
 from samples.virtual_time import run_virtual
 from steersman import Client, MergePatch, ObjectMeta
 from steersman.client import RateLimit, RetryPolicy, TokenFile
-from steersman.kinds.core_v1 import ConfigMap
-from steersman.objects import encode
-from steersman.objects.errors import (
+from steersman.errors import (
     ConnectionFailed,
     GatewayTimeout,
     OutcomeUnknown,
@@ -21,7 +19,9 @@ from steersman.objects.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from steersman.objects.status import ApiStatus, encode_status
+from steersman.errors.status import ApiStatus, encode_status
+from steersman.kinds.core_v1 import ConfigMap
+from steersman.objects import encode
 from steersman.telemetry import Registry, expose
 from steersman.transport import InProcessTransport, ServerResponse
 from steersman.transport.measured import RequestMeasurements

@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 
 from steersman.client import Client, RetryPolicy
 from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, TokenFile
-from steersman.client.credentials import ClientCertificate, CredentialsError, StaticCredentials
+from steersman.client.credentials import ClientCertificate, StaticCredentials
 from steersman.client.exec_plugin import ExecCredentials
 from steersman.client.identity import credentials_for
 from steersman.client.kubeconfig import Kubeconfig, load_kubeconfig, parse_kubeconfig, read_kubeconfig
 from steersman.client.secrecy import Hidden, hide_password, printable
+from steersman.errors import ApiError, ConfigError, CredentialsError
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import ObjectMeta
-from steersman.objects.errors import ApiError, ConfigError
 from steersman.transport import Listener, ServerResponse
 from steersman.wire import Request
 

@@ -4,9 +4,8 @@ import pytest
 
 from samples.raw_server import always, answer
 from steersman import Kind
-from steersman.client import KindNotServed
+from steersman.errors import KindNotServed, ProtocolError
 from steersman.objects import GroupVersion
-from steersman.objects.errors import ProtocolError
 
 MARK = b"OPENSESAME"
 

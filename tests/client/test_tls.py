@@ -5,8 +5,8 @@ import pytest
 from samples.certificates import Authority
 from samples.raw_server import always, answer, config_map
 from steersman import ObjectMeta
+from steersman.errors import ConfigError, ConnectionFailed, DeadlineExceeded, OutcomeUnknown, ProtocolError
 from steersman.kinds.core_v1 import ConfigMap, Secret
-from steersman.objects.errors import ConfigError, ConnectionFailed, DeadlineExceeded, OutcomeUnknown, ProtocolError
 from steersman.transport import TlsMaterial
 
 GOOD = answer(config_map())

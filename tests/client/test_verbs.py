@@ -7,15 +7,11 @@ import pytest
 
 from samples.site import GROUP, Port, Route, Site, SiteSpec, SiteStatus, ThinSite, site
 from steersman import (
-    AlreadyExists,
     Client,
-    Conflict,
-    Invalid,
     JsonPatch,
     Key,
     Kind,
     MergePatch,
-    NotFound,
     ObjectMeta,
     Resource,
     Spec,
@@ -24,8 +20,17 @@ from steersman import (
     retry_on_conflict,
 )
 from steersman import Request as ReconcileRequest
-from steersman.client import KindNotServed, NotAnIntent, NotNew, PartialObject
 from steersman.client.checks import STATUS_IGNORED
+from steersman.errors import (
+    AlreadyExists,
+    Conflict,
+    Invalid,
+    KindNotServed,
+    NotAnIntent,
+    NotFound,
+    NotNew,
+    PartialObject,
+)
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.authentication_v1 import TokenRequest, TokenRequestSpec
 from steersman.kinds.autoscaling_v1 import Scale

@@ -5,19 +5,8 @@ import asyncio
 import pytest
 
 from samples.site import GROUP, Site, site
-from steersman import (
-    Added,
-    Bookmark,
-    Deleted,
-    Expired,
-    Kind,
-    MergePatch,
-    Modified,
-    ObjectMeta,
-    Resource,
-    Spec,
-    Undecodable,
-)
+from steersman import Added, Bookmark, Deleted, Kind, MergePatch, Modified, ObjectMeta, Resource, Spec, Undecodable
+from steersman.errors import Expired
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.testing import Engine
 

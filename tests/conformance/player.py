@@ -33,7 +33,7 @@ from conformance.scenario import (
 )
 
 from steersman.aio import name_suffix
-from steersman.objects.errors import ApiError
+from steersman.errors import ApiError
 from steersman.transport import Response, Transport
 from steersman.wire import FrameSplitter, Request
 

@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from samples.controllers import NoServer
 from samples.site import Site, SiteStatus, site
-from steersman import Client, Conflict, MergePatch, NotFound, ObjectMeta
+from steersman import Client, MergePatch, ObjectMeta
 from steersman.cache import Cache, Informer, KindOptions
 from steersman.client.observing import Intent
 from steersman.controller import WriteLog
 from steersman.controller.applies import Applies
 from steersman.controller.watching import CachedKinds
+from steersman.errors import Conflict, NotFound
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import ConfigMap, Container, EnvVar, PodSpec, PodTemplateSpec, Secret
 from steersman.kinds.meta_v1 import LabelSelector

@@ -8,12 +8,12 @@ import pytest
 
 from samples import intents
 from samples.site import Site
-from steersman import MergePatch, NotFound
+from steersman import MergePatch
 from steersman.cache import Cache
 from steersman.client.observing import Intent
 from steersman.controller.applies import Applies
+from steersman.errors import BadRequest, InternalError, Invalid, NotFound
 from steersman.objects import Key, Kind, Unstructured
-from steersman.objects.errors import BadRequest, InternalError, Invalid
 
 
 def plain(tree):

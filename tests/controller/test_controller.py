@@ -20,9 +20,9 @@ from steersman.controller import (
     TerminalError,
     Write,
 )
+from steersman.errors import Conflict, TooManyRequests, error_from_status
+from steersman.errors.status import ApiStatus, StatusCause, StatusDetails
 from steersman.objects import Key
-from steersman.objects.errors import Conflict, TooManyRequests, error_from_status
-from steersman.objects.status import ApiStatus, StatusCause, StatusDetails
 
 A, B = Request(Key("a", "x")), Request(Key("b", "y"))
 CAUSE = Cause(what="external", note="test")

@@ -5,9 +5,10 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from samples.site import Site, site
-from steersman import MergePatch, NotFound, ObjectMeta, Stores, View
+from steersman import MergePatch, ObjectMeta, Stores, View
 from steersman.aio import Supervisor
 from steersman.controller import Done, Reconciler, controller_for, owners_through, when
+from steersman.errors import NotFound
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec
 from steersman.kinds.core_v1 import ConfigMap, Container, Pod, PodSpec, PodTemplateSpec, Secret
 from steersman.kinds.meta_v1 import LabelSelector

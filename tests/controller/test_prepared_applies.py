@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from samples.site import Site, site
-from steersman import Conflict, MergePatch, ObjectMeta, Unstructured
+from steersman import MergePatch, ObjectMeta, Unstructured
 from steersman.aio import Supervisor
 from steersman.client.preparing import NO_VERSION
 from steersman.controller import Done
+from steersman.errors import Conflict
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Manager
 from steersman.objects import set_owner

@@ -8,10 +8,10 @@ from samples.site import Site, site
 from steersman import Client, MergePatch, ObjectMeta
 from steersman.client import BearerToken, Config, RetryPolicy
 from steersman.controller import ReconcileClient
+from steersman.errors import Forbidden, OutcomeUnknown
 from steersman.kinds.autoscaling_v1 import Scale
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import encode
-from steersman.objects.errors import Forbidden, OutcomeUnknown
 
 
 class Told:

@@ -22,10 +22,10 @@ from steersman.controller import (
     when,
 )
 from steersman.controller.traces import WriteTraces
+from steersman.errors import Conflict
+from steersman.errors.status import ApiStatus
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import Key, ObjectMeta
-from steersman.objects.errors import Conflict
-from steersman.objects.status import ApiStatus
 from steersman.telemetry import current_traceparent, span
 
 WEB = Request(Key("default", "web"))

@@ -10,9 +10,9 @@ from samples.site import Site
 from samples.virtual_time import run_virtual
 from steersman.controller import Cause, Done, QueueOptions, Request, Requeue, RequeueAfter, TerminalError
 from steersman.controller.causes import CARRIED_LIMIT, CAUSE_LIMIT, NO_CAUSES
+from steersman.errors import Conflict
+from steersman.errors.status import ApiStatus
 from steersman.objects import Key
-from steersman.objects.errors import Conflict
-from steersman.objects.status import ApiStatus
 
 A, B = Request(Key("a", "x")), Request(Key("b", "y"))
 CHANGE = Cause(what="external", note="the printer is out of paper")

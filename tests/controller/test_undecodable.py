@@ -8,8 +8,8 @@ from steersman import IntOrString, MergePatch, ObjectMeta, Resource, Spec
 from steersman.aio import Supervisor
 from steersman.cache import Cache
 from steersman.controller import Done, Request, controller_for
+from steersman.errors import NotFound
 from steersman.objects import Key
-from steersman.objects.errors import NotFound
 
 
 @pytest.fixture

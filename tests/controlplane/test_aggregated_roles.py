@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from steersman import Client, Forbidden, ObjectMeta
+from steersman import Client, ObjectMeta
 from steersman.controlplane import ControlPlane
+from steersman.errors import Forbidden
 from steersman.kinds.core_v1 import ConfigMap, Secret
 from steersman.kinds.rbac_v1 import ClusterRole, PolicyRule, RoleBinding, RoleRef, Subject
 from steersman.objects.difference import to_json

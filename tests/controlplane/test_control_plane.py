@@ -11,10 +11,11 @@ import yaml
 from controlplane.families import GARBAGE, config_map, family, names
 
 from samples.virtual_time import run_virtual
-from steersman import Client, Forbidden, Key, Kind, NotFound
+from steersman import Client, Key, Kind
 from steersman.apiserver import MemoryStorage
 from steersman.client import MergePatch
 from steersman.controlplane import ControlPlane
+from steersman.errors import Forbidden, NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace, ServiceAccount
 from steersman.objects import ObjectMeta
 from steersman.testing.environment import Environment

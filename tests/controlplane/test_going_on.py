@@ -9,11 +9,12 @@ from typing import Any
 
 from controlplane.families import GARBAGE, config_map, family, names
 
-from steersman import Client, Kind, NotFound, Unstructured
+from steersman import Client, Kind, Unstructured
 from steersman.aio import Supervisor
 from steersman.apiserver import Attributes, Plugin
 from steersman.client import MergePatch
 from steersman.controlplane import ControlPlane, is_controller
+from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace, ServiceAccount
 from steersman.objects import Key, ObjectMeta
 

@@ -22,8 +22,8 @@ from crashes.victim import ROOT
 
 from samples import portions
 from steersman import ObjectMeta
+from steersman.errors import NotFound
 from steersman.kinds.coordination_v1 import Lease
-from steersman.objects.errors import NotFound
 from steersman.testing import Engine
 
 KILLS = portions.count(sample=5, of=60)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from steersman import Client, Key, Object
 from steersman.aio import Supervisor
 from steersman.client import Added, Deleted, Modified
-from steersman.objects.errors import ApiError
+from steersman.errors import ApiError
 
 _COUNTED = re.compile(r"^apiserver_request_total\{(?P<labels>[^}]*)\} (?P<count>\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')

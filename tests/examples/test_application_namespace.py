@@ -8,8 +8,9 @@ import pytest
 
 from samples.hands import quotas_are_counted
 from samples.stage import load
-from steersman import Key, MergePatch, NotFound, ObjectMeta, Quantity
+from steersman import Key, MergePatch, ObjectMeta, Quantity
 from steersman.aio import name_suffix
+from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace, ResourceQuota
 from steersman.kinds.networking_v1 import NetworkPolicy
 from steersman.kinds.rbac_v1 import RoleBinding

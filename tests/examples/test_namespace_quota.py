@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from samples.stage import gone, load, running, seen
-from steersman import Forbidden, Key, MergePatch, ObjectMeta, Quantity
+from steersman import Key, MergePatch, ObjectMeta, Quantity
 from steersman.aio import name_suffix
+from steersman.errors import Forbidden
 from steersman.kinds.core_v1 import ConfigMap, Namespace, ResourceQuota
 
 example = load("namespace_quota")

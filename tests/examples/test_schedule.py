@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from samples.stage import gone, load, running, seen, until
-from steersman import Invalid, KindOptions, MergePatch, ObjectMeta
+from steersman import KindOptions, MergePatch, ObjectMeta
+from steersman.errors import Invalid
 from steersman.kinds.batch_v1 import Job
 from steersman.objects import is_true
 from steersman.testing import PodRunner, Succeeded

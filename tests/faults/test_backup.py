@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from steersman import NotFound, ObjectMeta
+from steersman import ObjectMeta
+from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.testing import EngineError
 

@@ -9,8 +9,8 @@ from faults.leading import KEYS, leading, now
 from faults.workload import until
 
 from steersman import Client
+from steersman.errors import DeadlineExceeded
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.objects.errors import DeadlineExceeded
 
 pytestmark = pytest.mark.slow
 

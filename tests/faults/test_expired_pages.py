@@ -11,9 +11,9 @@ from faults.leading import leading, now
 
 from steersman import Client, MergePatch, ObjectMeta
 from steersman.client import load_kubeconfig
+from steersman.errors import Expired
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import LeaderElection
-from steersman.objects.errors import Expired
 from steersman.testing import Engine
 from steersman.testing.plugin import namespace_for
 

@@ -11,8 +11,8 @@ from faults.tls_proxy import TlsProxy
 from samples.certificates import Authority
 from steersman import Client
 from steersman.client import in_cluster_config, load_kubeconfig
+from steersman.errors import ConnectionFailed
 from steersman.manager import Endpoints
-from steersman.objects.errors import ConnectionFailed
 from steersman.transport import HttpTransport
 from steersman.wire import Request
 

@@ -10,8 +10,8 @@ from faults.workload import until
 from samples.certificates import Authority
 from steersman import Client, ObjectMeta
 from steersman.client import BearerToken, Config
+from steersman.errors import ApiError, ConnectionFailed
 from steersman.kinds.rbac_v1 import ClusterRoleBinding, RoleRef, Subject
-from steersman.objects.errors import ApiError, ConnectionFailed
 from steersman.transport import TlsMaterial
 
 pytestmark = pytest.mark.slow

@@ -8,10 +8,10 @@ from faults.workload import until
 
 from steersman import Client, ObjectMeta
 from steersman.client import BearerToken, Config, TokenFile
+from steersman.errors import Unauthorized
 from steersman.kinds.core_v1 import Secret, ServiceAccount
 from steersman.kinds.rbac_v1 import ClusterRoleBinding, RoleRef, Subject
 from steersman.manager import LeaderElection
-from steersman.objects.errors import Unauthorized
 from steersman.transport import TlsMaterial
 
 pytestmark = pytest.mark.slow

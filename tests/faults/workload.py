@@ -19,9 +19,9 @@ from steersman.aio import Supervisor
 from steersman.cache import KindOptions
 from steersman.client import Config, Impersonation, RetryPolicy, load_kubeconfig
 from steersman.controller import Context, Done, Request
+from steersman.errors import ApiError, NotFound
 from steersman.kinds.core_v1 import ConfigMap, Secret
 from steersman.manager import Manager
-from steersman.objects.errors import ApiError, NotFound
 
 #: Whom the operator acts as: administrators are exempt from the limits of the server.
 OPERATOR = "operator"

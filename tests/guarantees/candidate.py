@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from steersman import Client, MergePatch, aio
 from steersman.cache import KindOptions
 from steersman.controller import Context, Done, Request, RequeueAfter
+from steersman.errors import ApiError, NotLeading
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.manager import LeaderElection, Manager, NotLeading
-from steersman.objects.errors import ApiError
+from steersman.manager import LeaderElection, Manager
 
 
 class WrongClock:

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from steersman.aio import Supervisor
+from steersman.errors import ConnectionFailed
 from steersman.manager import Manager
-from steersman.objects.errors import ConnectionFailed
 
 
 class Line:

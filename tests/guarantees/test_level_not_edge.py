@@ -7,9 +7,9 @@ from samples.site import Site, site
 from steersman import MergePatch, ObjectMeta
 from steersman.cache import KindOptions
 from steersman.controller import Done, when
+from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Manager
-from steersman.objects.errors import NotFound
 
 
 class Mirror:

@@ -8,9 +8,9 @@ import pytest
 from samples.site import Site, site
 from steersman import MergePatch, ObjectMeta
 from steersman.controller import Done
+from steersman.errors import ApiError, Conflict, NotFound, OutcomeUnknown
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Manager
-from steersman.objects.errors import ApiError, Conflict, NotFound, OutcomeUnknown
 
 #: Writes, each followed by all four ways to read.
 WRITES = 1000

@@ -11,9 +11,9 @@ from samples.site import Site, site
 from steersman import MergePatch, ObjectMeta
 from steersman.cache import KindOptions
 from steersman.controller import Done, QueueOptions
+from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Manager
-from steersman.objects.errors import NotFound
 
 _WRITES = re.compile(
     r'^apiserver_request_total\{.*resource="(sites|configmaps)".*verb="(?!GET|LIST|WATCH)\w+".*\} (\S+)$', re.MULTILINE

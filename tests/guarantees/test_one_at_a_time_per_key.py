@@ -7,10 +7,10 @@ from contextlib import suppress
 from samples.site import Site, site
 from steersman.cache import KindOptions
 from steersman.controller import Cause, Done, Request
+from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Manager
 from steersman.objects import Key
-from steersman.objects.errors import NotFound
 
 KEYS = 50
 

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from steersman import aio
-from steersman.manager import NotLeading
+from steersman.errors import DeadlineExceeded, NotLeading
 from steersman.manager.fence import Fence, FencedTransport
-from steersman.objects.errors import DeadlineExceeded
 from steersman.transport import HttpTransport
 from steersman.wire import Request
 

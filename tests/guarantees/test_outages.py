@@ -9,10 +9,10 @@ from samples.site import Site, site
 from steersman import ObjectMeta
 from steersman.cache import KindOptions
 from steersman.controller import Done
+from steersman.errors import ConnectionFailed, error_from_status
+from steersman.errors.status import ApiStatus, StatusDetails
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Manager
-from steersman.objects.errors import ConnectionFailed, error_from_status
-from steersman.objects.status import ApiStatus, StatusDetails
 
 
 class Refusing:

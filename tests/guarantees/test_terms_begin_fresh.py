@@ -9,11 +9,11 @@ from steersman import MergePatch, ObjectMeta
 from steersman.aio import Supervisor
 from steersman.cache import KindOptions, freshness
 from steersman.controller import Done
+from steersman.errors import NotFound
 from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import LeaderElection, Manager
 from steersman.objects import Key
-from steersman.objects.errors import NotFound
 
 
 def manager_of(client, namespace, reconciler):

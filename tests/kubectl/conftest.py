@@ -15,9 +15,10 @@ from kubectl.player import Play, Player, Server
 from kubectl.scenario import MANIFESTS, Scenario
 
 from samples.workers import summarize
-from steersman import Client, NotFound
+from steersman import Client
 from steersman.aio import Supervisor, name_suffix
 from steersman.controlplane import CONTROLLERS, ControlPlane
+from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace, ServiceAccount
 from steersman.objects import ObjectMeta
 from steersman.testing import Engine

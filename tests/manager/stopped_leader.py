@@ -11,9 +11,9 @@ import signal
 import sys
 
 from steersman import Client, Key, MergePatch
+from steersman.errors import NotLeading, OutcomeUnknown
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.manager import LeaderElection, NotLeading, Term
-from steersman.objects.errors import OutcomeUnknown
+from steersman.manager import LeaderElection, Term
 
 
 async def write_for_ever(term: Term, key: Key) -> None:

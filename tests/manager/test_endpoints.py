@@ -17,10 +17,10 @@ from samples.site import Site, site
 from steersman import Client, Key, Kind, ObjectMeta, Unstructured
 from steersman.aio import Supervisor
 from steersman.controller import Done, TerminalError
+from steersman.errors import ApiError, NotFound
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Endpoints, LeaderElection, Manager
 from steersman.manager.endpoint_handler import EndpointHandler
-from steersman.objects.errors import ApiError, NotFound
 from steersman.transport import HttpTransport, InProcessTransport, Listener, ServerTls, TlsMaterial
 from steersman.wire import Request, parse_query
 

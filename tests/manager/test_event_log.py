@@ -9,10 +9,10 @@ from samples.site import Site, site
 from steersman import Context, Done, Key, LeaderElection, Manager, MergePatch, Request
 from steersman.aio import Supervisor
 from steersman.controller import NO_EVENTS
+from steersman.errors import NotFound
 from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.events_v1 import Event
 from steersman.manager.event_log import EventLog
-from steersman.objects.errors import NotFound
 
 
 def telling(*, tells: bool = True) -> Manager:

@@ -11,11 +11,10 @@ import pytest
 from samples.virtual_time import run_virtual
 from steersman import Client, Key, aio
 from steersman.client import RetryPolicy
+from steersman.errors import ApiError, NotLeading, OutcomeUnknown
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.manager import NotLeading
 from steersman.manager.fence import Fence, FencedTransport
 from steersman.manager.lease_state import Rules
-from steersman.objects.errors import ApiError, OutcomeUnknown
 from steersman.transport import HttpTransport, InProcessTransport, Listener, ServerResponse
 
 BODY = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"a","name":"b"}}'

@@ -7,9 +7,10 @@ import pytest
 from samples.site import GROUP, Site, site
 from steersman import Kind, MergePatch, ObjectMeta
 from steersman.aio import Supervisor
-from steersman.cache import KindOptions, NotCached, UnknownIndex
+from steersman.cache import KindOptions, UnknownIndex
 from steersman.client import RateLimit
 from steersman.controller import Done
+from steersman.errors import NotCached
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret
 from steersman.manager import Manager
 from steersman.telemetry import expose

@@ -14,9 +14,10 @@ from steersman import Client, ControlPlane, MergePatch, ObjectMeta
 from steersman.aio import Supervisor
 from steersman.apiserver import Plugin
 from steersman.client import RateLimit
+from steersman.errors import NotLeading
 from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.core_v1 import ConfigMap, Namespace
-from steersman.manager import Campaign, LeaderElection, NotLeading, Term
+from steersman.manager import Campaign, LeaderElection, Term
 from steersman.objects import Key
 from steersman.testing import Engine
 

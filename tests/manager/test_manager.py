@@ -11,9 +11,9 @@ from samples.site import Site, site
 from steersman import Client, ObjectMeta
 from steersman.aio import Supervisor
 from steersman.controller import Context, Done, Request
+from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import LeaderElection, Manager
-from steersman.objects.errors import NotFound
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from itertools import product
 
 import pytest
 
-from steersman import AmbiguousItem, Quantity
+from steersman import Quantity
+from steersman.errors import AmbiguousItem
 from steersman.kinds.apps_v1 import Deployment, DeploymentStatus
 from steersman.kinds.core_v1 import ConfigMap, Container
 from steersman.objects import ObjectMeta, as_read, decode, to_json

@@ -3,9 +3,9 @@
 import pytest
 
 from samples.site import GROUP, Site, ThinSite
+from steersman.errors import DecodeError
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import GroupKind, GroupVersion, GroupVersionKind, GroupVersionResource, Key, Scheme, Unstructured
-from steersman.objects.errors import DecodeError
 from steersman.objects.options import plural_of
 
 

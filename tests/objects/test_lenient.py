@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
+from steersman.errors import ApiError, DecodeError
 from steersman.objects import (
     Immutable,
     IntOrString,
@@ -30,7 +31,6 @@ from steersman.objects import (
     decode,
     encode,
 )
-from steersman.objects.errors import ApiError, DecodeError
 
 
 class Part(Struct):

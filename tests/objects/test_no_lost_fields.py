@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steersman.errors import AmbiguousItem
 from steersman.objects import (
-    AmbiguousItem,
     Condition,
     ListMap,
     ObjectMeta,

@@ -4,9 +4,10 @@ import pytest
 
 from samples.site import Site, site
 from steersman import ObjectMeta
+from steersman.errors import OwnershipError
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.kinds.rbac_v1 import ClusterRole
-from steersman.objects import OwnershipError, controller_of, is_owned_by, owner_reference, set_owner
+from steersman.objects import controller_of, is_owned_by, owner_reference, set_owner
 
 
 def owner(name: str = "home", namespace: str = "web", uid: str = "u-1") -> Site:

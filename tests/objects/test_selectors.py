@@ -6,13 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.objects.selectors import (
-    FieldRequirement,
-    FieldSelector,
-    LabelRequirement,
-    Selector,
-    SelectorError,
-)
+from steersman.errors import SelectorError
+from steersman.objects.selectors import FieldRequirement, FieldSelector, LabelRequirement, Selector
 
 NAMES = st.sampled_from(["a", "b", "app", "in", "notin", "example.com/tier", "A_1.x"])
 VALUES = st.sampled_from(["", "a", "b", "web", "in", "10", "9", "A_1.x"])

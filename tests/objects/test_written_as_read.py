@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import pytest
 
-from steersman import AmbiguousItem, ListMap, Quantity, Struct
+from steersman import ListMap, Quantity, Struct
+from steersman.errors import AmbiguousItem, ApiError, DecodeError
 from steersman.objects import decode, encode, to_json
-from steersman.objects.errors import ApiError, DecodeError
 
 
 class Port(Struct):

@@ -5,6 +5,7 @@ from patterns.declaring import own, reconciling
 
 from samples.site import GROUP
 from steersman import Kind, MergePatch, ObjectMeta, Unstructured
+from steersman.errors import Conflict, Invalid
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import (
     ConfigMap,
@@ -14,7 +15,6 @@ from steersman.kinds.core_v1 import (
 )
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import replace, set_owner
-from steersman.objects.errors import Conflict, Invalid
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from patterns.declaring import own, reconciling
 
 from samples.site import Site, SiteStatus, site
 from steersman import MergePatch, ObjectMeta, Unstructured
+from steersman.errors import Conflict
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import (
     ConfigMap,
@@ -17,7 +18,6 @@ from steersman.kinds.core_v1 import (
 )
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import decode, encode, replace
-from steersman.objects.errors import Conflict
 
 
 @pytest.fixture

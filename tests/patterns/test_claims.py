@@ -10,9 +10,9 @@ from samples.site import Site
 from steersman import Done, Manager, MergePatch, ObjectMeta
 from steersman.aio import Supervisor
 from steersman.controller import claim, claiming
+from steersman.errors import Conflict, OwnershipError
 from steersman.kinds.core_v1 import ConfigMap, Namespace
-from steersman.objects import Key, OwnershipError, controller_of, owner_reference
-from steersman.objects.errors import Conflict
+from steersman.objects import Key, controller_of, owner_reference
 from steersman.patterns import Outputs, child, reconciles
 from steersman.testing import eventually
 

@@ -8,7 +8,7 @@ from patterns.declaring import own
 from samples.site import Site
 from steersman import Done, Manager, MergePatch
 from steersman.aio import Supervisor
-from steersman.objects.errors import Conflict
+from steersman.errors import Conflict
 from steersman.patterns.machine.finalizers import add_finalizer, has_finalizer, remove_finalizer
 
 OURS, THEIRS = "ours.test.dev/clean-up", "theirs.test.dev/clean-up"

@@ -4,9 +4,9 @@ import pytest
 
 from samples.site import GROUP, Site, site
 from steersman import Kind, ObjectMeta, Resource, Spec, Unstructured
-from steersman.client.preparing import NotAnIntent
+from steersman.errors import NotAnIntent, OwnershipError
 from steersman.kinds.core_v1 import ConfigMap, Namespace, NamespaceStatus, Secret, ServiceAccount
-from steersman.objects import Key, OwnershipError, decode, encode, set_owner
+from steersman.objects import Key, decode, encode, set_owner
 from steersman.patterns import Children, Outputs, child
 
 

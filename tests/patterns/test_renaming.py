@@ -9,10 +9,10 @@ from samples.eventually import eventually as until
 from samples.site import Site, SiteStatus
 from steersman import Done, Manager, MergePatch, ObjectMeta
 from steersman.aio import Supervisor, name_suffix
+from steersman.errors import ConfigError
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.kinds.rbac_v1 import ClusterRole
 from steersman.objects import Key
-from steersman.objects.errors import ConfigError
 from steersman.patterns import Outputs, reconciles
 from steersman.testing import eventually
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from steersman.objects.errors import ConnectionFailed
+from steersman.errors import ConnectionFailed
 from steersman.plan.dry_runs import WritesNothing, dry_run_of, only_dry_runs, place_of, tree_of
 from steersman.plan.planned_objects import PlannedObjects
 from steersman.plan.transport import PlanTransport

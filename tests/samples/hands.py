@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from steersman import Context, Done, NotFound, Quantity, Request
+from steersman import Context, Done, Quantity, Request
 from steersman.controller import ChannelSource, ControllerPlan, controller_for
+from steersman.errors import NotFound
 from steersman.kinds.apps_v1 import StatefulSet, StatefulSetStatus
 from steersman.kinds.core_v1 import (
     PersistentVolumeClaim,

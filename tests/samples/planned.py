@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from steersman import Client, NotFound
+from steersman import Client
 from steersman.cli import main
-from steersman.client.missing import KindNotServed
+from steersman.errors import KindNotServed, NotFound
 from steersman.objects import Kind, Unstructured
 
 

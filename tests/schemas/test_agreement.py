@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from samples import portions
+from steersman.errors import DecodeError
 from steersman.objects import (
     Format,
     Int32,
@@ -43,7 +44,6 @@ from steersman.objects import (
     Struct,
     decode,
 )
-from steersman.objects.errors import DecodeError
 from steersman.schemas import admitted, crd_for, problems, schema_for, validate_tree
 
 KINDS = 6

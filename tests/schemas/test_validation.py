@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
+from steersman.errors import ApiError, Invalid
 from steersman.kinds.core_v1 import Secret
 from steersman.objects import (
     ListMap,
@@ -18,7 +19,6 @@ from steersman.objects import (
     Struct,
     decode,
 )
-from steersman.objects.errors import ApiError, Invalid
 from steersman.objects.field_problems import FieldProblem
 from steersman.schemas import SchemaTooDeep, admitted, problems, validate, validate_tree
 from steersman.schemas.quick import quick_check

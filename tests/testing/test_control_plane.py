@@ -8,7 +8,8 @@ import signal
 import pytest
 
 from samples.page_operator import Page, manager, page, reconcile
-from steersman import Client, Context, Done, Forbidden, Manager, MergePatch, ObjectMeta, Request, Unstructured
+from steersman import Client, Context, Done, Manager, MergePatch, ObjectMeta, Request, Unstructured
+from steersman.errors import Forbidden
 from steersman.kinds.core_v1 import ConfigMap, Container, Namespace, Pod, PodSpec, Secret
 from steersman.testing import PodRunner, Running, eventually
 from steersman.testing.operators import OperatorFailed

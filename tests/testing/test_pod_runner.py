@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from steersman import Client, MergePatch, NotFound, ObjectMeta
+from steersman import Client, MergePatch, ObjectMeta
+from steersman.errors import NotFound
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec, ReplicaSet
 from steersman.kinds.batch_v1 import Job, JobSpec
 from steersman.kinds.core_v1 import Container, Pod, PodSpec, PodTemplateSpec

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from samples.page_operator import manager, page
-from steersman import Forbidden
+from steersman.errors import Forbidden
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.testing import EngineError, Plane
 from steersman.testing.hosts import ExistingHost

@@ -10,7 +10,7 @@ import socket
 import pytest
 
 from steersman.aio import Supervisor
-from steersman.objects.errors import ApiError, ConfigError, ConnectionFailed, DeadlineExceeded, ProtocolError
+from steersman.errors import ApiError, ConfigError, ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport import HttpTransport, ServerResponse
 from steersman.wire import Request
 

@@ -18,7 +18,7 @@ import pytest
 
 from samples.eventually import eventually
 from steersman.aio import Supervisor
-from steersman.objects.errors import ConfigError, ConnectionFailed
+from steersman.errors import ConfigError, ConnectionFailed
 from steersman.transport import HttpTransport, Listener, ServerResponse, ServerTls, TlsMaterial, current_peer
 from steersman.wire import Request
 

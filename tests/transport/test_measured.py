@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from samples.spans import collected_spans
-from steersman.objects.errors import ConnectionFailed, DeadlineExceeded
+from steersman.errors import ConnectionFailed, DeadlineExceeded
 from steersman.telemetry import Registry, expose, names, span
 from steersman.transport import ServerResponse
 from steersman.transport.measured import MeasuredTransport

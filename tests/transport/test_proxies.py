@@ -7,7 +7,7 @@ import base64
 
 import pytest
 
-from steersman.objects.errors import ConfigError, ConnectionFailed
+from steersman.errors import ConfigError, ConnectionFailed
 from steersman.transport import HttpTransport, TlsMaterial
 from steersman.transport.proxies import proxy_from_environment, split_proxy
 from steersman.wire import Request

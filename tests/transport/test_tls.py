@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.objects.errors import ConfigError, ConnectionFailed
+from steersman.errors import ConfigError, ConnectionFailed
 from steersman.transport import HttpTransport, TlsMaterial
 from steersman.wire import Request
 

@@ -7,7 +7,7 @@ import random  # noqa: TID251 - seeded
 
 import pytest
 
-from steersman.objects.errors import ApiError, ConnectionFailed, DeadlineExceeded, ProtocolError
+from steersman.errors import ApiError, ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport import ServerResponse
 from steersman.wire import FrameSplitter, Request, decode_frame, encode_frame
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman.errors import ProtocolError
 from steersman.objects import GroupVersion
-from steersman.objects.errors import ProtocolError
 from steersman.wire import (
     ApiResource,
     ApiSubresource,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.objects.errors import (
+from steersman.errors import (
     ApiError,
     Conflict,
     Expired,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.objects.errors import ProtocolError
+from steersman.errors import ProtocolError
 from steersman.wire import FrameSplitter, WatchFrame, decode_frame, encode_frame
 
 types = st.sampled_from(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"])

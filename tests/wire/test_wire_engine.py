@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from steersman.objects.errors import AlreadyExists, Conflict, Expired, Forbidden, Invalid, NotFound
+from steersman.errors import AlreadyExists, Conflict, Expired, Forbidden, Invalid, NotFound
 from steersman.testing import Engine
 from steersman.transport import HttpTransport, TlsMaterial
 from steersman.wire import (

@@ -13,7 +13,7 @@ from steersman.aio import is_bound
 from steersman.apiserver.errors import Refused, not_this_form
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.workers import LARGE
-from steersman.objects.status import ApiStatus, encode_status
+from steersman.errors.status import ApiStatus, encode_status
 from steersman.transport import ServerResponse
 from steersman.wire import JSON, YAML, parse_accept, print_warning
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from steersman.errors.status import ApiStatus, StatusCause, StatusDetails, StatusMetadata
 from steersman.objects import GroupKind, GroupVersionKind
 from steersman.objects.field_problems import PROBLEMS_MAX, FieldProblem
-from steersman.objects.status import ApiStatus, StatusCause, StatusDetails, StatusMetadata
 from steersman.wire import Pairs
 
 #: The maximum total length of all reported problems of one object, except the first problem.

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from steersman.objects import FieldSelector, Selector, SelectorError
+from steersman.errors import SelectorError
+from steersman.objects import FieldSelector, Selector
 from steersman.schemas.names import path_segment
 from steersman.transport import ServerResponse
 from steersman.wire import InvalidOption, ListOptions, Request, is_watch, parse_path

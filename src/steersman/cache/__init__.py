@@ -21,7 +21,7 @@ from steersman.cache.informer import Informer
 from steersman.cache.intake import KindOptions, Transform
 from steersman.cache.notifications import Appeared, Changed, Notification, Vanished
 from steersman.cache.overlay import Overlay
-from steersman.cache.reader import CacheReader, NotCached
+from steersman.cache.reader import CacheReader
 from steersman.cache.reflector import Settings
 from steersman.cache.statistics import InformerStatistics, ScopeStatistics
 from steersman.cache.store import Store, UnknownIndex
@@ -38,7 +38,6 @@ __all__ = [
     "Informer",
     "InformerStatistics",
     "KindOptions",
-    "NotCached",
     "Notification",
     "Overlay",
     "Registration",

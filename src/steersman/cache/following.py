@@ -18,10 +18,8 @@ from steersman.cache.intake import Intake, KindOptions
 from steersman.cache.reflector import Change, Event, Failed, Mark, Put, Reason, Remove, Settings, State, Stepper
 from steersman.cache.statistics import ScopeStatistics
 from steersman.cache.stored import Stored
-from steersman.client import KindNotServed
 from steersman.client.raw_reads import RawReads, RawWatch
-from steersman.objects import Key, Kind
-from steersman.objects.errors import (
+from steersman.errors import (
     ApiError,
     BadRequest,
     ConnectionFailed,
@@ -29,6 +27,7 @@ from steersman.objects.errors import (
     Forbidden,
     Gone,
     Invalid,
+    KindNotServed,
     MethodNotAllowed,
     NotAcceptable,
     ProtocolError,
@@ -36,6 +35,7 @@ from steersman.objects.errors import (
     TooManyRequests,
     Unauthorized,
 )
+from steersman.objects import Key, Kind
 from steersman.wire import ListOptions, WatchFrame, WatchOptions
 
 _log = logging.getLogger("steersman.cache")

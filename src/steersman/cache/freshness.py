@@ -22,8 +22,8 @@ from steersman.cache.reflector import SHORT_SECONDS
 from steersman.cache.store import Store
 from steersman.cache.versions import version_number
 from steersman.client.raw_reads import RawReads
+from steersman.errors import ApiError, Forbidden, StatusError, Unauthorized
 from steersman.objects import Key
-from steersman.objects.errors import ApiError, Forbidden, StatusError, Unauthorized
 from steersman.wire import ListOptions
 
 #: Collections up to this size are compared object by object.

@@ -34,8 +34,8 @@ from steersman.cache.stored import Stored, View
 from steersman.cache.versions import version_number
 from steersman.client import Client
 from steersman.client.raw_reads import RawReads
+from steersman.errors import StatusError
 from steersman.objects import FieldSelector, Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
-from steersman.objects.errors import StatusError
 from steersman.telemetry import FailureLog, error_words, user_frames
 from steersman.wire import ListOptions
 

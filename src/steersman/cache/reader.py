@@ -24,9 +24,9 @@ from steersman.cache.stored import Stored, View
 from steersman.client import ListOf, Undecodable
 from steersman.client.bindings import raw_bytes, uid_of
 from steersman.client.missing import kind_not_served
+from steersman.errors import DecodeError, NotCached, NotFound
+from steersman.errors.status import ApiStatus, StatusDetails
 from steersman.objects import Key, Kind, Object, Selector, Unstructured
-from steersman.objects.errors import ApiError, DecodeError, NotFound
-from steersman.objects.status import ApiStatus, StatusDetails
 
 if TYPE_CHECKING:
     from steersman.cache.cache import Cache
@@ -42,10 +42,6 @@ Undecodables: TypeAlias = list[Undecodable]
 
 #: Up to this many keys in doubt are read one by one; more cause a relist.
 _ONE_BY_ONE = 32
-
-
-class NotCached(ApiError):
-    """The read is outside of what the cache holds."""
 
 
 def as_selector(labels: Selector | str | dict[str, str] | None) -> Selector:

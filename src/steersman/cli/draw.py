@@ -24,9 +24,9 @@ from steersman.cli.run import failure_of
 from steersman.client import Client
 from steersman.client.discovery_order import discover_config
 from steersman.controller import ControllerPlan
+from steersman.errors import ConfigError
 from steersman.manager import Manager
 from steersman.objects import Key, Object
-from steersman.objects.errors import ConfigError
 from steersman.objects.misuse import nearest
 from steersman.patterns import StateMachine
 from steersman.patterns.drawing import Live, mermaid, svg

@@ -30,10 +30,10 @@ from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.client import Client, Config
 from steersman.client.discovery_order import discover_config
 from steersman.controller.watchdog import THRESHOLD
+from steersman.errors import ApiError, ConfigError
 from steersman.manager import Endpoints, Manager
 from steersman.manager.shutdown import report_threads
 from steersman.manager.signals import LAST_SECONDS, end_process_after, on_signals
-from steersman.objects.errors import ApiError, ConfigError
 from steersman.telemetry import JsonFormatter, configure_logging
 from steersman.transport import ServerTls
 

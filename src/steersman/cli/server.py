@@ -11,8 +11,8 @@ import msgspec
 
 from steersman.cli.failure import Failure
 from steersman.codegen import UnreadableSchema, discovery_path, served_group_versions
+from steersman.errors import ApiError
 from steersman.objects import GroupVersion
-from steersman.objects.errors import ApiError
 
 Node = dict[str, Any]
 

@@ -15,17 +15,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from steersman.client.bindings import Attempt
-from steersman.client.checks import NotNew, PartialObject
 from steersman.client.client import Client, ClientOptions, Connecting
 from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, Impersonation, TokenFile
-from steersman.client.credentials import Credentials, CredentialsError
+from steersman.client.credentials import Credentials
 from steersman.client.discovery import Discovery
-from steersman.client.installing import NotEstablished
-from steersman.client.missing import KindNotServed
 from steersman.client.observed_client import ObservedClient
 from steersman.client.observing import Before, CachedReads, Intent, Intents, Write, WriteObserver
 from steersman.client.patch_documents import MergePatch, Patch, StrategicPatch
-from steersman.client.preparing import NotAnIntent
 from steersman.client.reads import ListSelection, MetadataReader, Reader, WatchSelection
 from steersman.client.results import (
     Added,
@@ -77,7 +73,6 @@ __all__ = [
     "Config",
     "Connecting",
     "Credentials",
-    "CredentialsError",
     "Deleted",
     "Deletion",
     "Discovery",
@@ -88,19 +83,14 @@ __all__ = [
     "Impersonation",
     "Intent",
     "Intents",
-    "KindNotServed",
     "Kubeconfig",
     "ListOf",
     "ListSelection",
     "MergePatch",
     "MetadataReader",
     "Modified",
-    "NotAnIntent",
-    "NotEstablished",
-    "NotNew",
     "ObservedClient",
     "Outcome",
-    "PartialObject",
     "Patch",
     "PatchTarget",
     "RateLimit",

@@ -8,6 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import msgspec
 from msgspec import UNSET
 
+from steersman.errors import DecodeError
 from steersman.objects import (
     GroupVersionKind,
     Key,
@@ -22,7 +23,6 @@ from steersman.objects import (
     raw_of,
     to_json,
 )
-from steersman.objects.errors import DecodeError
 from steersman.wire import group_version_path, quote_segment
 
 T = TypeVar("T")

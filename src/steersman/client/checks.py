@@ -6,13 +6,9 @@ from typing import Any, cast
 
 from steersman.client.bindings import Attempt, has_status_subresource, read_in_part, resource_version_of
 from steersman.client.patch_documents import MergePatch, Patch, StrategicPatch
+from steersman.errors import NotNew, PartialObject
 from steersman.objects import Key, Object, Resource, Unstructured, decode, raw_of
-from steersman.objects.errors import ApiError
 from steersman.patches import JsonPatch
-
-
-class NotNew(ApiError):
-    """`create` was called with an object that already exists on the server."""
 
 
 def check_constraints(
@@ -43,10 +39,6 @@ def check_constraints(
         raise invalid_error(
             found, group=options.group, kind=options.kind, name=name, tried=f"{tried}, checked before sending"
         )
-
-
-class PartialObject(ApiError):
-    """`update` was called with an object that was only partially read."""
 
 
 def check_whole(obj: Object | Unstructured, tried: Attempt) -> None:

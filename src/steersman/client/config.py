@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from steersman.client.secrecy import Hidden, hide_password, printable
-from steersman.objects.errors import ConfigError
+from steersman.errors import ConfigError
 from steersman.transport.tls import TlsMaterial
 
 InteractiveMode = Literal["Never", "IfAvailable", "Always"]

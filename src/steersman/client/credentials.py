@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 
 from steersman.client.config import BasicAuth, Impersonation
 from steersman.client.secrecy import Hidden, printable
-from steersman.objects.errors import ConfigError
+from steersman.errors import CredentialsError
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -24,10 +24,6 @@ _TOKEN = re.compile(r"[\x21-\x7e]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # RFC 9110's token characters except "%", which starts an escape.
 _HEADER_NAME = frozenset("!#$&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
-
-
-class CredentialsError(ConfigError):
-    """Credentials are unavailable: an unreadable token file, a failed exec plugin. A retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)

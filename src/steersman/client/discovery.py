@@ -13,11 +13,11 @@ from urllib.parse import quote
 import msgspec
 
 from steersman.client.bindings import Attempt, Binding, bind_kind
-from steersman.client.missing import KindNotServed, kind_not_served
+from steersman.client.missing import kind_not_served
 from steersman.client.session import Session
+from steersman.errors import ApiError, KindNotServed, NotFound, ProtocolError, StatusError
+from steersman.errors.status import ApiStatus
 from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource, Kind, Unstructured
-from steersman.objects.errors import ApiError, NotFound, ProtocolError, StatusError
-from steersman.objects.status import ApiStatus
 from steersman.wire import (
     ApiResource,
     DiscoveryResult,

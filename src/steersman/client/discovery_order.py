@@ -8,7 +8,7 @@ from steersman.client.config import Config
 from steersman.client.in_cluster import SERVICE_ACCOUNT_FOLDER, in_cluster_config
 from steersman.client.kubeconfig import Paths, load_kubeconfig, read_kubeconfig
 from steersman.client.secrecy import printable
-from steersman.objects.errors import ConfigError
+from steersman.errors import ConfigError
 
 
 def discover_config(

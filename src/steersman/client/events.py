@@ -22,10 +22,7 @@ from steersman import aio
 from steersman.client.client import Client
 from steersman.client.event_series import Series, SeriesLog
 from steersman.client.patch_documents import MergePatch
-from steersman.kinds.core_v1 import ObjectReference
-from steersman.kinds.events_v1 import Event, EventSeries
-from steersman.objects import Key, MicroTime, Object, ObjectMeta, Unstructured, format_time
-from steersman.objects.errors import (
+from steersman.errors import (
     AlreadyExists,
     ApiError,
     ConnectionFailed,
@@ -38,6 +35,9 @@ from steersman.objects.errors import (
     ServiceUnavailable,
     TooManyRequests,
 )
+from steersman.kinds.core_v1 import ObjectReference
+from steersman.kinds.events_v1 import Event, EventSeries
+from steersman.objects import Key, MicroTime, Object, ObjectMeta, Unstructured, format_time
 
 _log = logging.getLogger("steersman.events")
 

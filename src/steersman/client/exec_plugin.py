@@ -22,9 +22,10 @@ import msgspec
 
 from steersman.aio import now
 from steersman.client.config import ExecPlugin
-from steersman.client.credentials import ClientCertificate, CredentialsError, Headers, bearer_headers
+from steersman.client.credentials import ClientCertificate, Headers, bearer_headers
 from steersman.client.exec_process import ExecProcess, Outcome
 from steersman.client.secrecy import Hidden, printable
+from steersman.errors import CredentialsError
 
 _log = logging.getLogger(__name__)
 

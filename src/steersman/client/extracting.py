@@ -13,10 +13,10 @@ from typing import Any, cast
 import msgspec
 
 from steersman.client.bindings import AnyObject, tree_of
+from steersman.errors import DecodeError
 from steersman.kinds import definition, schema_of
 from steersman.objects import UNSET, GroupVersionKind, Object, Resource, Struct, Unstructured, to_json
 from steersman.objects.document import decoder_for
-from steersman.objects.errors import DecodeError
 from steersman.objects.hints import wire_names
 from steersman.patches import MergeSchema
 from steersman.patches import extract_applied as extract_tree

@@ -7,7 +7,7 @@ import os
 from steersman.client.bounded_file import read_file, reason
 from steersman.client.config import Config, Origin, TokenFile
 from steersman.client.secrecy import printable
-from steersman.objects.errors import ConfigError
+from steersman.errors import ConfigError
 from steersman.transport.tls import TlsMaterial
 
 SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -8,17 +8,12 @@ from itertools import groupby
 from typing import Any
 
 from steersman.client.bindings import no_kind
-from steersman.client.missing import KindNotServed
 from steersman.client.results import Added, Modified
 from steersman.client.writes import Writer
+from steersman.errors import KindNotServed, NotEstablished
 from steersman.objects import GroupKind, Kind, Object, Unstructured
-from steersman.objects.errors import ApiError
 
 CUSTOM_RESOURCE_DEFINITION = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-
-
-class NotEstablished(ApiError):
-    """The server accepted a definition but does not serve it."""
 
 
 #: The field manager of definitions installed by a client without one.

@@ -20,7 +20,7 @@ from steersman.client.config import Config
 from steersman.client.kubeconfig_entry import Entry, quoted, type_name
 from steersman.client.kubeconfig_identity import build_config
 from steersman.client.secrecy import printable
-from steersman.objects.errors import ConfigError
+from steersman.errors import ConfigError
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 

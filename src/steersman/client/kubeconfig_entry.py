@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from steersman.client.bounded_file import read_file, reason
 from steersman.client.secrecy import printable
-from steersman.objects.errors import ConfigError
+from steersman.errors import ConfigError
 
 # A bundle of a few hundred certificates; anything larger is not a certificate or a key.
 _MATERIAL_LIMIT = 4 << 20

@@ -28,7 +28,7 @@ from steersman.client.config import (
 )
 from steersman.client.kubeconfig_entry import Entry, quoted, type_name
 from steersman.client.secrecy import Hidden
-from steersman.objects.errors import ConfigError
+from steersman.errors import ConfigError
 from steersman.transport.tls import TlsMaterial
 
 EXEC_V1 = "client.authentication.k8s.io/v1"

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
+from steersman.errors import KindNotServed
+from steersman.errors.status import ApiStatus
 from steersman.objects import GroupVersionKind
-from steersman.objects.errors import StatusError
-from steersman.objects.status import ApiStatus
-
-
-class KindNotServed(StatusError):
-    """The server does not serve the kind: its CustomResourceDefinition is missing.
-
-    Not a `NotFound`: code that treats NotFound as "already deleted" must not hide a missing kind.
-    """
 
 
 def kind_not_served(kind: GroupVersionKind, server: str, *, verb: str = "find") -> KindNotServed:

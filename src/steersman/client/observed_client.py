@@ -12,14 +12,13 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 from steersman.client.bindings import AnyObject
-from steersman.client.missing import KindNotServed
 from steersman.client.observed_session import ObservedSession
 from steersman.client.observing import Before, CachedReads, Intents, WriteObserver, nothing_before
 from steersman.client.preparing import PreparedApply
 from steersman.client.reads import AnyKind, KeyLike, ListSelection
 from steersman.client.results import Outcome
 from steersman.client.saves import Saver
-from steersman.objects.errors import DecodeError
+from steersman.errors import DecodeError, KindNotServed
 
 if TYPE_CHECKING:
     from steersman.client.client import Client

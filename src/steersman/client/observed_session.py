@@ -9,21 +9,21 @@ import msgspec
 
 from steersman.client.bindings import AnyObject, Attempt, raw_bytes, resource_version_of
 from steersman.client.explaining import explains, explains_deletion
-from steersman.client.missing import KindNotServed
 from steersman.client.observing import Before, Write, WriteObserver
 from steersman.client.session import Answer, Session
-from steersman.objects import GroupVersionKind, Key, Object, Unstructured
-from steersman.objects.errors import (
+from steersman.errors import (
     ConnectionFailed,
     DecodeError,
     Forbidden,
+    KindNotServed,
     MethodNotAllowed,
     OutcomeUnknown,
     ProtocolError,
     StatusError,
     Unauthorized,
 )
-from steersman.objects.status import ApiStatus
+from steersman.errors.status import ApiStatus
+from steersman.objects import GroupVersionKind, Key, Object, Unstructured
 from steersman.transport import Response
 from steersman.wire import Request, key_of, split_list
 

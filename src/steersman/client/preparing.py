@@ -8,8 +8,8 @@ import msgspec
 
 from steersman.client.bindings import AnyObject, Binding
 from steersman.client.observing import Intent
-from steersman.objects.errors import ApiError, Conflict, Invalid
-from steersman.objects.status import ApiStatus
+from steersman.errors import Conflict, Invalid
+from steersman.errors.status import ApiStatus
 from steersman.wire import PatchOptions
 
 #: A resource version that no object ever has. An apply with it creates a missing object and conflicts with an existing
@@ -17,10 +17,6 @@ from steersman.wire import PatchOptions
 NO_VERSION = "9223372036854775807"
 
 _METADATA = b'"metadata":{'
-
-
-class NotAnIntent(ApiError):
-    """`apply` was called with an object that was read from the server."""
 
 
 class PreparedApply(Generic[AnyObject]):

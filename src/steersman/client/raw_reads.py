@@ -14,11 +14,10 @@ from typing import Any, Self
 
 from steersman.client.bindings import Attempt, Binding
 from steersman.client.client import Client
-from steersman.client.missing import KindNotServed
 from steersman.client.reads import MetadataReader
 from steersman.client.session import forget_context
+from steersman.errors import ApiError, KindNotServed, ProtocolError
 from steersman.objects import Kind, Object
-from steersman.objects.errors import ApiError, ProtocolError
 from steersman.transport import Response
 from steersman.wire import (
     FrameSplitter,

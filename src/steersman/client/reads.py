@@ -13,8 +13,8 @@ from steersman.client.discovery import Discovery
 from steersman.client.results import ListOf, Undecodable
 from steersman.client.session import Session
 from steersman.client.watches import Watch
+from steersman.errors import DecodeError, Expired, NotFound, ProtocolError
 from steersman.objects import Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
-from steersman.objects.errors import DecodeError, Expired, NotFound, ProtocolError
 from steersman.objects.selectors import FieldSelector, Selector, check_equalities
 from steersman.wire import GetOptions, ListOptions, RawList, Request, WatchOptions, key_of, split_list
 from steersman.wire.content import JSON, PARTIAL_OBJECT_METADATA, PARTIAL_OBJECT_METADATA_LIST

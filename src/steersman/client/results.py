@@ -7,8 +7,8 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from steersman.errors import DecodeError
 from steersman.objects import Key
-from steersman.objects.errors import DecodeError
 
 T = TypeVar("T")
 

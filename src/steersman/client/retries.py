@@ -17,7 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from steersman import aio
-from steersman.objects.errors import (
+from steersman.errors import (
     ApiError,
     Conflict,
     ConnectionFailed,

@@ -19,9 +19,9 @@ from steersman.client.checks import check_constraints, check_whole
 from steersman.client.results import Outcome
 from steersman.client.retries import retry_on_conflict
 from steersman.client.writes import Writer
+from steersman.errors import AlreadyExists, NotFound
 from steersman.objects import Kind, Object, Unstructured
 from steersman.objects.difference import same_json
-from steersman.objects.errors import AlreadyExists, NotFound
 
 
 class Saver(Writer):

@@ -23,7 +23,7 @@ from steersman.client.missing import kind_not_served
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
 from steersman.client.secrecy import HiddenHeaders
-from steersman.objects.errors import (
+from steersman.errors import (
     ApiError,
     ConnectionFailed,
     DeadlineExceeded,

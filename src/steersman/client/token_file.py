@@ -10,8 +10,9 @@ import logging
 
 from steersman.client.bounded_file import read_file, reason
 from steersman.client.config import TokenFile
-from steersman.client.credentials import ClientCertificate, CredentialsError, Headers, bearer_headers
+from steersman.client.credentials import ClientCertificate, Headers, bearer_headers
 from steersman.client.secrecy import Hidden, printable
+from steersman.errors import CredentialsError
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ import msgspec
 from steersman.client.bindings import Attempt, Binding
 from steersman.client.results import Added, Bookmark, Deleted, Modified, Undecodable, WatchEvent
 from steersman.client.session import Session, forget_context
-from steersman.objects.errors import ApiError, DecodeError, ProtocolError
+from steersman.errors import ApiError, DecodeError, ProtocolError
 from steersman.transport import Response
 from steersman.wire import (
     FrameSplitter,

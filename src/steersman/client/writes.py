@@ -34,8 +34,9 @@ from steersman.client.checks import (
 )
 from steersman.client.observing import Intent
 from steersman.client.patch_documents import Patch, encode_patch
-from steersman.client.preparing import NotAnIntent, PreparedApply, another_uid
+from steersman.client.preparing import PreparedApply, another_uid
 from steersman.client.reads import Fields, KeyLike, Labels, Reader, selector_text
+from steersman.errors import Invalid, NotAnIntent, NotFound
 from steersman.objects import (
     Key,
     Kind,
@@ -46,7 +47,6 @@ from steersman.objects import (
     set_owner,
 )
 from steersman.objects.difference import differing_fields
-from steersman.objects.errors import Invalid, NotFound
 from steersman.patches import merge_patch_between
 from steersman.wire import (
     CreateOptions,

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 
 from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter, TerminalError
-from steersman.objects.errors import AlreadyExists, Conflict, StatusError
+from steersman.errors import AlreadyExists, Conflict, StatusError
 
 
 class Finished(msgspec.Struct, frozen=True):

@@ -20,9 +20,9 @@ from steersman.client.patch_documents import MergePatch
 from steersman.controller.context import Context
 from steersman.controller.events import KindLike, View
 from steersman.controller.mappers import Labels, Stores, kind_name
-from steersman.objects import Key, Object, OwnershipError, Selector, owner_reference, to_json
-from steersman.objects.errors import Conflict, Invalid, NotFound
-from steersman.objects.status import ApiStatus
+from steersman.errors import Conflict, Invalid, NotFound, OwnershipError
+from steersman.errors.status import ApiStatus
+from steersman.objects import Key, Object, Selector, owner_reference, to_json
 
 #: Returns the labels of the objects that an owner claims.
 SelectorOf = Callable[[Any], Labels]

@@ -14,13 +14,14 @@ from types import EllipsisType
 from typing import Any, TypeVar, overload
 
 from steersman.cache import View
-from steersman.cache.reader import CacheReader, NotCached, kind_name
+from steersman.cache.reader import CacheReader, kind_name
 from steersman.client import ListOf
 from steersman.client.bindings import AnyObject, resource_version_of
 from steersman.client.observed_client import ObservedClient
 from steersman.client.preparing import NO_VERSION, PreparedApply
 from steersman.controller.applies import Applies
 from steersman.controller.takeovers import owns_formerly, take_over
+from steersman.errors import NotCached
 from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
 
 ObjectT = TypeVar("ObjectT", bound=Object)

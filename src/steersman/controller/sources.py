@@ -25,7 +25,7 @@ from steersman.controller.mappers import NO_STORES, Mapper, Stores
 from steersman.controller.mapping_retries import MappingRetries, remainder, single
 from steersman.controller.predicates import Predicate
 from steersman.controller.queue_state import LOW_PRIORITY
-from steersman.objects.errors import DecodeError
+from steersman.errors import DecodeError
 from steersman.telemetry import error_words, user_frames
 
 _log = logging.getLogger("steersman.controller")

@@ -15,8 +15,8 @@ import msgspec
 
 from steersman.client.patch_documents import MergePatch
 from steersman.controller.events import KindLike
+from steersman.errors import NotFound
 from steersman.objects import Key, to_json
-from steersman.objects.errors import NotFound
 from steersman.objects.field_managers import is_manager_of
 from steersman.patches.renaming import renamed_managers
 

@@ -37,8 +37,8 @@ from steersman.controller.sources import EXITS, KindSource, Source, SourceStatis
 from steersman.controller.targets import ANY_SCOPE, Scope
 from steersman.controller.traces import WriteTraces, begin_reconcile
 from steersman.controller.write_log import WriteLog
+from steersman.errors import StatusError
 from steersman.objects import GroupVersionKind
-from steersman.objects.errors import StatusError
 from steersman.telemetry import FailureLog, LineLimit, Registry, Span, error_words, passed_user_code, user_frames
 
 _log = logging.getLogger("steersman.controller")

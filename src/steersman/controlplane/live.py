@@ -12,12 +12,11 @@ from typing import Any, Literal
 
 from steersman.apiserver import Definition
 from steersman.client import MergePatch, StrategicPatch
-from steersman.client.missing import KindNotServed
 from steersman.controller import ReconcileClient
 from steersman.controlplane.graph import Node
 from steersman.controlplane.sightings import Sightings
+from steersman.errors import Conflict, KindNotServed, NotFound
 from steersman.objects import GroupVersionKind, Key, Kind, OwnerReference, PartialObjectMetadata
-from steersman.objects.errors import Conflict, NotFound
 from steersman.wire.paths import is_segment
 
 Propagation = Literal["Background", "Foreground", "Orphan"]

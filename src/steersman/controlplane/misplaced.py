@@ -12,9 +12,9 @@ from steersman.client import Client
 from steersman.controller import ReconcileClient
 from steersman.controlplane.graph import Node
 from steersman.controlplane.sightings import Owner
+from steersman.errors import ApiError
 from steersman.kinds.core_v1 import Event, EventSource, ObjectReference
 from steersman.objects import ObjectMeta
-from steersman.objects.errors import ApiError
 
 _log = logging.getLogger("steersman.controlplane")
 

@@ -20,9 +20,9 @@ from steersman.controller import Context, Done, Outcome, ReconcileClient, Reconc
 from steersman.controlplane.conditions import content_problems, set_conditions
 from steersman.controlplane.namespaced import NAMESPACES, NamespaceWatcher
 from steersman.controlplane.sightings import Sighting, Sightings
+from steersman.errors import ApiError, NotFound
 from steersman.kinds.core_v1 import Namespace, NamespaceStatus, Pod
 from steersman.objects import Kind
-from steersman.objects.errors import ApiError, NotFound
 
 #: The finalizer in a namespace's spec that this controller removes.
 OURS = "kubernetes"

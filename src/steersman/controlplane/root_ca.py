@@ -11,9 +11,9 @@ from steersman.controller import Context, Done, Reconciler, Request
 from steersman.controlplane.namespaced import NamespaceWatcher
 from steersman.controlplane.service_accounts import is_terminating
 from steersman.controlplane.sightings import Sighting
+from steersman.errors import Forbidden, NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.objects import ObjectMeta
-from steersman.objects.errors import Forbidden, NotFound
 
 NAME = "kube-root-ca.crt"
 ANNOTATION = "kubernetes.io/description"

@@ -10,9 +10,9 @@ from __future__ import annotations
 from steersman.controller import Context, Done, Reconciler, Request
 from steersman.controlplane.namespaced import NamespaceWatcher
 from steersman.controlplane.sightings import Sighting
+from steersman.errors import AlreadyExists, Forbidden, NotFound
 from steersman.kinds.core_v1 import Namespace, ServiceAccount
 from steersman.objects import ObjectMeta
-from steersman.objects.errors import AlreadyExists, Forbidden, NotFound
 
 NAME = "default"
 

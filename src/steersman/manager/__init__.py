@@ -13,7 +13,6 @@ Guarantees:
 """
 
 from steersman.manager.endpoints import Endpoints
-from steersman.manager.fence import NotLeading
 from steersman.manager.health import Check, Checks
 from steersman.manager.leader import Campaign, LeaderElection, Term
 from steersman.manager.manager import Manager
@@ -38,7 +37,6 @@ __all__ = [
     "LeaderStatistics",
     "Manager",
     "ManagerStatistics",
-    "NotLeading",
     "PermissionRule",
     "Permissions",
     "Term",

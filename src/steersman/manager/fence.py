@@ -29,8 +29,8 @@ from typing import Self
 import msgspec
 
 from steersman import aio
+from steersman.errors import ApiError, ConnectionFailed, DeadlineExceeded, NotLeading
 from steersman.manager.lease_state import Rules
-from steersman.objects.errors import ApiError, ConnectionFailed, DeadlineExceeded
 from steersman.transport import Response, Transport
 from steersman.transport.protocol import DEFAULT_TIMEOUT
 from steersman.wire import Request, describe_request, parse_path
@@ -48,10 +48,6 @@ _MOMENT = 0.001
 
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-class NotLeading(ApiError):
-    """A write was rejected because its term is over: another candidate may lead. Nothing was sent."""
 
 
 class _OutdatedError(ApiError):

@@ -26,6 +26,7 @@ import msgspec
 
 from steersman import aio
 from steersman.client import Added, Client, Deleted, Modified
+from steersman.errors import AlreadyExists, ApiError, Conflict, NotFound
 from steersman.kinds.coordination_v1 import Lease, LeaseSpec
 from steersman.manager.fence import Fence, FencedTransport
 from steersman.manager.lease_state import (
@@ -53,7 +54,6 @@ from steersman.manager.lease_state import (
     step,
 )
 from steersman.objects import Key, ObjectMeta, replace
-from steersman.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
 
 _log = logging.getLogger("steersman.leader")
 

@@ -7,8 +7,8 @@ from typing import cast
 
 from steersman.controller import ControllerPlan, Planned
 from steersman.controller.mappers import Owners, kind_name
+from steersman.errors import ConfigError
 from steersman.objects import GroupKind
-from steersman.objects.errors import ConfigError
 from steersman.objects.field_managers import is_manager_of
 
 

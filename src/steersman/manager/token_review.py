@@ -19,10 +19,10 @@ from collections import OrderedDict
 import msgspec
 
 from steersman.client import Client
+from steersman.errors import ApiError, Forbidden
 from steersman.kinds.authentication_v1 import TokenReview, TokenReviewSpec, UserInfo
 from steersman.kinds.authorization_v1 import NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 from steersman.objects import ObjectMeta
-from steersman.objects.errors import ApiError, Forbidden
 
 _log = logging.getLogger("steersman.manager")
 

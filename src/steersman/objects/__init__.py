@@ -10,7 +10,7 @@ Guarantees
 from msgspec import UNSET, UnsetType
 
 from steersman.objects.conditions import Condition, find_condition, is_true, set_condition
-from steersman.objects.difference import AmbiguousItem, as_read, encode, to_json
+from steersman.objects.difference import as_read, encode, to_json
 from steersman.objects.document import decode, is_partial, origin_of, raw_of
 from steersman.objects.identity import GroupKind, GroupVersion, GroupVersionKind, GroupVersionResource, Key
 from steersman.objects.intorstring import IntOrString, scaled_value
@@ -47,18 +47,17 @@ from steersman.objects.markers import (
 )
 from steersman.objects.metadata import ListMeta, ManagedFieldsEntry, ObjectMeta, OwnerReference
 from steersman.objects.options import PrinterColumn, ResourceOptions, Scale, Scope
-from steersman.objects.owners import OwnershipError, controller_of, is_owned_by, owner_reference, set_owner
+from steersman.objects.owners import controller_of, is_owned_by, owner_reference, set_owner
 from steersman.objects.quantity import Quantity
 from steersman.objects.resource import Object, PartialObjectMetadata, Resource, Spec, Status
 from steersman.objects.scheme import Scheme
-from steersman.objects.selectors import FieldSelector, Selector, SelectorError
+from steersman.objects.selectors import FieldSelector, Selector
 from steersman.objects.struct import Struct, field, replace
 from steersman.objects.time import MicroTime, format_duration, format_time, parse_duration, parse_time
 from steersman.objects.unstructured import Kind, Unstructured
 
 __all__ = [
     "UNSET",
-    "AmbiguousItem",
     "AtLeastOneOf",
     "AtMostOneOf",
     "Condition",
@@ -99,7 +98,6 @@ __all__ = [
     "Object",
     "ObjectMeta",
     "OwnerReference",
-    "OwnershipError",
     "PartialObjectMetadata",
     "Pattern",
     "PreserveUnknownFields",
@@ -112,7 +110,6 @@ __all__ = [
     "Scheme",
     "Scope",
     "Selector",
-    "SelectorError",
     "Spec",
     "Status",
     "Struct",

@@ -13,17 +13,13 @@ from typing import Any, cast
 
 import msgspec
 
+from steersman.errors import AmbiguousItem, ApiError
 from steersman.objects.document import Document, Tree, encode_custom, origin_of, strip_origins, to_tree
-from steersman.objects.errors import ApiError
 from steersman.objects.hints import ListShape, MapShape, Shape, StructShape, field_shapes, narrowed, wire_names
 from steersman.objects.origins import ORIGIN_KEY, Origin
 from steersman.objects.struct import Struct
 
 _ABSENT: Any = object()
-
-
-class AmbiguousItem(ApiError):
-    """A list was rebuilt so that an undeclared field could belong to several items, or be lost."""
 
 
 class _HoldsOrigin(Exception):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import msgspec
 from msgspec import Raw
 
-from steersman.objects.errors import DecodeError
+from steersman.errors import DecodeError
 from steersman.objects.hints import (
     ListShape,
     MapShape,

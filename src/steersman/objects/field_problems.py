@@ -14,9 +14,9 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
+from steersman.errors import Invalid
+from steersman.errors.status import ApiStatus, StatusCause, StatusDetails
 from steersman.golang import cut, printed_json, printed_number, quoted, quoted_in_full
-from steersman.objects.errors import Invalid
-from steersman.objects.status import ApiStatus, StatusCause, StatusDetails
 
 Reason = Literal[
     "FieldValueDuplicate",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from steersman.errors import OwnershipError
 from steersman.objects.metadata import OwnerReference
 from steersman.objects.options import ResourceOptions
 from steersman.objects.resource import Object
-
-
-class OwnershipError(ValueError):
-    """An owner reference that Kubernetes would reject, or that would mislead its garbage collector."""
 
 
 def owner_reference(owner: Object, *, controller: bool = True, block_owner_deletion: bool = True) -> OwnerReference:

@@ -16,15 +16,7 @@ from typing import Any, Final, Literal, Protocol, Self, TypeAlias, cast
 
 import msgspec
 
-__all__ = [
-    "FieldOperator",
-    "FieldRequirement",
-    "FieldSelector",
-    "LabelOperator",
-    "LabelRequirement",
-    "Selector",
-    "SelectorError",
-]
+from steersman.errors import SelectorError
 
 LabelOperator: TypeAlias = Literal[
     "Equals", "DoubleEquals", "NotEquals", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
@@ -42,10 +34,6 @@ _SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _TOKEN: Final = re.compile(r"[ \t\r\n]*(?P<token>==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+|$)")
 _SYMBOLS: Final = frozenset({"", "==", "!=", "=", "!", "(", ")", ",", "<", ">"})
-
-
-class SelectorError(ValueError):
-    """A selector that Kubernetes would reject."""
 
 
 class _Expression(Protocol):

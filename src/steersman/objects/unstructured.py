@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.objects.errors import DecodeError
+from steersman.errors import DecodeError
 from steersman.objects.identity import GroupVersionKind, Key
 
 

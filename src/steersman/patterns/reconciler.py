@@ -20,7 +20,6 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.cache.reader import NotCached
 from steersman.controller import (
     Context,
     ControllerPlan,
@@ -32,8 +31,8 @@ from steersman.controller import (
     claim,
     controller_for,
 )
+from steersman.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotCached
 from steersman.objects import GroupVersionKind, Object
-from steersman.objects.errors import AlreadyExists, Conflict, Forbidden, Invalid
 from steersman.patterns.children import Identity, Outputs
 from steersman.patterns.children.apply import StateResult, apply_outputs
 from steersman.patterns.children.deletion import delete_in_order, prune

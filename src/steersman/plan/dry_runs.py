@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from steersman.objects.errors import ApiError
+from steersman.errors import ApiError
 from steersman.wire import Request, describe_request
 from steersman.wire.content import JSON
 from steersman.wire.paths import ResourcePath, parse_path

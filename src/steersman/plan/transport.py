@@ -18,8 +18,8 @@ import msgspec
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from steersman.aio import new_uid
+from steersman.errors import ApiError
 from steersman.kinds.registry import all_group_versions
-from steersman.objects.errors import ApiError
 from steersman.patches import JsonPatch
 from steersman.patches.merge_patch import apply_merge_patch
 from steersman.plan.diffs import Tree, part

@@ -23,9 +23,9 @@ from steersman.cache import Informer
 from steersman.client import Client
 from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, Requeue, RequeueAfter
 from steersman.controller.attempts import Conflicted, Failed, Finished, attempt
+from steersman.errors import ApiError
 from steersman.manager import Manager
 from steersman.manager.signals import LAST_SECONDS
-from steersman.objects.errors import ApiError
 from steersman.patterns.children import Identity
 from steersman.patterns.external import External
 from steersman.patterns.reconciler import MachineReconciler

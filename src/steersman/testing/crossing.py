@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 
 from multidict import CIMultiDictProxy
 
-from steersman.objects.errors import ApiError, DeadlineExceeded
+from steersman.errors import ApiError, DeadlineExceeded
 from steersman.testing.resident import Resident
 from steersman.transport import Handler, Response, ServerResponse, Transport
 from steersman.transport.protocol import MAX_BODY

@@ -21,9 +21,9 @@ from steersman.aio import Supervisor, now
 from steersman.cache import Cache, Informer, KindOptions
 from steersman.client import Client
 from steersman.controller import Cause, Context, Controller, Done, KeyRecord, Request, RequeueAfter, controller_for
+from steersman.errors import NotFound
 from steersman.kinds.core_v1 import Binding, ObjectReference, Pod
 from steersman.objects import Key, ObjectMeta
-from steersman.objects.errors import NotFound
 from steersman.testing.pod_placement import node_of
 from steersman.testing.pod_status import PodOutcome, Running, Waiting, killed, observe
 from steersman.testing.taking_part import taking_part

@@ -4,7 +4,7 @@ Guarantees of every transport
 - A request is delivered at most once, and an error says whether it may have been.
 - A stream never takes a connection from other requests, and has no deadline once it has begun.
 - Closing or cancelling ends the exchange on both sides and leaves neither task nor socket behind.
-- Every failure is an error of `steersman.objects.errors`, and contains no secret.
+- Every failure is an error of `steersman.errors`, and contains no secret.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import re
 
 import aiohttp
 
-from steersman.objects.errors import ApiError, ConnectionFailed, DeadlineExceeded, ProtocolError
+from steersman.errors import ApiError, ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport.connector import BrokenExchangeError
 
 # aiohttp quotes what it could not parse, which may be the body of a response. Matching starts only where spaces start.

@@ -23,7 +23,7 @@ import aiohttp
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-from steersman.objects.errors import ApiError, ConfigError, ConnectionFailed, DeadlineExceeded, ProtocolError
+from steersman.errors import ApiError, ConfigError, ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport.connector import Exchange, OnceMixin, current_exchange, keep_first_failure, make_connector
 from steersman.transport.failures import explain
 from steersman.transport.gate import pass_gates

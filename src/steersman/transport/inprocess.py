@@ -20,7 +20,7 @@ from typing import Self
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from steersman.aio import Channel, ChannelClosed, Supervisor
-from steersman.objects.errors import ConnectionFailed, DeadlineExceeded, ProtocolError
+from steersman.errors import ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport.protocol import DEFAULT_TIMEOUT, MAX_BODY, Handler
 from steersman.wire import Request, describe_request
 

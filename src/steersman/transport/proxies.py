@@ -13,7 +13,7 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from steersman.objects.errors import ConfigError
+from steersman.errors import ConfigError
 
 
 def proxy_from_environment(server: str, environment: Mapping[str, str]) -> str | None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from steersman.objects.errors import ConfigError
+from steersman.errors import ConfigError
 
 #: The version of a file: modification time, size and inode.
 _Version = tuple[int, int, int] | None

@@ -12,8 +12,8 @@ from http import HTTPStatus
 
 import msgspec
 
-from steersman.objects.errors import ApiError, ProtocolError, StatusError, error_from_status
-from steersman.objects.status import ApiStatus, StatusDetails, decode_status
+from steersman.errors import ApiError, ProtocolError, StatusError, error_from_status
+from steersman.errors.status import ApiStatus, StatusDetails, decode_status
 from steersman.wire.content import APPLY_PATCH
 from steersman.wire.frames import WatchFrame
 from steersman.wire.options import is_watch

@@ -14,7 +14,7 @@ from typing import Literal, cast
 
 import msgspec
 
-from steersman.objects.errors import ProtocolError
+from steersman.errors import ProtocolError
 
 FrameType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 

@@ -7,7 +7,7 @@ Guarantees
 
 import msgspec
 
-from steersman.objects.errors import ProtocolError
+from steersman.errors import ProtocolError
 from steersman.objects.identity import Key
 
 

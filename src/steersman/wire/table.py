@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.objects.errors import ProtocolError
+from steersman.errors import ProtocolError
 
 
 class TableColumn(msgspec.Struct, frozen=True, kw_only=True):

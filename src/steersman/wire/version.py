@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from steersman.objects.errors import ProtocolError
+from steersman.errors import ProtocolError
 
 
 class _Info(msgspec.Struct, rename="camel", omit_defaults=True):

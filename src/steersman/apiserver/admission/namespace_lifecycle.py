@@ -9,7 +9,7 @@ from __future__ import annotations
 from steersman.apiserver.admission.attributes import Attributes, Operation, Plugin
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import Named, forbidden, not_found
-from steersman.objects.status import StatusCause
+from steersman.errors.status import StatusCause
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 _NAMESPACES = Named("", "namespaces")

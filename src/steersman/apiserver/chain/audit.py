@@ -25,7 +25,7 @@ from steersman.apiserver.errors import Refused, internal
 from steersman.apiserver.peer import request_peer
 from steersman.apiserver.request import Next, ServerRequest, User
 from steersman.apiserver.storage.ownership import open_owned
-from steersman.objects.status import ApiStatus, encode_status
+from steersman.errors.status import ApiStatus, encode_status
 from steersman.transport import ServerResponse
 from steersman.wire import Request
 

@@ -20,9 +20,9 @@ from steersman.apiserver.field_managers.typed_problems import typed_problems
 from steersman.apiserver.field_managers.versions import Managed, managed_of
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
+from steersman.errors.status import ApiStatus, StatusCause, StatusDetails
 from steersman.golang import quoted
 from steersman.objects import GroupVersionKind, format_time
-from steersman.objects.status import ApiStatus, StatusCause, StatusDetails
 from steersman.patches import ApplyConflict, ApplyConflicts, Owner, PatchError, format_path
 from steersman.patches.managed_fields import ManagedFieldsError, read_managed_fields
 from steersman.patches.versions import NotConvertible

@@ -23,9 +23,9 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch
 from steersman.apiserver.verbs.naming import take_namespace
 from steersman.apiserver.verbs.options import write_options
+from steersman.errors.status import ApiStatus
 from steersman.objects import format_time
 from steersman.objects.field_problems import FieldProblem, problem
-from steersman.objects.status import ApiStatus
 from steersman.transport import ServerResponse
 
 _DEFINITION: Final = Definition(gvk=BINDING, resource="bindings", schema=partial(kinds.schema_of, BINDING))

@@ -25,7 +25,7 @@ from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.deletion import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options
 from steersman.apiserver.verbs.update import unchanged
-from steersman.objects.status import ApiStatus, StatusDetails
+from steersman.errors.status import ApiStatus, StatusDetails
 from steersman.transport import ServerResponse
 
 

@@ -29,8 +29,9 @@ from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.delete import delete_object
 from steersman.apiserver.verbs.naming import take_namespace
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options, write_options
-from steersman.objects import Selector, SelectorError, format_time
-from steersman.objects.status import ApiStatus
+from steersman.errors import SelectorError
+from steersman.errors.status import ApiStatus
+from steersman.objects import Selector, format_time
 from steersman.transport import ServerResponse
 
 _DEFINITION: Final = Definition(gvk=EVICTION, resource="evictions", schema=partial(kinds.schema_of, EVICTION))

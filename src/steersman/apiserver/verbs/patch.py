@@ -28,10 +28,10 @@ from steersman.apiserver.verbs.apply import apply
 from steersman.apiserver.verbs.naming import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.update import Change
+from steersman.errors.status import ApiStatus, StatusDetails
 from steersman.golang import json_type, json_words, printed_value
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import invalid as invalid_field
-from steersman.objects.status import ApiStatus, StatusDetails
 from steersman.patches import JsonPatch, JsonPatchError, PatchError, apply_merge_patch
 from steersman.patches.json_patch import MAX_OPERATIONS
 from steersman.patches.strategic_merge import StrategicMergeError, apply_strategic_merge

@@ -35,8 +35,9 @@ from steersman.apiserver.verbs.naming import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
 from steersman.apiserver.verbs.patch import apply_patch, patch_type, read_patch, unreadable_patch
 from steersman.apiserver.verbs.update import Change
+from steersman.errors import SelectorError
 from steersman.kinds import schema_of
-from steersman.objects import Selector, SelectorError
+from steersman.objects import Selector
 from steersman.objects.field_problems import problem
 from steersman.transport import ServerResponse
 from steersman.wire import APPLY_PATCH

@@ -26,8 +26,8 @@ from steersman.apiserver.verbs.options import not_a_number, refuse_options, vers
 from steersman.apiserver.watching.event import Event
 from steersman.apiserver.watching.selection import Selection, check_syntax
 from steersman.apiserver.watching.window import TooOld, Window
+from steersman.errors.status import encode_status
 from steersman.objects.field_problems import FieldProblem, problem
-from steersman.objects.status import encode_status
 from steersman.transport import Push, ServerResponse
 from steersman.wire import JSON, FrameType, InvalidOption, WatchOptions, encode_frame, first_values
 

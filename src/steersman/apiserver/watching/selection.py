@@ -16,7 +16,8 @@ from steersman.apiserver.watching.event import Event, field_of, labels_of
 from steersman.apiserver.watching.matchers import FieldMatcher, LabelMatcher
 from steersman.apiserver.watching.selector_words import field_problem, label_problem
 from steersman.apiserver.watching.window import Window
-from steersman.objects import FieldSelector, Selector, SelectorError
+from steersman.errors import SelectorError
+from steersman.objects import FieldSelector, Selector
 
 _ALWAYS = ("metadata.name", "metadata.namespace")
 

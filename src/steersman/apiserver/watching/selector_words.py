@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from steersman.apiserver.registry.names import label_value, qualified_name
-from steersman.objects import SelectorError
+from steersman.errors import SelectorError
 from steersman.objects.field_problems import problem
 
 _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+|$)")

@@ -24,9 +24,9 @@ from steersman.cache import View
 from steersman.client.bindings import encode_any, resource_version_of, uid_of
 from steersman.client.missing import kind_not_served
 from steersman.controller import Context
+from steersman.errors import Conflict
+from steersman.errors.status import ApiStatus
 from steersman.objects import Object, Unstructured
-from steersman.objects.errors import Conflict
-from steersman.objects.status import ApiStatus
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.conflicts import find_other_writer
 from steersman.patterns.children.former_names import taken_over

@@ -21,8 +21,8 @@ import msgspec
 from steersman.aio import Supervisor
 from steersman.cache import View
 from steersman.controller import Context, KindLike, ReconcileClient
+from steersman.errors import Conflict
 from steersman.objects import GroupKind, Key, Object
-from steersman.objects.errors import Conflict
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.former_names import taken_over
 from steersman.patterns.children.kinds import Identity, ProducedKind

@@ -18,9 +18,9 @@ from msgspec import structs
 from steersman.client.bindings import raw_bytes, resource_version_of, tree_of, uid_of
 from steersman.client.preparing import PreparedApply
 from steersman.controller import ReconcileClient
+from steersman.errors import Conflict, Invalid
+from steersman.errors.status import ApiStatus
 from steersman.objects import Object, Unstructured
-from steersman.objects.errors import Conflict, Invalid
-from steersman.objects.status import ApiStatus
 from steersman.patches import JsonPatch, json_patch, pointer
 from steersman.patterns.children.differences import Path, Tree, find, parse_path, without_nulls
 from steersman.patterns.children.outputs import Output

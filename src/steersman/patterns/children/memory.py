@@ -19,9 +19,9 @@ from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from steersman.cache import View as CacheView
-from steersman.client.missing import KindNotServed
 from steersman.client.reads import Reading
 from steersman.controller import Context, ControllerBuilder, Stores, View, claiming
+from steersman.errors import KindNotServed
 from steersman.objects import Key, Object
 from steersman.patterns.children.conflicts import WriteConflicts
 from steersman.patterns.children.declaration_history import DeclarationHistory

@@ -19,9 +19,9 @@ import msgspec
 from msgspec import UNSET
 
 from steersman.client.bindings import has_status_subresource, was_read
-from steersman.client.preparing import NotAnIntent
 from steersman.controller import Context
-from steersman.objects import GroupVersionKind, Key, Kind, Object, OwnershipError, Unstructured
+from steersman.errors import NotAnIntent, OwnershipError
+from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
 from steersman.patterns.children.kinds import Children, Identity, KnownKind
 from steersman.patterns.children.membership import Bond
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from steersman.errors import Conflict, Invalid
 from steersman.objects import Object, ObjectMeta
-from steersman.objects.errors import Conflict, Invalid
 from steersman.patterns.children.kinds import Identity
 from steersman.patterns.children.membership import Bond, is_of_predecessor, standing, whose
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from steersman.client.missing import KindNotServed
 from steersman.controller import Context, KindLike
+from steersman.errors import Conflict, Forbidden, KindNotServed
 from steersman.objects import Object, PartialObjectMetadata
-from steersman.objects.errors import Conflict, Forbidden
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.kinds import Children, Identity
 from steersman.patterns.children.membership import OWNER_UID_LABEL, Bond, standing

@@ -20,8 +20,8 @@ from steersman.client.patch_documents import MergePatch
 from steersman.client.preparing import NO_VERSION, PreparedApply
 from steersman.controller import ReconcileClient
 from steersman.controller.applies import merge_schema
+from steersman.errors import AlreadyExists, Conflict, Invalid
 from steersman.objects import GroupKind, Object, ObjectMeta, Unstructured, decode, replace
-from steersman.objects.errors import AlreadyExists, Conflict, Invalid
 from steersman.patches import apply_merge_patch
 from steersman.patterns.children.differences import Tree, merge_patch_towards, parse_path
 from steersman.patterns.children.field_removal import Removal, removal_of

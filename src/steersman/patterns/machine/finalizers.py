@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
 from steersman.client.writes import Writer
+from steersman.errors import Conflict, Invalid, NotFound
+from steersman.errors.status import ApiStatus
 from steersman.objects import Object
-from steersman.objects.errors import Conflict, Invalid, NotFound
-from steersman.objects.status import ApiStatus
 from steersman.patches import JsonPatch, Operation, json_patch, pointer
 
 ObjectT = TypeVar("ObjectT", bound=Object)

@@ -21,9 +21,9 @@ from steersman.client.bindings import has_status_subresource, raw_bytes
 from steersman.client.extracting import intent_of, merge_schema_of
 from steersman.client.patch_documents import MergePatch
 from steersman.controller import Context
+from steersman.errors import ConfigError, NotFound
 from steersman.objects import Object, to_json
 from steersman.objects.difference import differing_fields
-from steersman.objects.errors import ConfigError, NotFound
 from steersman.objects.hints import StructShape, field_shapes, wire_names
 from steersman.patches import MergeSchema
 from steersman.patches import extract_applied as extract_tree

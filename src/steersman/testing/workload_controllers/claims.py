@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from steersman.client import StrategicPatch
 from steersman.controller import Context, MapFunction, Stores, View
+from steersman.errors import Invalid, NotFound
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import Key, Object, Selector, controller_of
-from steersman.objects.errors import Invalid, NotFound
 
 ObjectT = TypeVar("ObjectT", bound=Object)
 OwnerT = TypeVar("OwnerT", bound=Object)

@@ -26,6 +26,7 @@ from steersman.controller import (
     View,
     controller_for,
 )
+from steersman.errors import StatusError
 from steersman.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus, RollingUpdateDaemonSet
 from steersman.kinds.core_v1 import (
     Affinity,
@@ -37,7 +38,6 @@ from steersman.kinds.core_v1 import (
     Pod,
 )
 from steersman.objects import Key, ObjectMeta, replace, scaled_value
-from steersman.objects.errors import StatusError
 from steersman.testing import pod_placement
 from steersman.testing.pod_placement import node_of
 from steersman.testing.workload_controllers import pods

@@ -25,11 +25,11 @@ from steersman.controller import (
     when,
 )
 from steersman.controlplane.service_accounts import is_terminating
+from steersman.errors import AlreadyExists, Forbidden, StatusError
 from steersman.kinds.apps_v1 import Deployment, DeploymentStatus, ReplicaSet, ReplicaSetSpec
 from steersman.kinds.core_v1 import Pod
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import ObjectMeta, controller_of, find_condition, owner_reference, replace
-from steersman.objects.errors import AlreadyExists, Forbidden, StatusError
 from steersman.testing.workload_controllers import deployment_status, pods, rollouts
 from steersman.testing.workload_controllers.claims import adopters, candidates, claim
 from steersman.testing.workload_controllers.hashes import canonical, template_hash

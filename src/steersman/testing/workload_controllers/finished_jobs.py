@@ -24,10 +24,10 @@ from steersman.controller import (
     View,
     controller_for,
 )
+from steersman.errors import Conflict, NotFound
 from steersman.kinds.batch_v1 import Job
 from steersman.kinds.core_v1 import Pod
 from steersman.objects import Key, controller_of
-from steersman.objects.errors import Conflict, NotFound
 from steersman.testing.workload_controllers import job_status
 from steersman.testing.workload_controllers.job_status import FINALIZER
 

@@ -26,11 +26,11 @@ from steersman.controller import (
     RequeueAfter,
     controller_for,
 )
+from steersman.errors import NotFound
 from steersman.kinds.batch_v1 import Job, JobCondition, JobStatus, UncountedTerminatedPods
 from steersman.kinds.core_v1 import EnvVar, EnvVarSource, ObjectFieldSelector, Pod
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import ObjectMeta, find_condition, is_true, replace
-from steersman.objects.errors import NotFound
 from steersman.testing.workload_controllers import job_status, pods
 from steersman.testing.workload_controllers.claims import adopters, candidates, claim
 from steersman.testing.workload_controllers.job_status import FINALIZER, INDEX, Tally

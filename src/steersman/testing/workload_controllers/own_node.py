@@ -10,9 +10,9 @@ from __future__ import annotations
 from steersman.aio import now
 from steersman.client import Client
 from steersman.controller import Context, ControllerPlan, Done, ReconcileClient, Reconciler, Request, controller_for
+from steersman.errors import AlreadyExists
 from steersman.kinds.core_v1 import Node, NodeCondition, NodeStatus
 from steersman.objects import ObjectMeta
-from steersman.objects.errors import AlreadyExists
 
 
 class OwnNode(Reconciler[Node]):

@@ -17,9 +17,9 @@ from typing import Any
 from steersman.aio import Backoff, Supervisor, randomness
 from steersman.controller import Context
 from steersman.controlplane.service_accounts import is_terminating
+from steersman.errors import Forbidden, NotFound, StatusError
 from steersman.kinds.core_v1 import Pod, PodTemplateSpec
 from steersman.objects import Object, ObjectMeta, find_condition, is_true, owner_reference
-from steersman.objects.errors import Forbidden, NotFound, StatusError
 
 #: The maximum number of Pods to create or delete at once.
 BURST = 500

@@ -21,10 +21,10 @@ from steersman.controller import (
     RequeueAfter,
     controller_for,
 )
+from steersman.errors import StatusError
 from steersman.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from steersman.kinds.core_v1 import Pod, PodTemplateSpec
 from steersman.objects import Selector, controller_of, find_condition, replace
-from steersman.objects.errors import StatusError
 from steersman.testing.workload_controllers import pods
 from steersman.testing.workload_controllers.claims import adopters, candidates, claim
 

@@ -14,12 +14,12 @@ from typing import Any, cast
 import msgspec
 
 from steersman.controller import Context
+from steersman.errors import AlreadyExists
 from steersman.golang import printed_json
 from steersman.kinds.apps_v1 import ControllerRevision, DaemonSet
 from steersman.kinds.core_v1 import PodTemplateSpec
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import Object, ObjectMeta, decode, owner_reference, to_json
-from steersman.objects.errors import AlreadyExists
 from steersman.testing.workload_controllers.claims import candidates, claim
 from steersman.testing.workload_controllers.hashes import fnv32, safe_encode, template_hash
 

@@ -24,10 +24,10 @@ from steersman.controller import (
     controller_for,
 )
 from steersman.controlplane.service_accounts import is_terminating
+from steersman.errors import AlreadyExists, Conflict, Forbidden, StatusError
 from steersman.kinds.apps_v1 import ControllerRevision, StatefulSet, StatefulSetStatus
 from steersman.kinds.core_v1 import PersistentVolumeClaim, Pod
 from steersman.objects import Key, replace, scaled_value
-from steersman.objects.errors import AlreadyExists, Conflict, Forbidden, StatusError
 from steersman.testing.workload_controllers import pods, stateful_pods
 from steersman.testing.workload_controllers.claims import adopters, candidates, claim
 from steersman.testing.workload_controllers.revisions import History, by_name, template_of

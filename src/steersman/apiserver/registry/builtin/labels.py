@@ -5,7 +5,8 @@ from typing import Any
 
 from steersman.apiserver.registry.builtin.trees import items
 from steersman.apiserver.registry.names import label_value, qualified_name
-from steersman.objects import Selector, SelectorError
+from steersman.errors import SelectorError
+from steersman.objects import Selector
 from steersman.objects.field_problems import (
     FieldProblem,
     Printed,

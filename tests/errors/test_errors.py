@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 
-from steersman.objects import errors
-from steersman.objects.errors import (
+from steersman import errors
+from steersman.errors import (
     ApiError,
     Conflict,
     ConnectionFailed,
@@ -21,7 +21,7 @@ from steersman.objects.errors import (
     TooManyRequests,
     error_from_status,
 )
-from steersman.objects.status import (
+from steersman.errors.status import (
     ApiStatus,
     StatusCause,
     StatusDetails,

@@ -9,7 +9,9 @@ Guarantees
 import re
 from typing import NamedTuple
 
-from steersman.objects.status import ApiStatus, StatusCause
+from steersman.errors.status import ApiStatus as ApiStatus
+from steersman.errors.status import StatusCause as StatusCause
+from steersman.errors.status import StatusDetails as StatusDetails
 
 #: The longest Retry-After that is honored, in seconds.
 RETRY_AFTER_MAX = 600.0
@@ -130,6 +132,13 @@ class NotFound(StatusError):
                 "The server does not serve this resource: is its CRD applied, and are group, version and plural right?"
             )
         return ""
+
+
+class KindNotServed(StatusError):
+    """The server does not serve the kind: its CustomResourceDefinition is missing.
+
+    Not a `NotFound`: code that treats NotFound as "already deleted" must not hide a missing kind.
+    """
 
 
 class MethodNotAllowed(StatusError):
@@ -338,3 +347,46 @@ class DecodeError(ApiError):
 
 class ConfigError(ApiError):
     """The client's configuration is unusable."""
+
+
+class CredentialsError(ConfigError):
+    """Credentials are unavailable: an unreadable token file, a failed exec plugin. A retry may succeed."""
+
+
+class NotEstablished(ApiError):
+    """The server accepted a definition but does not serve it."""
+
+
+# --- errors of a program: nothing was sent ---------------------------------------------------------------------------
+
+
+class NotNew(ApiError):
+    """`create` was called with an object that already exists on the server."""
+
+
+class PartialObject(ApiError):
+    """`update` was called with an object that was only partially read."""
+
+
+class NotAnIntent(ApiError):
+    """`apply` was called with an object that was read from the server."""
+
+
+class AmbiguousItem(ApiError):
+    """A list was rebuilt so that an undeclared field could belong to several items, or be lost."""
+
+
+class NotCached(ApiError):
+    """The read is outside of what the cache holds."""
+
+
+class NotLeading(ApiError):
+    """A write was rejected because its term is over: another candidate may lead. Nothing was sent."""
+
+
+class OwnershipError(ValueError):
+    """An owner reference that Kubernetes would reject, or that would mislead its garbage collector."""
+
+
+class SelectorError(ValueError):
+    """A selector that Kubernetes would reject."""
