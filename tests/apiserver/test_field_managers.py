@@ -8,8 +8,8 @@ from samples.embedded import Raw
 from samples.random_intents import Intents
 from steersman.apiserver import ApiServer, Limits
 from steersman.apiserver.admission import Attributes
-from steersman.apiserver.chain.authorization import Access, Decision
 from steersman.apiserver.decoding.yaml_text import read_yaml
+from steersman.apiserver.identity import Access, Decision
 from steersman.apiserver.verbs.apply import read_plain_json
 
 MAPS = "/api/v1/namespaces/default/configmaps"

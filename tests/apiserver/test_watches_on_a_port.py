@@ -10,7 +10,7 @@ import pytest
 
 from steersman.apiserver import ApiServer
 from steersman.apiserver.chain import Authentication, chain
-from steersman.apiserver.request import User
+from steersman.apiserver.identity import User
 from steersman.transport import HttpTransport, Listener
 from steersman.wire import Request
 

@@ -30,9 +30,10 @@ from steersman.apiserver.chain import (
 )
 from steersman.apiserver.context import Limits
 from steersman.apiserver.errors import Refused
+from steersman.apiserver.identity import User
 from steersman.apiserver.registry import Definition, Strategy
-from steersman.apiserver.request import ChainHandler, Next, RequestInfo, ServerRequest, User
-from steersman.apiserver.server import ApiServer, Route
+from steersman.apiserver.request import ChainHandler, Next, RequestInfo, Route, ServerRequest
+from steersman.apiserver.server import ApiServer
 from steersman.apiserver.storage import JournaledStorage, MemoryStorage, Storage, StorageError
 
 if TYPE_CHECKING:

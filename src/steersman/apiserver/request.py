@@ -8,37 +8,19 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import msgspec
 
+from steersman.apiserver.identity import IN_PROCESS, AccountTokens, Authorizer, User
 from steersman.errors import SelectorError
 from steersman.objects import FieldSelector, Selector
 from steersman.schemas.names import path_segment
 from steersman.transport import ServerResponse
 from steersman.wire import InvalidOption, ListOptions, Request, is_watch, parse_path
 
-if TYPE_CHECKING:
-    from steersman.apiserver.chain.authorization import Authorizer
-    from steersman.apiserver.chain.tokens import AccountTokens
-
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
-
-
-class User(msgspec.Struct, frozen=True, kw_only=True):
-    """The sender of a request: ``User(name="kim", groups=("staff",))``."""
-
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: Mapping[str, tuple[str, ...]] = {}
-
-
-#: The sender of requests within this process, unless a handler of the chain sets another.
-IN_PROCESS = User(name="system:admin", groups=("system:masters", "system:authenticated"))
-#: The sender of requests over a port, until a handler of the chain authenticates them; they are answered 401.
-UNKNOWN = User(name="system:anonymous", groups=("system:unauthenticated",))
 
 
 class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +91,8 @@ class ServerRequest:
 Next: TypeAlias = Callable[[ServerRequest], Awaitable[ServerResponse]]
 #: One handler of the chain: it answers, raises `Refused`, or returns the answer of `next_`.
 ChainHandler: TypeAlias = Callable[[ServerRequest, Next], Awaitable[ServerResponse]]
+#: Answers a request for a path; returns None for other paths.
+Route: TypeAlias = Callable[[ServerRequest], Awaitable[ServerResponse | None]]
 
 
 def read_info(request: Request) -> RequestInfo:

@@ -20,11 +20,11 @@ Extension points
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import Literal, Self
 
 from steersman.aio import Supervisor
 from steersman.apiserver.admission import Admission, AdmissionFunction, NamespaceLifecycle, NotYet, Plugin
@@ -33,8 +33,6 @@ from steersman.apiserver.chain import AuditHook, Authentication, Authorizer, Rev
 from steersman.apiserver.chain.escalation import Escalation
 from steersman.apiserver.chain.impersonation import completed
 from steersman.apiserver.chain.rbac_policy import create_policy
-from steersman.apiserver.chain.tokens import AccountTokens
-from steersman.apiserver.compaction import compact_for_ever
 from steersman.apiserver.context import Limits, VerbContext
 from steersman.apiserver.custom_resources import (
     Converter,
@@ -46,13 +44,13 @@ from steersman.apiserver.custom_resources import (
 )
 from steersman.apiserver.discovery import discovery_routes, feed_check, storage_check
 from steersman.apiserver.errors import Refused, internal, no_such_resource, unauthorized
+from steersman.apiserver.identity import IN_PROCESS, UNKNOWN, AccountTokens, User, request_peer
 from steersman.apiserver.options import chosen_authorizer, group_versions, opened
-from steersman.apiserver.peer import request_peer
 from steersman.apiserver.registry import Definition, Registry, builtin_definitions
 from steersman.apiserver.registry.builtin.claim_admission import ClaimGrowth
 from steersman.apiserver.registry.builtin.pod_admission import PodClasses
-from steersman.apiserver.request import IN_PROCESS, UNKNOWN, ChainHandler, Next, ServerRequest, User
-from steersman.apiserver.storage import Storage, StorageError
+from steersman.apiserver.request import ChainHandler, Next, Route, ServerRequest
+from steersman.apiserver.storage import Storage, StorageError, compact_forever
 from steersman.apiserver.system_namespaces import create_system_namespaces
 from steersman.apiserver.verbs import perform
 from steersman.apiserver.watching import Feed
@@ -65,9 +63,6 @@ from steersman.wire import Request
 _log = logging.getLogger("steersman.apiserver")
 
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-
-#: Answers a request for a path; returns None for other paths.
-Route: TypeAlias = Callable[[ServerRequest], Awaitable[ServerResponse | None]]
 
 
 class ApiServer:
@@ -173,7 +168,7 @@ class ApiServer:
             stack.callback(tasks.cancel)
             stack.callback(self.feed.end)
             tasks.start(self.feed.run(), name="api server: feed")
-            tasks.start(compact_for_ever(self.storage), name="api server: compaction")
+            tasks.start(compact_forever(self.storage), name="api server: compaction")
             self._passes = self._assembled()
             await create_system_namespaces(self)
             if self._creates_policy:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman.aio import Supervisor, now
-from steersman.apiserver.request import IN_PROCESS
+from steersman.apiserver.identity import IN_PROCESS
 from steersman.cache import Cache
 from steersman.cli.demo_operator import NAME, Site, home, make_manager
 from steersman.cli.failure import Failure

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from steersman.apiserver.chain.audit import Audit, AuditFile, AuditHook, AuthenticationAudit
 from steersman.apiserver.chain.authentication import Authentication, everybody_is
-from steersman.apiserver.chain.authorization import Access, Authorization, Authorizer, Decision, always_allow
+from steersman.apiserver.chain.authorization import Authorization
 from steersman.apiserver.chain.impersonation import Impersonation
 from steersman.apiserver.chain.limits import RequestLimits
 from steersman.apiserver.chain.rbac import Rbac
 from steersman.apiserver.chain.rbac_policy import create_policy
 from steersman.apiserver.chain.reviews import Reviews
+from steersman.apiserver.identity import Access, Authorizer, Decision, always_allow
 from steersman.apiserver.request import ChainHandler
 
 __all__ = [

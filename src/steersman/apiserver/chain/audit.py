@@ -22,8 +22,8 @@ import msgspec
 
 from steersman.aio import new_uid, now
 from steersman.apiserver.errors import Refused, internal
-from steersman.apiserver.peer import request_peer
-from steersman.apiserver.request import Next, ServerRequest, User
+from steersman.apiserver.identity import User, request_peer
+from steersman.apiserver.request import Next, ServerRequest
 from steersman.apiserver.storage.ownership import open_owned
 from steersman.errors.status import ApiStatus, encode_status
 from steersman.transport import ServerResponse

@@ -16,10 +16,10 @@ from functools import lru_cache
 
 import msgspec
 
-from steersman.apiserver.chain.tokens import CREDENTIAL, NotAccepted
 from steersman.apiserver.errors import unauthorized
-from steersman.apiserver.peer import request_peer
-from steersman.apiserver.request import IN_PROCESS, ChainHandler, Next, ServerRequest, User
+from steersman.apiserver.identity import IN_PROCESS, User, request_peer
+from steersman.apiserver.identity.account_tokens import CREDENTIAL, NotAccepted
+from steersman.apiserver.request import ChainHandler, Next, ServerRequest
 from steersman.transport import ServerResponse
 
 AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"

@@ -15,10 +15,10 @@ from typing import Any, cast
 import msgspec
 
 from steersman.apiserver.admission import Attributes, Operation, Plugin
-from steersman.apiserver.chain.authorization import Access, Authorizer
 from steersman.apiserver.chain.rbac import MASTERS, Rbac, RoleRef, Rule, listed
 from steersman.apiserver.chain.rbac_coverage import TooManyCombinations, go_list, missing
 from steersman.apiserver.errors import Refused, bad_request, not_found, unnamed
+from steersman.apiserver.identity import Access, Authorizer
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.registry.names import path_segment
 from steersman.apiserver.storage import Storage

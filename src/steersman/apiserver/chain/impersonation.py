@@ -14,9 +14,10 @@ from urllib.parse import unquote
 import msgspec
 
 from steersman.apiserver.chain.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
-from steersman.apiserver.chain.authorization import NO_SNIFFING, Access, Authorizer, access_of, refused
+from steersman.apiserver.chain.authorization import NO_SNIFFING, access_of, refused
 from steersman.apiserver.errors import Refused, bad_request, unauthorized
-from steersman.apiserver.request import UNKNOWN, Next, ServerRequest, User
+from steersman.apiserver.identity import UNKNOWN, Access, Authorizer, User
+from steersman.apiserver.request import Next, ServerRequest
 from steersman.transport import ServerResponse
 
 _USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"

@@ -17,7 +17,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from steersman.apiserver.errors import Refused, bad_request, too_many_requests
-from steersman.apiserver.request import Next, ServerRequest, User
+from steersman.apiserver.identity import User
+from steersman.apiserver.request import Next, ServerRequest
 from steersman.transport import ServerResponse
 from steersman.wire import first_values
 

@@ -14,8 +14,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from steersman.apiserver.chain.authorization import Access, Decision
-from steersman.apiserver.request import User
+from steersman.apiserver.identity import Access, Decision, User
 from steersman.apiserver.storage import Record, Storage
 
 MASTERS = "system:masters"

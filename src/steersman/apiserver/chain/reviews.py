@@ -17,15 +17,15 @@ from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.chain.audit import user_tree
 from steersman.apiserver.chain.authentication import Authentication
-from steersman.apiserver.chain.authorization import Access, Authorizer
 from steersman.apiserver.chain.rbac import Rbac, Rule, listed
-from steersman.apiserver.chain.tokens import AUDIENCE, NotAccepted
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import Refused, bad_request, invalid
 from steersman.apiserver.field_managers import managed_update
+from steersman.apiserver.identity import Access, Authorizer, User
+from steersman.apiserver.identity.account_tokens import AUDIENCE, NotAccepted
 from steersman.apiserver.registry import Definition, builtin_definitions
 from steersman.apiserver.registry.definition import Tree
-from steersman.apiserver.request import ServerRequest, User
+from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.naming import take_namespace
 from steersman.apiserver.verbs.options import write_options
 from steersman.objects import GroupKind, GroupVersion, format_time

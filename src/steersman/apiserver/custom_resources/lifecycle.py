@@ -24,6 +24,7 @@ from steersman.apiserver.custom_resources.definitions import definitions_of
 from steersman.apiserver.custom_resources.finalizing import Finalizing
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import Refused
+from steersman.apiserver.identity import User
 from steersman.apiserver.registry.crd.conditions import (
     FINALIZER,
     condition,
@@ -36,7 +37,7 @@ from steersman.apiserver.registry.crd.conditions import (
 )
 from steersman.apiserver.registry.crd.names_in_use import NamesInUse
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.apiserver.request import ServerRequest, User
+from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record, StorageError
 from steersman.apiserver.verbs.options import WriteOptions
 from steersman.apiserver.verbs.update import Change

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 
@@ -31,14 +30,11 @@ from steersman.apiserver.discovery.openapi import OpenApi
 from steersman.apiserver.discovery.openapi_v2 import OpenApiV2
 from steersman.apiserver.errors import method_not_allowed, no_media_type, no_such_resource
 from steersman.apiserver.registry import Registry
-from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.request import Route, ServerRequest
 from steersman.kinds import index
 from steersman.objects import GroupVersion
 from steersman.transport import ServerResponse
 from steersman.wire import JSON
-
-if TYPE_CHECKING:
-    from steersman.apiserver.server import Route
 
 
 def discovery_routes(
@@ -168,9 +164,7 @@ def version_document() -> dict[str, str]:
     }
 
 
-def paths_route(
-    catalogue: Catalogue, others: Sequence[str]
-) -> Callable[[ServerRequest], Awaitable[ServerResponse | None]]:
+def paths_route(catalogue: Catalogue, others: Sequence[str]) -> Route:
     """The route of ``/``: all paths of discovery, and `others`."""
 
     async def route(request: ServerRequest) -> ServerResponse | None:

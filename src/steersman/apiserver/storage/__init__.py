@@ -1,5 +1,6 @@
 """Storage: where the API server keeps its objects."""
 
+from steersman.apiserver.storage.compaction import compact_forever
 from steersman.apiserver.storage.frames import DamagedJournal
 from steersman.apiserver.storage.journal import JournaledStorage
 from steersman.apiserver.storage.journal_folder import FolderInUse, Fsync, WriteFailed
@@ -36,4 +37,5 @@ __all__ = [
     "StorageError",
     "Watching",
     "WriteFailed",
+    "compact_forever",
 ]

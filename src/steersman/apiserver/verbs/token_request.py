@@ -17,12 +17,12 @@ from steersman.aio import new_uid, now
 from steersman.apiserver.admission.attributes import Attributes
 from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
-from steersman.apiserver.chain.tokens import AUDIENCE, Claimed, Claims, Subject
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import media_type_of
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import Named, bad_request, conflict, internal, invalid, not_found
 from steersman.apiserver.field_managers import managed_of, manager_of, updated
+from steersman.apiserver.identity.account_tokens import AUDIENCE, Claimed, Claims, Subject
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.lives import TOKEN_REQUEST

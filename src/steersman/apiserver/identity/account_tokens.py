@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from steersman.aio import now, randomness
-from steersman.apiserver.request import User
+from steersman.apiserver.identity.user import User
 from steersman.apiserver.storage import Mismatch, Record, Storage
 from steersman.objects import parse_time
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from steersman.apiserver.storage import Storage
+from steersman.apiserver.storage.protocol import Storage
 
 #: Seconds between compactions, as in kube-apiserver.
 INTERVAL = 300.0
 
 
-async def compact_for_ever(storage: Storage, *, interval: float = INTERVAL) -> None:
+async def compact_forever(storage: Storage, *, interval: float = INTERVAL) -> None:
     """Compact a store to the revision of one interval ago, every interval."""
     before = await storage.revision()
     while True:
