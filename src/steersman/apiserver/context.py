@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.registry.registry import Registry
+from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record, Storage
 from steersman.apiserver.watching.feed import Feed
 from steersman.apiserver.workers import Workers
+from steersman.transport import ServerResponse
 
 if TYPE_CHECKING:
     from steersman.apiserver.admission import Admission
@@ -68,3 +71,7 @@ class VerbContext:
             return None
         record, _ = await self.storage.get(definition.storage_key(namespace, name))
         return record
+
+
+#: Answers a request for a resource.
+Verb: TypeAlias = Callable[[VerbContext, ServerRequest], Awaitable[ServerResponse]]

@@ -7,39 +7,28 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import msgspec
 
 from steersman.aio import now
-from steersman.apiserver.answers import answer
-from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.chain.audit import user_tree
 from steersman.apiserver.chain.authentication import Authentication
 from steersman.apiserver.chain.rbac import Rbac, Rule, listed
-from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import Refused, bad_request, invalid
-from steersman.apiserver.field_managers import managed_update
 from steersman.apiserver.identity import Access, Authorizer, User
 from steersman.apiserver.identity.account_tokens import AUDIENCE, NotAccepted
 from steersman.apiserver.registry import Definition, builtin_definitions
-from steersman.apiserver.registry.definition import Tree
+from steersman.apiserver.registry.definition import Review, Tree
 from steersman.apiserver.request import ServerRequest
-from steersman.apiserver.verbs.naming import take_namespace
-from steersman.apiserver.verbs.options import write_options
 from steersman.objects import GroupKind, GroupVersion, format_time
 from steersman.objects.field_problems import FieldProblem, problem
-from steersman.transport import ServerResponse
 
 _AUTHORIZATION, _AUTHENTICATION = (
     GroupVersion("authorization.k8s.io", "v1"),
     GroupVersion("authentication.k8s.io", "v1"),
 )
 _NOBODYS = "invalid bearer token"
-
-#: Fills in the status of a review.
-_Answerer: TypeAlias = Callable[[Tree, ServerRequest], Awaitable[None]]
 
 
 class Reviews:
@@ -51,7 +40,7 @@ class Reviews:
 
     def definitions(self) -> list[Definition]:
         """The definitions of the review kinds, with their handlers."""
-        answerers: dict[str, _Answerer] = {
+        answerers: dict[str, Review] = {
             "SelfSubjectAccessReview": self._self_access,
             "SubjectAccessReview": self._access,
             "LocalSubjectAccessReview": self._local_access,
@@ -60,7 +49,7 @@ class Reviews:
             "TokenReview": self._token,
         }
         return [
-            msgspec.structs.replace(definition, review=_reviewer(answerers[definition.gvk.kind]))
+            msgspec.structs.replace(definition, review=answerers[definition.gvk.kind])
             for definition in builtin_definitions([_AUTHORIZATION, _AUTHENTICATION])
             if definition.gvk.kind in answerers
         ]
@@ -158,24 +147,6 @@ async def _account_status(request: ServerRequest, token: str, audiences: list[st
         else:
             return {"authenticated": True, "user": user_tree(claims.user), "audiences": found}
     return {"user": {}, "error": listed([_NOBODYS, *why])}
-
-
-def _reviewer(answerer: _Answerer) -> Callable[[VerbContext, ServerRequest], Awaitable[ServerResponse]]:
-    async def review(context: VerbContext, request: ServerRequest) -> ServerResponse:
-        definition = context.definition
-        body = read_body(request, context.limits.body)
-        options = write_options(request, "CreateOptions")
-
-        def read() -> Tree:
-            tree = read_object(definition, request, body, options.field_validation)
-            take_namespace(definition, request.info.namespace, tree["metadata"])
-            return managed_update(context, request, None, tree, options.field_manager)
-
-        tree = await context.workers.run(read, size=request.size)
-        await answerer(tree, request)
-        return answer(request, msgspec.json.encode(tree), status=201)
-
-    return review
 
 
 def _spec(review: Tree) -> Tree:

@@ -8,28 +8,20 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from steersman.apiserver.errors import Named
 from steersman.apiserver.registry.names import dns_subdomain
+from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record, Storage
 from steersman.objects import GroupKind, GroupVersionKind
 from steersman.objects.field_problems import FieldProblem
 
-if TYPE_CHECKING:
-    from steersman.apiserver.context import VerbContext
-    from steersman.apiserver.request import ServerRequest
-    from steersman.transport import ServerResponse
-
-    #: Answers a request for a resource.
-    Answerer: TypeAlias = Callable[[VerbContext, ServerRequest], Awaitable[ServerResponse]]
-else:
-    # Annotations of structs are resolved, also by ``help``, and those of a verb's context lead back here.
-    Answerer = Callable[..., Awaitable[Any]]
-
 Tree: TypeAlias = dict[str, Any]
+#: Fills in the answer to a question, such as the status of a SubjectAccessReview.
+Review: TypeAlias = Callable[[Tree, ServerRequest], Awaitable[None]]
 
 #: Markers for the place of metadata problems among those of an update: of immutable fields, and of the metadata as a
 #: whole.
@@ -200,13 +192,14 @@ class ScalePaths(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subresource(msgspec.Struct, frozen=True, kw_only=True):
-    """A subresource with its own kind, such as ``pods/binding``; ``status`` and ``scale`` need none."""
+    """A subresource with its own kind, such as ``pods/binding``; ``status`` and ``scale`` need none.
+
+    `steersman.apiserver.verbs.subresources` has the functions that answer it.
+    """
 
     gvk: GroupVersionKind
     #: The supported verbs: "create", "get", "update", "patch".
     verbs: tuple[str, ...]
-    #: Answers a request with one of these verbs; raises `Refused` for invalid ones.
-    answer: Answerer
 
 
 def _differs(_: Record) -> bool:
@@ -244,7 +237,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     scale: ScalePaths | None = None
     subresources: Mapping[str, Subresource] = {}
     #: Answers a POST in place of the store, for kinds that are questions, such as SubjectAccessReview.
-    review: Answerer | None = None
+    review: Review | None = None
     columns: tuple[Column, ...] = ()
     #: Conditions of an object's row, beside its cells, with type, status, reason and message.
     row_conditions: Callable[[Tree], list[Tree]] | None = None

@@ -19,18 +19,9 @@ from steersman.apiserver.registry.builtin.apps import HIDDEN_ANNOTATIONS
 from steersman.apiserver.registry.builtin.event import CONVERSION
 from steersman.apiserver.registry.builtin.on_read import ON_READ
 from steersman.apiserver.registry.builtin.pod_cells import row_conditions
-from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.definition import Definition, ScalePaths, Strategy
-from steersman.apiserver.registry.lives import (
-    BINDING,
-    NAMESPACE,
-    POD,
-    SUBRESOURCES,
-    NamespaceLife,
-    PodLife,
-    answer_binding,
-)
 from steersman.apiserver.registry.names import dns_1035_label, dns_label, path_segment
+from steersman.apiserver.registry.subresources import POD, SUBRESOURCES
 from steersman.objects import GroupVersion, GroupVersionKind
 
 _Name = tuple[str, str]
@@ -128,8 +119,6 @@ _DNS_1035_NAMES: Final = frozenset({"services"})
 #: The kind whose objects are stored in the form of another group.
 EVENT_OF_ITS_GROUP: Final = GroupVersionKind("events.k8s.io", "v1", "Event")
 
-#: Kinds with their own way of deletion.
-_LIVES: Final[Mapping[GroupVersionKind, type[BuiltinStrategy]]] = {NAMESPACE: NamespaceLife, POD: PodLife}
 #: Kinds whose updates are validated as a whole once more, which repeats some messages.
 _WHOLE_UPDATES: Final[frozenset[_Name]] = frozenset(
     {
@@ -233,16 +222,12 @@ def _with_own_rules(definition: Definition) -> Definition:
     own = strategies.get(gvk)
     if own is not None:
         _inherit(own, definition.strategy)
-    if gvk in _LIVES:
-        own = _LIVES[gvk](gvk, has_status=True)
-        _inherit(own, definition.strategy)
     return replace(
         definition,
         strategy=own or definition.strategy,
         columns=columns.get(gvk, ()),
         selectable=selectable.get(gvk, {}),
         subresources=SUBRESOURCES.get(gvk, {}),
-        review=answer_binding if gvk == BINDING else definition.review,
         row_conditions=row_conditions if gvk == POD else None,
         indexed_field="spec.nodeName" if gvk == POD else "",
         on_read=ON_READ.get(gvk),

@@ -18,7 +18,7 @@ from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import decode_stored, encode_stored
 from steersman.apiserver.errors import Named, bad_request, conflict, invalid, not_found
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.apiserver.registry.lives import BINDING
+from steersman.apiserver.registry.subresources import BINDING
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch
 from steersman.apiserver.verbs.naming import take_namespace

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from steersman.apiserver.answers import page_not_found
-from steersman.apiserver.context import VerbContext
+from steersman.apiserver.context import Verb, VerbContext
 from steersman.apiserver.errors import bad_request, method_not_allowed, no_such_resource, not_found
+from steersman.apiserver.registry.subresources import BINDING
 from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.binding import bind
 from steersman.apiserver.verbs.create import create
 from steersman.apiserver.verbs.delete import delete
 from steersman.apiserver.verbs.delete_collection import delete_collection
 from steersman.apiserver.verbs.get import get
 from steersman.apiserver.verbs.list import list_
 from steersman.apiserver.verbs.patch import patch
+from steersman.apiserver.verbs.review import review
 from steersman.apiserver.verbs.scale import scale
+from steersman.apiserver.verbs.subresources import SUBRESOURCE_VERBS
 from steersman.apiserver.verbs.update import update
 from steersman.apiserver.verbs.watch import watch
 from steersman.apiserver.workers import LARGE
 from steersman.transport import ServerResponse
-
-Verb = Callable[[VerbContext, ServerRequest], Awaitable[ServerResponse]]
 
 _VERBS: dict[str, Verb] = {
     "create": create,
@@ -62,7 +62,9 @@ async def _perform_builtin(context: VerbContext, request: ServerRequest) -> Serv
         if info.name:
             raise method_not_allowed()
         if definition.review is not None:
-            verb = definition.review
+            verb = review
+        elif definition.gvk == BINDING:
+            verb = bind
     elif not info.name and info.verb not in _OF_COLLECTIONS:
         raise method_not_allowed()
     if definition.namespaced and not info.namespace and info.verb not in _ANYWHERE:
@@ -104,7 +106,7 @@ async def _subresource(context: VerbContext, request: ServerRequest) -> ServerRe
     if own is not None:
         if info.verb not in own.verbs:
             raise method_not_allowed()
-        return await own.answer(context, request)
+        return await SUBRESOURCE_VERBS[definition.gvk, info.subresource](context, request)
     if info.subresource == "status" and definition.has_status:
         verb = _OF_STATUS.get(info.verb)
         if verb is None:

@@ -23,7 +23,7 @@ from steersman.apiserver.documents import decode_stored, encode_stored
 from steersman.apiserver.errors import bad_request, not_found, too_many_disruptions
 from steersman.apiserver.registry.builtin.trees import items, subtree
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.apiserver.registry.lives import EVICTION
+from steersman.apiserver.registry.subresources import EVICTION
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.delete import delete_object

@@ -25,7 +25,7 @@ from steersman.apiserver.field_managers import managed_of, manager_of, updated
 from steersman.apiserver.identity.account_tokens import AUDIENCE, Claimed, Claims, Subject
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.apiserver.registry.lives import TOKEN_REQUEST
+from steersman.apiserver.registry.subresources import TOKEN_REQUEST
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.naming import take_namespace

@@ -1,4 +1,7 @@
-"""Namespaces: the label that names them, the finalizer that empties them, and their phase."""
+"""Namespaces: the label that names them, the finalizer that empties them, their phase and their deletion.
+
+A Namespace stays, terminating, until its own finalizers are gone; the subresource ``finalize`` removes them.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ class NamespaceStrategy(BuiltinStrategy):
     """How Namespaces behave."""
 
     names = "label"
+    marks_first = True
 
     def fill(self, obj: Tree) -> None:
         """Label the namespace with its name."""
@@ -68,6 +72,15 @@ class NamespaceStrategy(BuiltinStrategy):
         if not deleting and phase != "Active":
             return [invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")]
         return []
+
+    def mark_deletion(self, obj: Tree) -> None:
+        """Set its phase to Terminating, without a grace period."""
+        obj["metadata"].pop("deletionGracePeriodSeconds", None)
+        obj["status"] = (obj.get("status") or {}) | {"phase": "Terminating"}
+
+    def blocks_deletion(self, obj: Tree) -> bool:
+        """Whether its spec still has finalizers."""
+        return bool(subtree(obj, "spec").get("finalizers"))
 
     @staticmethod
     def _label(obj: Tree) -> None:

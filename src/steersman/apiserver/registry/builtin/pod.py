@@ -1,4 +1,4 @@
-"""Pods: their defaults at creation, and the few changes that are allowed."""
+"""Pods: their defaults at creation, the few changes that are allowed, and the grace period of their deletion."""
 
 from __future__ import annotations
 
@@ -170,6 +170,14 @@ class PodStrategy(BuiltinStrategy):
         problems += unchanged("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
         problems += _restarted(status, before, old["spec"])
         return problems + _addresses(status, before)
+
+    def grace(self, obj: Tree, requested: int | None) -> int | None:
+        """The requested grace period, or that of its spec; 0 without a node, and after its end."""
+        spec, status = subtree(obj, "spec"), subtree(obj, "status")
+        if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
+            return 0
+        seconds: int = spec.get("terminationGracePeriodSeconds", 0) if requested is None else requested
+        return 1 if seconds < 0 else seconds
 
 
 def _same_addresses(status: Tree) -> None:

@@ -1,0 +1,32 @@
+"""review: POST of a kind that is a question, such as SubjectAccessReview; nothing is stored."""
+
+from __future__ import annotations
+
+import msgspec
+
+from steersman.apiserver.answers import answer
+from steersman.apiserver.bodies import read_body, read_object
+from steersman.apiserver.context import VerbContext
+from steersman.apiserver.field_managers import managed_update
+from steersman.apiserver.registry.definition import Tree
+from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.naming import take_namespace
+from steersman.apiserver.verbs.options import write_options
+from steersman.transport import ServerResponse
+
+
+async def review(context: VerbContext, request: ServerRequest) -> ServerResponse:
+    """Answer a POST with the question itself, with its answer filled in."""
+    definition = context.definition
+    assert definition.review is not None
+    body = read_body(request, context.limits.body)
+    options = write_options(request, "CreateOptions")
+
+    def read() -> Tree:
+        tree = read_object(definition, request, body, options.field_validation)
+        take_namespace(definition, request.info.namespace, tree["metadata"])
+        return managed_update(context, request, None, tree, options.field_manager)
+
+    tree = await context.workers.run(read, size=request.size)
+    await definition.review(tree, request)
+    return answer(request, msgspec.json.encode(tree), status=201)

@@ -1,0 +1,22 @@
+"""The functions that answer subresources with their own kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from steersman.apiserver.context import Verb
+from steersman.apiserver.registry.subresources import NAMESPACE, POD, SERVICE_ACCOUNT
+from steersman.apiserver.verbs.binding import bind
+from steersman.apiserver.verbs.eviction import evict
+from steersman.apiserver.verbs.finalize import finalize
+from steersman.apiserver.verbs.token_request import request_token
+from steersman.objects import GroupVersionKind
+
+#: By the kind of the object and the name of the subresource, as `registry.subresources` lists them.
+SUBRESOURCE_VERBS: Final[Mapping[tuple[GroupVersionKind, str], Verb]] = {
+    (NAMESPACE, "finalize"): finalize,
+    (POD, "binding"): bind,
+    (POD, "eviction"): evict,
+    (SERVICE_ACCOUNT, "token"): request_token,
+}
