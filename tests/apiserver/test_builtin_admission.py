@@ -7,7 +7,7 @@ import pytest
 from samples.embedded import Raw
 from steersman import Client
 from steersman.apiserver import ApiServer
-from steersman.apiserver.registry.builtin.pod_admission import PodClasses
+from steersman.apiserver.admission import PodClasses
 from steersman.errors import ApiError
 
 PODS = "/api/v1/namespaces/default/pods?dryRun=All"

@@ -8,16 +8,8 @@ import pytest
 
 from samples.embedded import Answer
 from steersman.apiserver import ApiServer, MemoryStorage, User
-from steersman.apiserver.chain import (
-    AuditFile,
-    Authentication,
-    Decision,
-    Rbac,
-    RequestLimits,
-    Reviews,
-    chain,
-    create_policy,
-)
+from steersman.apiserver.bootstrap import create_policy
+from steersman.apiserver.chain import AuditFile, Authentication, Decision, Rbac, RequestLimits, Reviews, chain
 from steersman.apiserver.chain.limits import parse_duration
 from steersman.transport import InProcessTransport
 from steersman.wire import Request, parse_query
@@ -79,7 +71,7 @@ async def ask():
             chain=chain(authorizer=rbac, authentication=authentication),
         )
         async with server:
-            await create_policy(server)
+            await create_policy(server.backend)
             ask = As(server)
             await ask("root", "POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
             await ask("root", "POST", f"{RBAC}/namespaces/team/roles", role("r", READS, ONE))

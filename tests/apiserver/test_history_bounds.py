@@ -199,7 +199,7 @@ async def test_a_small_body_that_defaults_make_large_counts_as_large():
         await raw.post(CRDS, crd("counteds", {"l": {"type": "array", "items": item}}))
         body = {"apiVersion": "bounds.io/v1", "kind": "Counteds", "metadata": {"name": "x"}, "spec": {"l": [{}] * 300}}
         assert (await raw.post("/apis/bounds.io/v1/counteds", body)).code == 201
-        assert server.workers._executor is not None
+        assert server.backend.workers._executor is not None
 
 
 async def test_definitions_cost_the_same_however_many_their_group_has():

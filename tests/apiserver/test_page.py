@@ -7,7 +7,7 @@ from conformance.known_differences import KNOWN
 
 from samples.embedded import Raw
 from steersman.apiserver import ApiServer
-from steersman.apiserver.admission.not_yet import REFUSED
+from steersman.apiserver.admission.unsupported_features import REFUSED
 from steersman.apiserver.registry import builtin_definitions
 from steersman.apiserver.registry.builtin import not_validated
 

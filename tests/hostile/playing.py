@@ -16,8 +16,8 @@ from hostile.requests import Requests
 from samples.eventually import eventually
 from samples.site import Site
 from steersman.apiserver import ApiServer, Limits, MemoryStorage
-from steersman.apiserver.chain import Authentication, Rbac, Reviews, chain, create_policy
-from steersman.apiserver.system_namespaces import create_system_namespaces
+from steersman.apiserver.bootstrap import create_policy, create_system_namespaces
+from steersman.apiserver.chain import Authentication, Rbac, Reviews, chain
 from steersman.transport import Handler
 from steersman.wire import Request
 
@@ -43,14 +43,14 @@ def new_server(storage: Any, audit: Callable[[dict[str, Any]], None] | None = No
 async def running_server() -> AsyncGenerator[ApiServer]:
     """A server in this process with some namespaces."""
     async with MemoryStorage() as storage, new_server(storage) as server:
-        await create_policy(server)
+        await create_policy(server.backend)
         await furnish(server)
         yield server
 
 
 async def furnish(server: ApiServer) -> None:
     """Create what requests count on."""
-    await create_system_namespaces(server)
+    await create_system_namespaces(server.backend)
     for name in ("hostile", "other"):
         body = b'{"metadata":{"name":"%s"}}' % name.encode()
         headers = (("Content-Type", "application/json"),)
@@ -61,7 +61,7 @@ async def sweep(server: ApiServer) -> None:
     """Take away everything that requests have made, its history too."""
     for record in (await server.storage.list("")).records:
         await server.storage.delete(record.key, expect=record.modified)
-    await create_policy(server)
+    await create_policy(server.backend)
     await furnish(server)
     await server.forget()
     # The feed follows the store again.

@@ -20,7 +20,8 @@ from hostile.requests import METHODS
 
 from steersman import aio
 from steersman.apiserver import ApiServer, MemoryStorage, User
-from steersman.apiserver.chain import Authentication, Rbac, Reviews, chain, create_policy, everybody_is
+from steersman.apiserver.bootstrap import create_policy
+from steersman.apiserver.chain import Authentication, Rbac, Reviews, chain, everybody_is
 from steersman.apiserver.serving import Authority, serve
 from steersman.transport import Listener
 from steersman.wire import Request
@@ -52,7 +53,7 @@ async def served(tmp_path_factory):
             chain=chain(authorizer=rbac, authentication=authentication),
         )
         async with serve(server, folder=tmp_path, grace=0.1) as served:
-            await create_policy(server)
+            await create_policy(server.backend)
             yield server, served, tmp_path
 
 

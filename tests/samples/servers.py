@@ -19,7 +19,7 @@ import yaml
 from steersman import Client
 from steersman.aio import name_suffix
 from steersman.apiserver import ApiServer, User, serve
-from steersman.apiserver.admission.not_yet import REFUSED
+from steersman.apiserver.admission.unsupported_features import REFUSED
 from steersman.objects import Object
 from steersman.testing.environment import Environment
 from steersman.testing.kubectl import run_kubectl

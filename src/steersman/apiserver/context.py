@@ -1,12 +1,13 @@
-"""The context of a verb: one served resource and the server around it."""
+"""The backend that all resources of a server share, and the context of a verb: one resource with that backend."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
+from steersman.apiserver.admission import Admission
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.registry.registry import Registry
 from steersman.apiserver.request import ServerRequest
@@ -14,9 +15,6 @@ from steersman.apiserver.storage import Record, Storage
 from steersman.apiserver.watching.feed import Feed
 from steersman.apiserver.workers import Workers
 from steersman.transport import ServerResponse
-
-if TYPE_CHECKING:
-    from steersman.apiserver.admission import Admission
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,14 +36,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     bookmarks: float = 60.0
 
 
-class VerbContext:
-    """One served resource, as verbs see it; also the `Surroundings` of its strategy."""
-
-    __slots__ = ("admission", "definition", "feed", "limits", "registry", "storage", "workers")
+class Backend:
+    """What all resources of a server share; `context` gives it to the verbs of one resource."""
 
     def __init__(
         self,
-        definition: Definition,
         *,
         registry: Registry,
         storage: Storage,
@@ -54,7 +49,6 @@ class VerbContext:
         limits: Limits,
         workers: Workers,
     ) -> None:
-        self.definition = definition
         self.registry = registry
         self.storage = storage
         #: All changes of the store, by resource.
@@ -63,6 +57,34 @@ class VerbContext:
         self.limits = limits
         #: Threads for the computations of large requests.
         self.workers = workers
+        self._contexts: dict[tuple[str, str, str], VerbContext] = {}
+        self._contexts_of = -1
+
+    def context(self, definition: Definition) -> VerbContext:
+        """The context of verbs on a resource."""
+        if self._contexts_of != self.registry.revision:
+            self._contexts.clear()
+            self._contexts_of = self.registry.revision
+        key = (definition.gvk.group, definition.gvk.version, definition.resource)
+        found = self._contexts.get(key)
+        if found is None:
+            found = self._contexts[key] = VerbContext(definition, self)
+        return found
+
+
+class VerbContext:
+    """One served resource, as verbs see it; also the `Surroundings` of its strategy and of admission plugins."""
+
+    __slots__ = ("admission", "definition", "feed", "limits", "registry", "storage", "workers")
+
+    def __init__(self, definition: Definition, backend: Backend, *, admission: Admission | None = None) -> None:
+        self.definition = definition
+        self.registry = backend.registry
+        self.storage = backend.storage
+        self.feed = backend.feed
+        self.admission = backend.admission if admission is None else admission
+        self.limits = backend.limits
+        self.workers = backend.workers
 
     async def read(self, group: str, resource: str, namespace: str, name: str) -> Record | None:
         """A stored object of any kind; None if it is missing or the kind is not served."""

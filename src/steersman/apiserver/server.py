@@ -27,31 +27,36 @@ from types import TracebackType
 from typing import Literal, Self
 
 from steersman.aio import Supervisor
-from steersman.apiserver.admission import Admission, AdmissionFunction, NamespaceLifecycle, NotYet, Plugin
+from steersman.apiserver.admission import (
+    Admission,
+    AdmissionFunction,
+    ClaimGrowth,
+    DefinitionLifecycle,
+    NamespaceLifecycle,
+    Plugin,
+    PodClasses,
+    UnsupportedFeatures,
+)
 from steersman.apiserver.answers import answer_refusal, page_not_found
+from steersman.apiserver.bootstrap import create_policy, create_system_namespaces
 from steersman.apiserver.chain import AuditHook, Authentication, Authorizer, Reviews, always_allow, unlimited
 from steersman.apiserver.chain.escalation import Escalation
 from steersman.apiserver.chain.impersonation import completed
-from steersman.apiserver.chain.rbac_policy import create_policy
-from steersman.apiserver.context import Limits, VerbContext
+from steersman.apiserver.context import Backend, Limits
 from steersman.apiserver.custom_resources import (
     Converter,
     CustomResources,
-    Terminating,
-    declared,
-    declared_definitions,
-    install_declared,
+    crds_of,
+    install_crds,
+    unstored_definitions,
 )
 from steersman.apiserver.discovery import discovery_routes, feed_check, storage_check
 from steersman.apiserver.errors import Refused, internal, no_such_resource, unauthorized
 from steersman.apiserver.identity import IN_PROCESS, UNKNOWN, AccountTokens, User, request_peer
 from steersman.apiserver.options import chosen_authorizer, group_versions, opened
 from steersman.apiserver.registry import Definition, Registry, builtin_definitions
-from steersman.apiserver.registry.builtin.claim_admission import ClaimGrowth
-from steersman.apiserver.registry.builtin.pod_admission import PodClasses
 from steersman.apiserver.request import ChainHandler, Next, Route, ServerRequest
 from steersman.apiserver.storage import Storage, StorageError, compact_forever
-from steersman.apiserver.system_namespaces import create_system_namespaces
 from steersman.apiserver.verbs import perform
 from steersman.apiserver.watching import Feed
 from steersman.apiserver.watching.feed import HISTORY
@@ -111,13 +116,24 @@ class ApiServer:
         history: int = HISTORY,
     ) -> None:
         self.registry = Registry(builtin_definitions(group_versions(kinds, rbac=authorizer == "rbac")))
-        self._declared = declared(resources)
-        #: Serves custom resources as their definitions are created, changed and deleted.
-        self.custom_resources = CustomResources(self, conversions or {})
-        if self.custom_resources.definition is None:
-            for definition in declared_definitions(self._declared, conversions or {}):
-                self.registry.add(definition)
+        self._crds = crds_of(resources)
         self.storage, self._own_storage = opened(storage)
+        self.feed = Feed(self.storage, history=history)
+        self.admission = Admission(guards=[Escalation(self.storage)])
+        #: Registry, store, feed, admission, limits and worker threads, for the verbs.
+        self.backend = Backend(
+            registry=self.registry,
+            storage=self.storage,
+            feed=self.feed,
+            admission=self.admission,
+            limits=limits or Limits(),
+            workers=Workers(),
+        )
+        #: Serves custom resources as their definitions are created, changed and deleted.
+        self.custom_resources = CustomResources(self.backend, conversions or {})
+        if self.custom_resources.definition is None:
+            for definition in unstored_definitions(self._crds, conversions or {}):
+                self.registry.add(definition)
         #: Signs and reviews the tokens of service accounts.
         self.account_tokens = AccountTokens(self.storage)
         #: Handlers that every request passes, outermost first.
@@ -131,14 +147,10 @@ class ApiServer:
             self.chain += chain
         for definition in definitions:
             self.registry.add(definition)
-        self.limits = limits or Limits()
-        #: Threads for the computations of large requests.
-        self.workers = Workers()
-        self.feed = Feed(self.storage, history=history)
-        has_namespaces = self.registry.any_version("", "namespaces") is not None
-        own: list[Plugin] = [NamespaceLifecycle()] if has_namespaces else []
-        own += [NotYet(), PodClasses(), ClaimGrowth(), Terminating(self.custom_resources.is_terminating)]
-        self.admission = Admission([*own, *admission], guards=[Escalation(self.storage)])
+        if self.registry.any_version("", "namespaces") is not None:
+            self.admission.add(NamespaceLifecycle())
+        self.admission.add(UnsupportedFeatures(), PodClasses(), ClaimGrowth())
+        self.admission.add(DefinitionLifecycle(self.custom_resources.is_terminating), *admission)
         #: Handlers of requests that do not concern resources, in order.
         self.routes: list[Route] = [
             *routes,
@@ -146,8 +158,6 @@ class ApiServer:
                 self.registry, alive=[storage_check(self.storage)], ready=[feed_check(self.storage, self.feed)]
             ),
         ]
-        self._contexts: dict[tuple[str, str, str], VerbContext] = {}
-        self._contexts_of = -1
         self._passes: Next | None = None
         self._stack: AsyncExitStack | None = None
         self._told_of_unknown = False
@@ -163,18 +173,18 @@ class ApiServer:
                 await stack.enter_async_context(self._own_storage)
             await self.feed.begin()
             await self.account_tokens.load()
-            stack.callback(self.workers.close)
+            stack.callback(self.backend.workers.close)
             tasks = await stack.enter_async_context(Supervisor())
             stack.callback(tasks.cancel)
             stack.callback(self.feed.end)
             tasks.start(self.feed.run(), name="api server: feed")
             tasks.start(compact_forever(self.storage), name="api server: compaction")
             self._passes = self._assembled()
-            await create_system_namespaces(self)
+            await create_system_namespaces(self.backend)
             if self._creates_policy:
-                await create_policy(self)
+                await create_policy(self.backend)
             if self.custom_resources.definition is not None:
-                await install_declared(self, self._declared)
+                await install_crds(self.backend, self._crds)
                 await self.custom_resources.begin(tasks)
                 tasks.start(self.custom_resources.run(), name="api server: custom resources")
         except BaseException:
@@ -240,25 +250,6 @@ class ApiServer:
         await self.storage.compact(revision)
         self.feed.forget(revision)
 
-    def context(self, definition: Definition) -> VerbContext:
-        """The context of verbs on a resource."""
-        if self._contexts_of != self.registry.revision:
-            self._contexts.clear()
-            self._contexts_of = self.registry.revision
-        key = (definition.gvk.group, definition.gvk.version, definition.resource)
-        found = self._contexts.get(key)
-        if found is None:
-            found = self._contexts[key] = VerbContext(
-                definition,
-                registry=self.registry,
-                storage=self.storage,
-                feed=self.feed,
-                admission=self.admission,
-                limits=self.limits,
-                workers=self.workers,
-            )
-        return found
-
     def _guard(self, authorizer: Authorizer, authentication: Authentication, audit: AuditHook | None) -> None:
         """Check every request, and every access review, with an authorizer."""
         self.chain += unlimited(authorizer, authentication, audit)
@@ -280,7 +271,7 @@ class ApiServer:
         if info.is_resource:
             definition = self.registry.find(info.group, info.version, info.resource)
             if definition is not None:
-                answered = await perform(self.context(definition), request)
+                answered = await perform(self.backend.context(definition), request)
                 if definition is self.custom_resources.definition and info.verb in _WRITES:
                     await self.custom_resources.catch_up()
                 return answered

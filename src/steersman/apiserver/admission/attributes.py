@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, TypeAlias
 
-from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import Refused, forbidden
-from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.registry.definition import Definition, Surroundings, Tree
 from steersman.apiserver.request import ServerRequest
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
@@ -25,7 +24,7 @@ class Attributes:
 
     def __init__(
         self,
-        context: VerbContext,
+        context: Surroundings,
         request: ServerRequest,
         operation: Operation,
         *,
@@ -111,8 +110,13 @@ class Admission:
     """
 
     def __init__(self, plugins: Sequence[Plugin | AdmissionFunction] = (), *, guards: Sequence[Plugin] = ()) -> None:
-        self.plugins: list[Plugin] = [each if isinstance(each, Plugin) else _Function(each) for each in plugins]
+        self.plugins: list[Plugin] = []
         self._guards = tuple(guards)
+        self.add(*plugins)
+
+    def add(self, *plugins: Plugin | AdmissionFunction) -> None:
+        """Add plugins after the others."""
+        self.plugins += (each if isinstance(each, Plugin) else _Function(each) for each in plugins)
 
     async def admit(self, attributes: Attributes) -> None:
         """Call `admit` of every plugin."""

@@ -12,7 +12,6 @@ from steersman.apiserver.chain.authorization import Authorization
 from steersman.apiserver.chain.impersonation import Impersonation
 from steersman.apiserver.chain.limits import RequestLimits
 from steersman.apiserver.chain.rbac import Rbac
-from steersman.apiserver.chain.rbac_policy import create_policy
 from steersman.apiserver.chain.reviews import Reviews
 from steersman.apiserver.identity import Access, Authorizer, Decision, always_allow
 from steersman.apiserver.request import ChainHandler
@@ -33,7 +32,6 @@ __all__ = [
     "Reviews",
     "always_allow",
     "chain",
-    "create_policy",
     "everybody_is",
     "unlimited",
 ]

@@ -14,14 +14,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from steersman.aio import Supervisor
+from steersman.apiserver.context import Backend
 from steersman.apiserver.custom_resources.conversion import Converter
 from steersman.apiserver.custom_resources.definitions import definitions_of
-from steersman.apiserver.custom_resources.finalizing import Finalizing
+from steersman.apiserver.custom_resources.instance_deletion import InstanceDeletion
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import Refused
 from steersman.apiserver.identity import User
@@ -43,9 +44,6 @@ from steersman.apiserver.verbs.options import WriteOptions
 from steersman.apiserver.verbs.update import Change
 from steersman.apiserver.watching import TooOld
 from steersman.wire import Request
-
-if TYPE_CHECKING:
-    from steersman.apiserver.server import ApiServer
 
 _log = logging.getLogger("steersman.apiserver")
 
@@ -75,8 +73,8 @@ class _Known(msgspec.Struct):
 class CustomResources:
     """Serves the definitions of a server. Call `begin`, then `run` in a task; call `catch_up` after writes."""
 
-    def __init__(self, server: ApiServer, conversions: Mapping[str, Converter]) -> None:
-        self._server = server
+    def __init__(self, backend: Backend, conversions: Mapping[str, Converter]) -> None:
+        self._backend = backend
         self._conversions = conversions
         self._known: dict[str, _Known] = {}
         #: The names in use, by group.
@@ -92,7 +90,7 @@ class CustomResources:
     @property
     def definition(self) -> Definition | None:
         """The definition of CustomResourceDefinitions themselves; None if the server does not serve them."""
-        return self._server.registry.find(GROUP, "v1", RESOURCE)
+        return self._backend.registry.find(GROUP, "v1", RESOURCE)
 
     async def begin(self, tasks: Supervisor) -> None:
         """Serve all stored definitions."""
@@ -108,7 +106,7 @@ class CustomResources:
         definition = self.definition
         if definition is None:
             return
-        window = self._server.feed.window(definition.prefix)
+        window = self._backend.feed.window(definition.prefix)
         loop = asyncio.get_running_loop()
         while not window.closed:
             position = window.end
@@ -147,7 +145,7 @@ class CustomResources:
 
     async def _changed(self, definition: Definition) -> dict[str, Record | None]:
         """The definitions that have changed since the last call; None for deleted ones."""
-        storage, feed, prefix = self._server.storage, self._server.feed, definition.prefix
+        storage, feed, prefix = self._backend.storage, self._backend.feed, definition.prefix
         window = feed.window(prefix)
         # Watches show everything up to now before they end.
         is_reached = await feed.wait_for(await storage.revision(), _FEED)
@@ -198,7 +196,7 @@ class CustomResources:
         if before is not None and _served_form(before.crd) == _served_form(crd):
             before.crd, before.modified = crd, record.modified
             return
-        registry, feed = self._server.registry, self._server.feed
+        registry, feed = self._backend.registry, self._backend.feed
         known = self._known[name] = _Known(record.modified, crd)
         if _is_served(crd):
             known.definitions = self._definitions(name, crd, since=record.modified)
@@ -218,14 +216,14 @@ class CustomResources:
         except (LookupError, TypeError, ValueError, AttributeError):
             _log.exception("the stored definition %s cannot be served", name)
             return []
-        found = ((each, self._server.registry.find(each.gvk.group, each.gvk.version, each.resource)) for each in made)
+        found = ((each, self._backend.registry.find(each.gvk.group, each.gvk.version, each.resource)) for each in made)
         return [each for each, there in found if there is None or there.custom]
 
     def _withdraw(self, name: str) -> None:
         known = self._known.pop(name)
         for each in known.definitions:
-            self._server.registry.remove(each.gvk.group, each.gvk.version, each.resource)
-            self._server.feed.renew(each.prefix)
+            self._backend.registry.remove(each.gvk.group, each.gvk.version, each.resource)
+            self._backend.feed.renew(each.prefix)
 
     async def _judge(self) -> bool:
         """Write one pending condition. Returns whether there was one. Also starts the deletion of deleted definitions."""
@@ -261,7 +259,7 @@ class CustomResources:
 
         request = ServerRequest(Request("PUT", f"{_PATH}/{name}/status", headers=HEADERS), user=ITSELF)
         try:
-            await Change(self._server.context(definition), request, WriteOptions(), transform, part="status").make()
+            await Change(self._backend.context(definition), request, WriteOptions(), transform, part="status").make()
         except Refused as refused:
             if refused.status.code not in {404, 409}:
                 raise
@@ -275,10 +273,10 @@ class CustomResources:
         if self._tasks is None or self._ending.get(name) == uid:
             return
         self._ending[name] = uid
-        ending = Finalizing(self._server, name, crd, self.write_status, self._conversions.get(name))
+        ending = InstanceDeletion(self._backend, name, crd, self.write_status, self._conversions.get(name))
         self._tasks.start(self._end(name, uid, ending), name=f"api server: end of {name}")
 
-    async def _end(self, name: str, uid: str, ending: Finalizing) -> None:
+    async def _end(self, name: str, uid: str, ending: InstanceDeletion) -> None:
         try:
             await ending.run()
         finally:

@@ -14,10 +14,9 @@ from typing import Any, cast
 import msgspec
 
 from steersman.aio import now
-from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import Refused, bad_request, unnamed
 from steersman.apiserver.field_managers.typed_problems import typed_problems
-from steersman.apiserver.field_managers.versions import Managed, managed_of
+from steersman.apiserver.field_managers.versions import Managed
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
 from steersman.errors.status import ApiStatus, StatusCause, StatusDetails
@@ -50,36 +49,6 @@ def manager_of(request: ServerRequest, field_manager: str) -> str:
             break
         kept += character
     return kept
-
-
-def managed_update(
-    context: VerbContext, request: ServerRequest, old: Tree | None, new: Tree, field_manager: str
-) -> Tree:
-    """The object to write in place of ``new``, with its managed fields; ``old`` is None for a creation.
-
-    An object that is too large for the store even without them gets none: it is rejected anyway.
-    """
-    if request.size > context.limits.object and _is_too_large(context, request, new):
-        return without_managed(new)
-    managed = managed_of(context.registry, context.definition, request.info.subresource)
-    limit = context.limits.object
-
-    def fits(length: int) -> bool:
-        # What is much longer than its managed fields is not encoded to find that out: the store does.
-        return length < limit // 8 or length + len(msgspec.json.encode(new)) <= limit
-
-    return updated(managed, old, new, manager_of(request, field_manager), fits=fits)
-
-
-def _is_too_large(context: VerbContext, request: ServerRequest, new: Tree) -> bool:
-    """Whether the parts of an object that this request may change are too large for the store."""
-    of_status = request.info.subresource == "status"
-    parts = {
-        name: value
-        for name, value in new.items()
-        if name != "metadata" and ((name == "status") == of_status or not context.definition.has_status)
-    }
-    return len(msgspec.json.encode(parts)) > context.limits.object
 
 
 def updated(

@@ -43,7 +43,12 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Surroundings(Protocol):
-    """What a strategy may read beyond its object."""
+    """What a strategy or an admission plugin may read beyond its object."""
+
+    @property
+    def definition(self) -> Definition:
+        """The resource of the object."""
+        ...
 
     @property
     def storage(self) -> Storage:

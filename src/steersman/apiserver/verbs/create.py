@@ -20,7 +20,7 @@ from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import media_type_of
 from steersman.apiserver.documents import encode_served, encode_stored
 from steersman.apiserver.errors import Refused, already_exists, invalid, name_taken, too_large, unnamed
-from steersman.apiserver.field_managers import keep_readable, managed_update, without_managed
+from steersman.apiserver.field_managers import keep_readable, without_managed
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.registry.metadata import (
@@ -31,6 +31,7 @@ from steersman.apiserver.registry.metadata import (
 )
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
+from steersman.apiserver.verbs.managed_fields import managed_update
 from steersman.apiserver.verbs.naming import take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
 from steersman.transport import ServerResponse
@@ -100,14 +101,14 @@ async def create_object(
         admitted(metadata)
     warn_of_duplicate_owners(request, metadata, admitted=True)
     if "name" in metadata or "generateName" not in metadata:
-        return await _store(attributes, obj, options, allocates=allocates, spares=manages)
+        return await _store(context, attributes, obj, options, allocates=allocates, spares=manages)
     taken: Refused | None = None
     for _ in range(_ATTEMPTS):
         attempt: Tree = msgspec.json.decode(msgspec.json.encode(obj))
         prefix: str = metadata["generateName"]
         attempt["metadata"]["name"] = f"{prefix[:_GENERATED_MAX]}{name_suffix()}"
         try:
-            return await _store(attributes, attempt, options, allocates=allocates, spares=manages)
+            return await _store(context, attributes, attempt, options, allocates=allocates, spares=manages)
         except Refused as refused:
             if refused.status.reason != "AlreadyExists":
                 raise
@@ -129,8 +130,9 @@ def warn_of_duplicate_owners(request: ServerRequest, metadata: Tree, *, admitted
         request.warn(DUPLICATE_OWNERS.format(when=when, uids=", ".join(duplicates)))
 
 
-async def _store(attributes: Attributes, obj: Tree, options: WriteOptions, *, allocates: bool, spares: bool) -> Record:
-    context = attributes.context
+async def _store(
+    context: VerbContext, attributes: Attributes, obj: Tree, options: WriteOptions, *, allocates: bool, spares: bool
+) -> Record:
     strategy, size = context.definition.strategy, attributes.request.size
     metadata: Tree = obj["metadata"]
     await context.workers.run(lambda: _complete(attributes, obj, allocates=allocates), size=size)
@@ -138,8 +140,8 @@ async def _store(attributes: Attributes, obj: Tree, options: WriteOptions, *, al
         await strategy.allocate(obj, None, context, dry_run=options.dry_run)
     try:
         attributes.obj, attributes.name = obj, metadata["name"]
-        await _judge(attributes)
-        return await _put(attributes, obj, options, spares=spares)
+        await _judge(context, attributes)
+        return await _put(context, obj, options, size=size, spares=spares)
     except BaseException:
         if allocates:
             await strategy.released(obj, context)
@@ -148,7 +150,7 @@ async def _store(attributes: Attributes, obj: Tree, options: WriteOptions, *, al
 
 def _complete(attributes: Attributes, obj: Tree, *, allocates: bool) -> None:
     """Fill in the fields that the server sets, and validate the object."""
-    request, definition = attributes.request, attributes.context.definition
+    request, definition = attributes.request, attributes.definition
     strategy, metadata = definition.strategy, obj["metadata"]
     fill_system_fields(metadata)
     if definition.has_status and not strategy.keeps_new_status:
@@ -169,23 +171,22 @@ def _complete(attributes: Attributes, obj: Tree, *, allocates: bool) -> None:
     strategy.complete(obj)
 
 
-async def _judge(attributes: Attributes) -> None:
+async def _judge(context: VerbContext, attributes: Attributes) -> None:
     request = attributes.request
     if request.info.verb != "create" and request.authorize is not None:
         # Permission to change objects does not include creating them.
         await request.authorize("create")
-    await attributes.context.admission.validate(attributes)
+    await context.admission.validate(attributes)
 
 
-async def _put(attributes: Attributes, obj: Tree, options: WriteOptions, *, spares: bool) -> Record:
-    context = attributes.context
+async def _put(context: VerbContext, obj: Tree, options: WriteOptions, *, size: int, spares: bool) -> Record:
     definition, metadata = context.definition, obj["metadata"]
     name: str = metadata["name"]
     version: str = metadata.pop("resourceVersion", "")
     key = definition.storage_key(metadata.get("namespace", ""), name)
     generated = "generateName" in metadata
     value = await context.workers.run(
-        lambda: small_enough(context, obj, encode_served(definition, obj), spares=spares), size=attributes.request.size
+        lambda: small_enough(context, obj, encode_served(definition, obj), spares=spares), size=size
     )
     if options.dry_run:
         there, _ = await context.storage.get(key)

@@ -7,7 +7,6 @@ from steersman.apiserver.context import Verb, VerbContext
 from steersman.apiserver.errors import bad_request, method_not_allowed, no_such_resource, not_found
 from steersman.apiserver.registry.subresources import BINDING
 from steersman.apiserver.request import ServerRequest
-from steersman.apiserver.verbs.binding import bind
 from steersman.apiserver.verbs.create import create
 from steersman.apiserver.verbs.delete import delete
 from steersman.apiserver.verbs.delete_collection import delete_collection
@@ -15,8 +14,7 @@ from steersman.apiserver.verbs.get import get
 from steersman.apiserver.verbs.list import list_
 from steersman.apiserver.verbs.patch import patch
 from steersman.apiserver.verbs.review import review
-from steersman.apiserver.verbs.scale import scale
-from steersman.apiserver.verbs.subresources import SUBRESOURCE_VERBS
+from steersman.apiserver.verbs.subresources import SUBRESOURCE_VERBS, bind, scale
 from steersman.apiserver.verbs.update import update
 from steersman.apiserver.verbs.watch import watch
 from steersman.apiserver.workers import LARGE

@@ -7,9 +7,9 @@ import msgspec
 from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.field_managers import managed_update
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.managed_fields import managed_update
 from steersman.apiserver.verbs.naming import take_namespace
 from steersman.apiserver.verbs.options import write_options
 from steersman.transport import ServerResponse

@@ -7,10 +7,10 @@ from typing import Final
 
 from steersman.apiserver.context import Verb
 from steersman.apiserver.registry.subresources import NAMESPACE, POD, SERVICE_ACCOUNT
-from steersman.apiserver.verbs.binding import bind
-from steersman.apiserver.verbs.eviction import evict
-from steersman.apiserver.verbs.finalize import finalize
-from steersman.apiserver.verbs.token_request import request_token
+from steersman.apiserver.verbs.subresources.binding import bind
+from steersman.apiserver.verbs.subresources.eviction import evict
+from steersman.apiserver.verbs.subresources.finalize import finalize
+from steersman.apiserver.verbs.subresources.token_request import request_token
 from steersman.objects import GroupVersionKind
 
 #: By the kind of the object and the name of the subresource, as `registry.subresources` lists them.

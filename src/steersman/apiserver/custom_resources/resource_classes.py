@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
 from steersman import kinds as builtin
+from steersman.apiserver.context import Backend
 from steersman.apiserver.custom_resources.conversion import Converter
 from steersman.apiserver.custom_resources.definitions import definitions_of
 from steersman.apiserver.custom_resources.lifecycle import GROUP, HEADERS, ITSELF, RESOURCE
@@ -25,11 +26,8 @@ from steersman.objects.options import ResourceOptions
 from steersman.schemas import crd_for
 from steersman.wire import Request
 
-if TYPE_CHECKING:
-    from steersman.apiserver.server import ApiServer
 
-
-def declared(resources: Iterable[type[Object]]) -> list[Tree]:
+def crds_of(resources: Iterable[type[Object]]) -> list[Tree]:
     """The CRDs of resource classes. Raises for Kubernetes' own kinds."""
     if isinstance(resources, type):
         raise TypeError(f"resources must be a list of classes: write resources=[{resources.__name__}]")
@@ -64,7 +62,7 @@ def _options(cls: type[Object]) -> ResourceOptions:
     return options
 
 
-def declared_definitions(crds: Iterable[Tree], conversions: Mapping[str, Converter]) -> list[Definition]:
+def unstored_definitions(crds: Iterable[Tree], conversions: Mapping[str, Converter]) -> list[Definition]:
     """The definitions of CRDs that a server does not store as objects."""
     return [
         definition
@@ -73,15 +71,15 @@ def declared_definitions(crds: Iterable[Tree], conversions: Mapping[str, Convert
     ]
 
 
-async def install_declared(server: ApiServer, crds: Iterable[Tree]) -> None:
+async def install_crds(backend: Backend, crds: Iterable[Tree]) -> None:
     """Create CRDs in a server, or update the existing ones."""
-    definition = server.registry.find(GROUP, "v1", RESOURCE)
+    definition = backend.registry.find(GROUP, "v1", RESOURCE)
     assert definition is not None
-    context = server.context(definition)
+    context = backend.context(definition)
     for crd in crds:
         tree: Tree = msgspec.json.decode(msgspec.json.encode(crd))
         name: str = tree["metadata"]["name"]
-        there, _ = await server.storage.get(definition.storage_key("", name))
+        there, _ = await backend.storage.get(definition.storage_key("", name))
         definition.strategy.default(tree)
         if there is None:
             wire = Request("POST", f"/apis/{GROUP}/v1/{RESOURCE}", headers=HEADERS)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from steersman.apiserver.admission import Admission
-from steersman.apiserver.context import VerbContext
+from steersman.apiserver.context import Backend, VerbContext
 from steersman.apiserver.custom_resources.conversion import Converter
 from steersman.apiserver.custom_resources.definitions import stored_definition
 from steersman.apiserver.errors import Refused
@@ -25,9 +25,6 @@ from steersman.apiserver.verbs.delete import delete_object
 from steersman.apiserver.verbs.options import DeleteOptions
 from steersman.wire import Request
 
-if TYPE_CHECKING:
-    from steersman.apiserver.server import ApiServer
-
 _log = logging.getLogger("steersman.apiserver")
 
 #: Seconds after which the condition reports remaining instances.
@@ -37,13 +34,13 @@ _RETRY: Final = 1.0
 _WriteStatus = Callable[[str, Callable[[Tree], bool]], Awaitable[None]]
 
 
-class Finalizing:
+class InstanceDeletion:
     """The deletion of one definition's instances."""
 
     def __init__(
-        self, server: ApiServer, name: str, crd: Tree, write_status: _WriteStatus, conversion: Converter | None
+        self, backend: Backend, name: str, crd: Tree, write_status: _WriteStatus, conversion: Converter | None
     ) -> None:
-        self._server = server
+        self._backend = backend
         self._name = name
         self._crd = crd
         self._write_status = write_status
@@ -77,25 +74,17 @@ class Finalizing:
         """Whether the objects belong to one of the server's own kinds."""
         group, plural = self._crd["spec"]["group"], self._crd["spec"]["names"]["plural"]
         return any(
-            not each.custom and (each.gvk.group, each.resource) == (group, plural) for each in self._server.registry
+            not each.custom and (each.gvk.group, each.resource) == (group, plural) for each in self._backend.registry
         )
 
     async def _delete_instances(self) -> bool:
         """Delete all instances. Returns whether none is left."""
         definition = stored_definition(self._crd, conversion=self._conversion)
-        context = VerbContext(
-            definition,
-            registry=self._server.registry,
-            storage=self._server.storage,
-            feed=self._server.feed,
-            # kube-apiserver runs no admission here.
-            admission=Admission(),
-            limits=self._server.limits,
-            workers=self._server.workers,
-        )
+        # kube-apiserver runs no admission here.
+        context = VerbContext(definition, self._backend, admission=Admission())
         gvk = definition.gvk
         request = ServerRequest(Request("DELETE", f"/apis/{gvk.group}/{gvk.version}/{definition.resource}"))
-        page = await self._server.storage.list(definition.prefix)
+        page = await self._backend.storage.list(definition.prefix)
         for record in page.records:
             parts = record.key.removeprefix(definition.prefix).split("/")
             namespace, name = (parts[0], parts[1]) if definition.namespaced else ("", parts[0])
@@ -110,9 +99,9 @@ class Finalizing:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _PATIENCE
         while True:
-            window = self._server.feed.window(definition.prefix)
+            window = self._backend.feed.window(definition.prefix)
             position = window.end
-            page = await self._server.storage.list(definition.prefix, limit=1)
+            page = await self._backend.storage.list(definition.prefix, limit=1)
             if not page.records:
                 return True
             if loop.time() >= deadline:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from steersman.apiserver.context import Backend
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.create import create_object
 from steersman.apiserver.verbs.options import WriteOptions
 from steersman.wire import Request
 
-if TYPE_CHECKING:
-    from steersman.apiserver.server import ApiServer
-
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
-async def create_system_namespaces(server: ApiServer) -> None:
+async def create_system_namespaces(backend: Backend) -> None:
     """Create the missing ones, if the server serves namespaces."""
-    definition = server.registry.find("", "v1", "namespaces")
+    definition = backend.registry.find("", "v1", "namespaces")
     if definition is None:
         return
-    context = server.context(definition)
+    context = backend.context(definition)
     for name in SYSTEM_NAMESPACES:
-        record, _ = await server.storage.get(definition.storage_key("", name))
+        record, _ = await backend.storage.get(definition.storage_key("", name))
         if record is not None:
             continue
         obj: Tree = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}

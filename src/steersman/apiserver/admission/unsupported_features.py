@@ -34,7 +34,7 @@ WARNED: Mapping[tuple[str, str], str] = {
 }
 
 
-class NotYet(Plugin):
+class UnsupportedFeatures(Plugin):
     """Rejects, or warns about, objects without an effect."""
 
     operations: frozenset[Operation] = frozenset({"CREATE"})

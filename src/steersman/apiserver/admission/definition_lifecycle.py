@@ -7,7 +7,7 @@ from collections.abc import Callable
 from steersman.apiserver.admission.attributes import Attributes, Operation, Plugin
 
 
-class Terminating(Plugin):
+class DefinitionLifecycle(Plugin):
     """Rejects new instances of terminating definitions."""
 
     operations: frozenset[Operation] = frozenset({"CREATE"})
