@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from typing import Unpack
 
-from steersman.transport import Response, Transport
+from steersman.transport import Response, SendOptions, Transport, TransportWrapper
 from steersman.wire import Request, parse_path
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -14,24 +14,17 @@ READ, LIST, WATCH, OTHER = "read", "list", "watch", "other"
 READS = frozenset({READ, LIST, WATCH, OTHER})
 
 
-class Counting:
+class Counting(TransportWrapper):
     """A transport that counts in ``into``: ``apply configmaps``, ``delete secrets``, ``apply sites/status``, ``read``, ..."""
 
     def __init__(self, inner: Transport, into: Counter[str]) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._into = into
 
-    async def send(
-        self,
-        request: Request,
-        *,
-        stream: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
-        before_send: Callable[[], None] | None = None,
-    ) -> Response:
+    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
         """Send a request and wait for the head of its response; see `Transport.send`."""
         self._into[described(request)] += 1
-        return await self._inner.send(request, stream=stream, timeout=timeout, before_send=before_send)
+        return await self._inner.send(request, **options)
 
     async def close(self) -> None:
         """Close the inner transport."""

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 from conformance.player import Server
@@ -29,7 +29,7 @@ from steersman.client import Config, load_kubeconfig
 from steersman.client.credentials import Credentials
 from steersman.client.identity import credentials_for
 from steersman.testing import Engine
-from steersman.transport import HttpTransport, Response, Transport
+from steersman.transport import HttpTransport, Response, SendOptions, Transport, TransportWrapper
 from steersman.wire import Request
 
 #: What a run without settings holds against the engine.
@@ -82,23 +82,16 @@ class Settings:
         return "engine again" if self.subject == "engine" else self.subject
 
 
-class _Credentialed:
+class _Credentialed(TransportWrapper):
     """A transport that shows who we are."""
 
     def __init__(self, inner: Transport, credentials: Credentials) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._credentials = credentials
 
-    async def send(
-        self,
-        request: Request,
-        *,
-        stream: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
-        before_send: Callable[[], None] | None = None,
-    ) -> Response:
+    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
         shown = request.with_headers(*await self._credentials.headers())
-        return await self._inner.send(shown, stream=stream, timeout=timeout, before_send=before_send)
+        return await self._inner.send(shown, **options)
 
     async def close(self) -> None:
         await self._inner.close()

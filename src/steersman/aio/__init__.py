@@ -25,6 +25,7 @@ from steersman.aio.clock import (
     randomness,
     unbind,
 )
+from steersman.aio.closable import Closable
 from steersman.aio.supervisor import Supervisor
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "ChannelFull",
     "ChannelStatistics",
     "Clock",
+    "Closable",
     "Supervisor",
     "bind",
     "boottime",

@@ -23,7 +23,6 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 from steersman.aio import Supervisor
@@ -193,9 +192,7 @@ class ApiServer:
         self._stack = stack
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         stack, self._stack, self._passes = self._stack, None, None
         if stack is not None:
             await stack.aclose()

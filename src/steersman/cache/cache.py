@@ -57,9 +57,7 @@ class Use(Generic[T]):
         self._shared = self._cache._acquire(self._kind)  # noqa: SLF001 - a private name of the same module
         return self._shared.informer
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._shared is not None
         self._cache._release(self._kind, self._shared)  # noqa: SLF001 - a private name of the same module
 

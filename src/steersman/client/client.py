@@ -6,10 +6,10 @@ import copy
 import sys
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
 from steersman._version import __version__
+from steersman.aio import Closable
 from steersman.client.bindings import Attempt
 from steersman.client.config import Config
 from steersman.client.connecting import MAX_CONNECTIONS, transport_for
@@ -51,7 +51,7 @@ class ClientOptions(TypedDict, total=False):
     on_warning: Callable[[ServerWarning], None]
 
 
-class Client(Saver):
+class Client(Closable, Saver):
     """Reads and writes objects of any kind on one API server, as one user.
 
     ```python
@@ -193,14 +193,6 @@ class Client(Saver):
         """Close all connections."""
         await self._session.transport.close()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
-
 
 class Connecting:
     """A client being made: ``await`` it, or enter it with ``async with``."""
@@ -242,8 +234,6 @@ class Connecting:
         self._client = await self._connect()
         return self._client
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._client is not None:
             await self._client.close()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from typing import Unpack
 
 from steersman.client.config import Config, ExecPlugin
 from steersman.client.credentials import ClientCertificate, Credentials
-from steersman.transport import HttpTransport, Response, Transport
+from steersman.transport import HttpTransport, Response, SendOptions, Transport
 from steersman.wire import Request
 
 #: The default limit of requests in flight per client; watches do not count.
@@ -46,14 +46,7 @@ class _CertifiedTransport:
         self._current: HttpTransport | None = None
         self._former: list[HttpTransport] = []
 
-    async def send(
-        self,
-        request: Request,
-        *,
-        stream: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
-        before_send: Callable[[], None] | None = None,
-    ) -> Response:
+    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
         """Send over connections with the current certificate."""
         certificate = await self._credentials.client_certificate()
         if self._current is None or certificate != self._certificate:
@@ -63,7 +56,7 @@ class _CertifiedTransport:
         current = self._current
         while len(self._former) > self.FORMER_MAX:
             await self._former.pop(0).close()
-        return await current.send(request, stream=stream, timeout=timeout, before_send=before_send)
+        return await current.send(request, **options)
 
     def separate(self) -> _CertifiedTransport:
         """Return a transport with its own connections; see `Separable`."""

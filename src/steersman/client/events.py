@@ -13,7 +13,6 @@ import asyncio
 import logging
 import re
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Literal, Self
 
 import msgspec
@@ -168,9 +167,7 @@ class EventRecorder:
         self._worker = tasks.start(self._work(), name=f"events of {self._controller}")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._waiting.close()
         try:
             await asyncio.wait([self._worker], timeout=_LEAVE_SECONDS)

@@ -9,9 +9,9 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from steersman.aio import Closable
 from steersman.client.bindings import Attempt, Binding
 from steersman.client.client import Client
 from steersman.client.reads import MetadataReader
@@ -89,7 +89,7 @@ class RawReads:
             raise
 
 
-class RawWatch:
+class RawWatch(Closable):
     """An open watch, read in batches: the frames that arrived together come together."""
 
     def __init__(self, response: Response, tried: Attempt, *, idle_timeout: float | None) -> None:
@@ -99,14 +99,6 @@ class RawWatch:
         self._chunks: AsyncIterator[bytes] = response.chunks(idle_timeout=idle_timeout)
         self._failure: ApiError | None = None
         self._closed = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Close the connection; closing twice does nothing."""

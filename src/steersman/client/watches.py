@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import msgspec
 
+from steersman.aio import Closable
 from steersman.client.bindings import Attempt, Binding
 from steersman.client.results import Added, Bookmark, Deleted, Modified, Undecodable, WatchEvent
 from steersman.client.session import Session, forget_context
@@ -48,7 +48,7 @@ class _Marked(msgspec.Struct):
 _bookmark_decoder = msgspec.json.Decoder(_Marked)
 
 
-class Watch(Generic[T]):
+class Watch(Closable, Generic[T]):
     """An open watch; made by ``client.watch(...)``."""
 
     def __init__(
@@ -72,11 +72,6 @@ class Watch(Generic[T]):
     async def __aenter__(self) -> Self:
         await self._open()
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """End the watch; events already read can still be iterated."""

@@ -13,7 +13,6 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -85,9 +84,7 @@ class Watchdog:
         self._thread.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._stop.set()
         self._turned.set()
         assert self._thread is not None

@@ -24,15 +24,14 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 import msgspec
 
 from steersman import aio
 from steersman.errors import ApiError, ConnectionFailed, DeadlineExceeded, NotLeading
 from steersman.manager.lease_state import Rules
-from steersman.transport import Response, Transport
-from steersman.transport.protocol import DEFAULT_TIMEOUT
+from steersman.transport import DEFAULT_TIMEOUT, Response, SendOptions, Transport, TransportWrapper
 from steersman.wire import Request, describe_request, parse_path
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -156,39 +155,29 @@ class Fence:
         await self._quiet.wait()
 
 
-class FencedTransport:
+class FencedTransport(TransportWrapper):
     """A transport whose writes pass a fence. It does not own the inner transport: closing it does nothing."""
 
     def __init__(self, transport: Transport, fence: Fence) -> None:
-        self._transport = transport
+        super().__init__(transport)
         self._fence = fence
 
-    async def send(
-        self,
-        request: Request,
-        *,
-        stream: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
-        before_send: Callable[[], None] | None = None,
-    ) -> Response:
+    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
         """Send a request. Raises `NotLeading` if it would write past the end of the term. See `Transport.send`."""
         if request.method in _READS:
-            return await self._transport.send(request, stream=stream, timeout=timeout, before_send=before_send)
+            return await self._inner.send(request, **options)
         # Check early too, so that an ended term opens no connection.
         self._fence.check(request)
         fence, loop = self._fence, asyncio.get_running_loop()
-        ends = loop.time() + (timeout or DEFAULT_TIMEOUT)
+        ends = loop.time() + (options.get("timeout") or DEFAULT_TIMEOUT)
         # A write is outdated if it waited for a connection while no renewal succeeded. The last attempt cannot be
         # outdated.
         for allowed in (fence.server_seconds, fence.server_seconds, fence.sure_seconds):
             left = max(_MOMENT, ends - loop.time())
-            write = _Write(fence, request, min(allowed(), left), before_send)
+            write = _Write(fence, request, min(allowed(), left), options.get("before_send"))
             with suppress(_OutdatedError):
-                return await write.send(self._transport, stream=stream, timeout=left)
+                return await write.send(self._inner, stream=options.get("stream", False), timeout=left)
         raise fence.refusal(request)
-
-    async def close(self) -> None:
-        """Do nothing: the connections belong to the client that this one was derived from."""
 
 
 class _Write:

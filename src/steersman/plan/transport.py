@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import msgspec
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -34,7 +33,7 @@ from steersman.plan.dry_runs import (
     tree_of,
 )
 from steersman.plan.planned_objects import PLANNED_VERSIONS, Location, PlannedObject, PlannedObjects
-from steersman.transport import Response, Transport
+from steersman.transport import Response, SendOptions, Transport, TransportWrapper
 from steersman.transport.read_response import ReadResponse
 from steersman.wire import Request
 from steersman.wire.content import APPLY_PATCH, JSON, JSON_PATCH, MERGE_PATCH
@@ -51,29 +50,22 @@ _ASKED_AGAIN = 6
 _PAUSE = 0.5
 
 
-class PlanTransport:
+class PlanTransport(TransportWrapper):
     """Another transport, through which nothing is written."""
 
     def __init__(self, inner: Transport, planned: PlannedObjects) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._planned = planned
         self._locks: defaultdict[Location, asyncio.Lock] = defaultdict(asyncio.Lock)
         #: Whether the servers of groups outside Kubernetes support dry runs.
         self._tried: dict[tuple[str, str], bool] = {}
 
-    async def send(
-        self,
-        request: Request,
-        *,
-        stream: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
-        before_send: Callable[[], None] | None = None,
-    ) -> Response:
+    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
         """Send a request if it changes nothing; see `Transport.send`."""
         if is_read(request):
-            if not stream and (known := await self._read(request)) is not None:
+            if not options.get("stream") and (known := await self._read(request)) is not None:
                 return known
-            return await self._inner.send(request, stream=stream, timeout=timeout, before_send=before_send)
+            return await self._inner.send(request, **options)
         try:
             path = place_of(request)
             tree = tree_of(request)
@@ -81,7 +73,7 @@ class PlanTransport:
                 await self._check_known(request, path)
         except NotTried as reason:
             return self._reject(request, str(reason))
-        return await self._try(request, path, tree, timeout)
+        return await self._try(request, path, tree, options.get("timeout"))
 
     async def _try(self, request: Request, path: ResourcePath, tree: Any, seconds: float | None) -> Response:
         if is_event(path):

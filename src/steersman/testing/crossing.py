@@ -10,15 +10,22 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from multidict import CIMultiDictProxy
 
+from steersman.aio import Closable
 from steersman.errors import ApiError, DeadlineExceeded
 from steersman.testing.resident import Resident
-from steersman.transport import Handler, Response, ServerResponse, Transport
-from steersman.transport.protocol import MAX_BODY
+from steersman.transport import (
+    MAX_BODY,
+    Handler,
+    Response,
+    SendOptions,
+    ServerResponse,
+    Transport,
+    TransportWrapper,
+)
 from steersman.transport.read_response import ReadResponse
 from steersman.wire import Request, describe_request
 
@@ -32,39 +39,31 @@ async def call_on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, R])
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
 
-class CrossingTransport:
+class CrossingTransport(TransportWrapper):
     """Sends through a transport that lives on another loop."""
 
     def __init__(self, inner: Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._loop = loop
 
-    async def send(
-        self,
-        request: Request,
-        *,
-        stream: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
-        before_send: Callable[[], None] | None = None,
-    ) -> Response:
+    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
         """Send a request and wait for the head of its response; see `Transport.send`."""
 
         async def whole() -> ReadResponse:
             # one crossing for the whole response
-            async with await self._inner.send(request, timeout=timeout, before_send=before_send) as response:
+            async with await self._inner.send(request, **options) as response:
                 return ReadResponse(response.status, response.headers, await response.read())
 
-        if not stream:
+        if not options.get("stream"):
             return await call_on(self._loop, whole())
-        sending = self._inner.send(request, stream=True, timeout=timeout, before_send=before_send)
-        return _Stream(await call_on(self._loop, sending), self._loop, request)
+        return _Stream(await call_on(self._loop, self._inner.send(request, **options)), self._loop, request)
 
     async def close(self) -> None:
         """Close the other transport."""
         await call_on(self._loop, self._inner.close())
 
 
-class _Stream:
+class _Stream(Closable):
     """A streamed response; its chunks are queued here as they come."""
 
     def __init__(self, inner: Response, loop: asyncio.AbstractEventLoop, request: Request) -> None:
@@ -124,14 +123,6 @@ class _Stream:
             self._pump.cancel()
         await call_on(self._loop, self._inner.close())
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
 
 def handler_over(send: Callable[[], Coroutine[Any, Any, Transport]]) -> Handler:
     """A server that forwards every request to the transport that ``send`` returns."""
@@ -158,17 +149,10 @@ class LateTransport:
         self._name = name
         self._here: dict[asyncio.AbstractEventLoop, Resident[Transport]] = {}
 
-    async def send(
-        self,
-        request: Request,
-        *,
-        stream: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
-        before_send: Callable[[], None] | None = None,
-    ) -> Response:
+    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
         """Send a request and wait for the head of its response; see `Transport.send`."""
         transport = await self.ready()
-        return await transport.send(request, stream=stream, timeout=timeout, before_send=before_send)
+        return await transport.send(request, **options)
 
     async def ready(self) -> Transport:
         """Open it on this loop, if needed."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 import msgspec
 
@@ -23,31 +23,18 @@ from steersman.testing.pod_runner import PodRunner, runs
 from steersman.testing.pod_status import PodOutcome
 from steersman.testing.workload_controllers import NAME, workload_manager
 from steersman.testing.workload_controllers.own_node import OwnNode
-from steersman.transport import Response, Transport
+from steersman.transport import Response, SendOptions, TransportWrapper
 from steersman.wire import Request
 
 
-class _NamedTransport:
+class _NamedTransport(TransportWrapper):
     """A transport that sets the controllers' user agent: deletions carry no field manager to attribute them by."""
 
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-
-    async def send(
-        self,
-        request: Request,
-        *,
-        stream: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
-        before_send: Callable[[], None] | None = None,
-    ) -> Response:
+    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
         """Send a request and wait for the head of its response; see `Transport.send`."""
         kept = tuple(each for each in request.headers if each[0].lower() != "user-agent")
         named = msgspec.structs.replace(request, headers=(("User-Agent", NAME), *kept))
-        return await self._inner.send(named, stream=stream, timeout=timeout, before_send=before_send)
-
-    async def close(self) -> None:
-        """Leave the transport to its owner."""
+        return await self._inner.send(named, **options)
 
 
 class WorkloadRunner:

@@ -8,9 +8,9 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, Unpack, cast
 
 import msgspec
 
@@ -18,7 +18,7 @@ from steersman.objects import Key, Kind, Object
 from steersman.objects.field_managers import is_manager_of
 from steersman.testing.expectations import ABSENT
 from steersman.testing.report import value_words
-from steersman.transport import Response, Transport
+from steersman.transport import Response, SendOptions, Transport, TransportWrapper
 from steersman.transport.read_response import ReadResponse
 from steersman.wire import Request
 from steersman.wire.paths import ResourcePath, parse_path
@@ -111,27 +111,21 @@ class WriteWatch:
             each.append(write)
 
 
-class WatchedTransport:
+class WatchedTransport(TransportWrapper):
     """A transport whose writes can be recorded."""
 
     def __init__(self, inner: Transport, watch: WriteWatch) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._watch = watch
 
-    async def send(
-        self,
-        request: Request,
-        *,
-        stream: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
-        before_send: Callable[[], None] | None = None,
-    ) -> Response:
+    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
         """Send a request and wait for the head of its response; see `Transport.send`."""
         place = _place(request) if self._watch.active and request.method in _VERBS else None
         if place is None:
-            return await self._inner.send(request, stream=stream, timeout=timeout, before_send=before_send)
+            return await self._inner.send(request, **options)
+        options["stream"] = False
         before = await self._read(place) if request.method != "POST" else None
-        response = await self._inner.send(request, timeout=timeout, before_send=before_send)
+        response = await self._inner.send(request, **options)
         async with response:
             body = await response.read()
         self._watch.note(_write(request, place, response.status, before, _tree(body)))
@@ -143,9 +137,6 @@ class WatchedTransport:
         path = msgspec.structs.replace(place, subresource=None, subpath=None).path
         async with await self._inner.send(Request("GET", path, headers=(("Accept", "application/json"),))) as answer:
             return _tree(await answer.read()) if answer.status == 200 else None
-
-    async def close(self) -> None:
-        """Do nothing: the transport is shared and closed with the test."""
 
 
 def _place(request: Request) -> ResourcePath | None:

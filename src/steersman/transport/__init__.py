@@ -21,9 +21,11 @@ from steersman.transport.protocol import (
     Push,
     Pushing,
     Response,
+    SendOptions,
     Separable,
     ServerResponse,
     Transport,
+    TransportWrapper,
     separated,
 )
 from steersman.transport.tls import ServerTls, TlsMaterial
@@ -45,11 +47,13 @@ __all__ = [
     "Push",
     "Pushing",
     "Response",
+    "SendOptions",
     "Separable",
     "ServerResponse",
     "ServerTls",
     "TlsMaterial",
     "Transport",
+    "TransportWrapper",
     "current_peer",
     "separated",
 ]

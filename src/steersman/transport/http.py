@@ -16,13 +16,13 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable
 from functools import lru_cache
-from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
 from multidict import CIMultiDictProxy
 from yarl import URL
 
+from steersman.aio import Closable
 from steersman.errors import ApiError, ConfigError, ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport.connector import Exchange, OnceMixin, current_exchange, keep_first_failure, make_connector
 from steersman.transport.failures import explain
@@ -52,7 +52,7 @@ def _timeout(total: float | None, connect: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=total, sock_connect=connect)
 
 
-class HttpTransport:
+class HttpTransport(Closable):
     """A transport to one API server: `HttpTransport("https://10.0.0.1:6443", tls=TlsMaterial(ca_file="ca.crt"))`."""
 
     def __init__(
@@ -167,14 +167,6 @@ class HttpTransport:
         other._closed = False  # noqa: SLF001
         return other
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
     def __repr__(self) -> str:
         return f"<HttpTransport {self._name}>"
 
@@ -213,7 +205,7 @@ def _data(request: Request) -> Any:
     return io.BytesIO(body) if body is not None and len(body) > _WRITE_AT_ONCE_MAX else body
 
 
-class HttpResponse:
+class HttpResponse(Closable):
     """A response over HTTP; see `Response`."""
 
     __slots__ = ("_request", "_response", "_transport", "headers", "status")
@@ -277,14 +269,6 @@ class HttpResponse:
         if connection is not None and connection.transport is not None:
             connection.transport.abort()
         self._response.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._abort()
 
     def __repr__(self) -> str:
         return f"<HttpResponse {self.status} to {self._request.method} {self._request.path}>"

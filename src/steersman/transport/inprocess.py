@@ -14,12 +14,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Self
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from steersman.aio import Channel, ChannelClosed, Supervisor
+from steersman.aio import Channel, ChannelClosed, Closable, Supervisor
 from steersman.errors import ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport.protocol import DEFAULT_TIMEOUT, MAX_BODY, Handler
 from steersman.wire import Request, describe_request
@@ -30,7 +29,7 @@ _PIECES_HELD = 4
 _log = logging.getLogger("steersman.transport")
 
 
-class InProcessTransport:
+class InProcessTransport(Closable):
     """A transport to a server that is a function: `InProcessTransport(handle)`."""
 
     def __init__(
@@ -83,14 +82,6 @@ class InProcessTransport:
             self._tasks.cancel()
             self._tasks = None
             await self._owner.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def __repr__(self) -> str:
         return "<InProcessTransport>"
@@ -179,7 +170,7 @@ class _Exchange:
         return DeadlineExceeded(f"{describe_request(self.request)}: the server in this process did not respond in time")
 
 
-class InProcessResponse:
+class InProcessResponse(Closable):
     """A response from a server in this process; see `Response`."""
 
     __slots__ = ("_deadline", "_exchange", "headers", "status")
@@ -212,14 +203,6 @@ class InProcessResponse:
     async def close(self) -> None:
         """Cancel the server's work on this response and wait until it has ended."""
         await self._exchange.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def __repr__(self) -> str:
         request = self._exchange.request

@@ -25,12 +25,12 @@ from collections.abc import AsyncIterable, Callable
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from functools import lru_cache
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 from aiohttp import HttpVersion10, HttpVersion11, web
 
+from steersman.aio import Closable
 from steersman.transport.acceptor import SLOW, Acceptor
 from steersman.transport.body_room import BodyRoom, NoRoomError
 from steersman.transport.protocol import Handler, Push, Pushing, ServerResponse
@@ -80,7 +80,7 @@ def current_peer() -> Peer | None:
     return _peer.get()
 
 
-class Listener:
+class Listener(Closable):
     """Serves a handler: ``async with Listener(handle, port=8080) as listener: ...``.
 
     Port 0 takes a free one; see `port` and `address`. All times are in seconds: ``grace`` is how long responses may
@@ -206,11 +206,6 @@ class Listener:
     async def __aenter__(self) -> Self:
         await self.start()
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def __repr__(self) -> str:
         return f"<Listener {self.address}>" if self._acceptor is not None else "<Listener, not listening>"

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Callable
-from types import TracebackType
-from typing import Self
+from collections.abc import AsyncIterator
+from typing import Self, Unpack
 from urllib.parse import urlsplit
 
 from multidict import CIMultiDictProxy
 
 from steersman.telemetry import NO_SPAN, Count, Registry, Span, begin_span, is_tracing, names
 from steersman.telemetry.tracing import AttributeValue
-from steersman.transport.protocol import MAX_BODY, Response, Transport, separated
+from steersman.transport.protocol import MAX_BODY, Response, SendOptions, Transport, TransportWrapper, separated
 from steersman.wire import Request, parse_path
 
 #: The code of a request without a response, as in client-go.
@@ -31,14 +30,14 @@ NO_ANSWER = "<error>"
 _WATCH = frozenset({("watch", "true"), ("watch", "1")})
 
 
-class MeasuredTransport:
+class MeasuredTransport(TransportWrapper):
     """A transport with metrics and traces: ``client.over(lambda inner: MeasuredTransport(inner, registry, host))``.
 
     ``host`` is the server's name in metrics. Closing this transport closes the inner one.
     """
 
     def __init__(self, inner: Transport, registry: Registry, host: str) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._host = _host_of(host)
         self._requests = registry.counter(names.CLIENT_REQUESTS)
         self._durations = registry.histogram(names.CLIENT_REQUEST_DURATION)
@@ -46,14 +45,7 @@ class MeasuredTransport:
         self._response_sizes = registry.histogram(names.CLIENT_RESPONSE_SIZE)
         self._counts: dict[tuple[int | str, str], Count] = {}
 
-    async def send(
-        self,
-        request: Request,
-        *,
-        stream: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
-        before_send: Callable[[], None] | None = None,
-    ) -> Response:
+    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
         """Send a request and wait for the head of its response; see `Transport.send`."""
         # Most programs trace nothing, and describing a request costs more than counting it.
         span = self._begin(request) if is_tracing() else NO_SPAN
@@ -61,7 +53,7 @@ class MeasuredTransport:
             request = request.with_headers(("traceparent", span.traceparent))
         began = asyncio.get_running_loop().time()
         try:
-            response = await self._inner.send(request, stream=stream, timeout=timeout, before_send=before_send)
+            response = await self._inner.send(request, **options)
         except BaseException as error:
             self._count(NO_ANSWER, request.method)
             self._observe(request, began)
@@ -73,7 +65,7 @@ class MeasuredTransport:
         self._count(response.status, request.method)
         if span is not NO_SPAN:
             _describe(span, response.status)
-        if stream:
+        if options.get("stream"):
             self._observe(request, began)
             span.end()
             return response
@@ -179,11 +171,9 @@ class _MeasuredResponse:
         await self._response.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._end(None)
-        await self._response.__aexit__(kind, error, trace)
+        await self._response.__aexit__(*error)
 
     def _end(self, size: int | None) -> None:
         if self._open:

@@ -11,8 +11,7 @@ Guarantees of every transport, tested on each by one suite
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self, TypedDict, Unpack, runtime_checkable
 
 import msgspec
 from multidict import CIMultiDictProxy
@@ -57,9 +56,7 @@ class Response(Protocol):
 
     async def __aenter__(self) -> Self: ...
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    async def __aexit__(self, *_: object) -> None: ...
 
 
 class Transport(Protocol):
@@ -95,22 +92,23 @@ class Separable(Protocol):
         ...
 
 
-class _Shared:
-    """A transport that shares another one's connections: closing it closes nothing."""
+class SendOptions(TypedDict, total=False):
+    """The options of `Transport.send`, for transports that pass them on."""
+
+    stream: bool
+    timeout: float | None
+    before_send: Callable[[], None] | None
+
+
+class TransportWrapper:
+    """A transport that sends over another one and shares its connections: closing it closes nothing."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
 
-    async def send(
-        self,
-        request: Request,
-        *,
-        stream: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
-        before_send: Callable[[], None] | None = None,
-    ) -> Response:
+    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
         """Send over the other transport; see `Transport.send`."""
-        return await self._inner.send(request, stream=stream, timeout=timeout, before_send=before_send)
+        return await self._inner.send(request, **options)
 
     async def close(self) -> None:
         """Do nothing."""
@@ -118,7 +116,7 @@ class _Shared:
 
 def separated(transport: Transport) -> Transport:
     """Return a transport with its own connections, or one that shares them if the transport is not `Separable`."""
-    return transport.separate() if isinstance(transport, Separable) else _Shared(transport)
+    return transport.separate() if isinstance(transport, Separable) else TransportWrapper(transport)
 
 
 #: Sends a piece of a body immediately; returns False without sending if its client does not keep up.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Self
 
 from multidict import CIMultiDictProxy
 
+from steersman.aio import Closable
 from steersman.transport.protocol import MAX_BODY
 
 
-class ReadResponse:
+class ReadResponse(Closable):
     """A response already in memory."""
 
     def __init__(self, status: int, headers: CIMultiDictProxy[str], body: bytes) -> None:
@@ -32,11 +31,3 @@ class ReadResponse:
 
     async def close(self) -> None:
         """Do nothing: there is nothing to close."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return
