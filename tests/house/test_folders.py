@@ -17,7 +17,6 @@ NOT_SPLIT_YET = {
     "manager",
     "objects",
     "patches",
-    "schemas/cel",
     "testing",
 }
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from steersman.cel import enforced_format
 from steersman.objects import markers as m
-from steersman.schemas.formats import enforced_format
 from steersman.schemas.rules import group_rule, written_rule
 
 Schema = dict[str, Any]

@@ -154,7 +154,7 @@ def _check_rules(cls: type[Object]) -> None:
     schema, where = schema_for(cls), Where(cls.__qualname__)
     if b'"x-kubernetes-validations"' not in msgspec.json.encode(schema):
         return
-    from steersman.schemas.cel import compile_rules  # noqa: PLC0415 - few kinds have rules
+    from steersman.cel import compile_rules  # noqa: PLC0415 - few kinds have rules
 
     _, found = compile_rules(schema)
     if found:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from steersman.cel import enforced_format, matches_format
 from steersman.golang.regexp import BudgetSpent, Expression
-from steersman.schemas.formats import enforced_format, matches_format
 
 Schema = Mapping[str, Any]
 Check = Callable[[Any], bool]

@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from steersman.cel import UNCORRELATED, ItemsBefore, before_of, enforced_format, is_same, matches_format
 from steersman.golang import quoted
 from steersman.golang.regexp import BudgetSpent, expression, one_budget
 from steersman.objects.field_problems import FieldProblem, Reason, problem, shown
-from steersman.schemas.correlation import UNCORRELATED, ItemsBefore, before_of, is_same
 from steersman.schemas.embedded import embedded_problems
-from steersman.schemas.formats import enforced_format, matches_format
 from steersman.schemas.listtypes import list_type_problems
 from steersman.schemas.numbers import as_read, is_whole, number_problems
 

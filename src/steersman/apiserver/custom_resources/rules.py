@@ -14,15 +14,15 @@ import msgspec
 from msgspec.structs import replace
 
 from steersman.apiserver.registry.definition import ScalePaths, Tree
+from steersman.cel import UNCORRELATED
 from steersman.golang import printed_value, type_name
 from steersman.objects.field_problems import FieldProblem, problem
-from steersman.schemas.correlation import UNCORRELATED
 from steersman.schemas.embedded import embedded_problems
 from steersman.schemas.listtypes import list_type_problems
 from steersman.schemas.validation import schema_problems
 
 if TYPE_CHECKING:
-    from steersman.schemas.cel import Rules
+    from steersman.cel import Rules
 
 #: Problems that prevent the evaluation of rules.
 _BLOCKING: Final = frozenset(
@@ -118,7 +118,7 @@ class Judge:
         """The rules, compiled on first use; None if there are none."""
         if b'"x-kubernetes-validations"' not in msgspec.json.encode(self._schema):
             return None
-        from steersman.schemas.cel import rules_of  # noqa: PLC0415 - only needed for schemas with rules
+        from steersman.cel import rules_of  # noqa: PLC0415 - only needed for schemas with rules
 
         return rules_of(self._schema)
 

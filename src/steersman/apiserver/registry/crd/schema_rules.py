@@ -117,7 +117,7 @@ def _compiled(schema: Schema, path: str, keywords: list[FieldProblem], *, same_c
 
 def _cel_problems(schema: Schema, path: str) -> list[FieldProblem]:
     """The problems of a schema's CEL rules."""
-    from steersman.schemas.cel import compile_rules  # noqa: PLC0415 - only needed for schemas with rules
+    from steersman.cel import compile_rules  # noqa: PLC0415 - only needed for schemas with rules
 
     return compile_rules(schema, path=path)[1]
 
@@ -126,7 +126,7 @@ def _default_problems(schema: Schema, value: Any, path: str) -> list[FieldProble
     """The problems that CEL rules find in a default: as an unchanged value, and as a new one."""
     if _RULES not in msgspec.json.encode(schema):
         return []
-    from steersman.schemas.cel import compile_rules  # noqa: PLC0415 - only needed for schemas with rules
+    from steersman.cel import compile_rules  # noqa: PLC0415 - only needed for schemas with rules
 
     rules, wrong = compile_rules(schema, path=path, resource=bool(schema.get("x-kubernetes-embedded-resource")))
     return [] if wrong else rules.problems(value, value, path=path) or rules.problems(value, path=path)

@@ -12,9 +12,9 @@ from steersman.apiserver.registry.crd.form import default_crd, storage_version
 from steersman.apiserver.registry.crd.internal import internal_spec, schemas_of
 from steersman.apiserver.registry.crd.validation import validate_crd, validate_crd_status, validate_crd_update
 from steersman.apiserver.registry.definition import CHANGED
+from steersman.cel import enforced_format
 from steersman.golang import quoted
 from steersman.objects.field_problems import FieldProblem
-from steersman.schemas.formats import enforced_format
 from steersman.schemas.structural_rules import is_schema
 
 _JUNCTORS: Final = frozenset({"allOf", "anyOf", "oneOf"})

@@ -1,0 +1,45 @@
+"""CEL: the rules of CRDs (``x-kubernetes-validations``), compiled and applied as by kube-apiserver 1.36. Pure.
+
+Guarantees
+- `compile_rules` reports what the server reports when a CRD is created, with its messages: syntax, types, literals,
+  estimated cost, messages and transitions.
+- `Rules.problems` returns the causes that the server returns for an object; `Rules.verdict` also returns the warnings.
+- No dependency: parser, checker, estimates and evaluation are here.
+
+What rules share with the rest of validation is here too: `formats` of strings, and the `correlation` of new values with
+old ones.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from steersman.cel.correlation import UNCORRELATED, ItemsBefore, before_of, is_same
+from steersman.cel.formats import enforced_format, matches_format
+
+if TYPE_CHECKING:
+    from steersman.cel.rules import ABSENT, Rules, compile_rules, has_rules, rules_of
+    from steersman.cel.verdicts import Verdict
+
+__all__ = [
+    "ABSENT",
+    "UNCORRELATED",
+    "ItemsBefore",
+    "Rules",
+    "Verdict",
+    "before_of",
+    "compile_rules",
+    "enforced_format",
+    "has_rules",
+    "is_same",
+    "matches_format",
+    "rules_of",
+]
+
+#: Loaded on first use: few kinds have rules.
+_LAZY = {"Verdict": "verdicts", **dict.fromkeys(("ABSENT", "Rules", "compile_rules", "has_rules", "rules_of"), "rules")}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"steersman.cel.{_LAZY[name]}"), name)

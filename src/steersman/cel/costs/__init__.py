@@ -1,0 +1,1 @@
+"""Costs of expressions: estimated from a schema, and counted at run time."""

@@ -1,0 +1,1 @@
+"""From the text of an expression to its tree."""
