@@ -17,11 +17,11 @@ from steersman.cel.correlation import UNCORRELATED, ItemsBefore, before_of, is_s
 from steersman.cel.formats import enforced_format, matches_format
 
 if TYPE_CHECKING:
-    from steersman.cel.rules import ABSENT, Rules, compile_rules, has_rules, rules_of
+    from steersman.cel.rule_node import has_rules
+    from steersman.cel.rules import Rules, compile_rules, rules_of
     from steersman.cel.verdicts import Verdict
 
 __all__ = [
-    "ABSENT",
     "UNCORRELATED",
     "ItemsBefore",
     "Rules",
@@ -36,7 +36,13 @@ __all__ = [
 ]
 
 #: Loaded on first use: few kinds have rules.
-_LAZY = {"Verdict": "verdicts", **dict.fromkeys(("ABSENT", "Rules", "compile_rules", "has_rules", "rules_of"), "rules")}
+_LAZY = {
+    "Rules": "rules",
+    "Verdict": "verdicts",
+    "compile_rules": "rules",
+    "has_rules": "rule_node",
+    "rules_of": "rules",
+}
 
 
 def __getattr__(name: str) -> Any:

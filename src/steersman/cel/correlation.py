@@ -12,13 +12,15 @@ from typing import Any, Final, cast
 Schema = Mapping[str, Any]
 
 
-class _Unknown:
+class Uncorrelated:
+    """The type of `UNCORRELATED`."""
+
     def __repr__(self) -> str:
         return "UNCORRELATED"
 
 
 #: Stands for an old value that cannot be correlated.
-UNCORRELATED: Final[Any] = _Unknown()
+UNCORRELATED: Final = Uncorrelated()
 
 
 def before_of(schema: Schema, value: dict[str, Any], old: Any, name: str) -> Any:

@@ -9,7 +9,6 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, Final, cast
 
 import msgspec
@@ -17,6 +16,7 @@ import msgspec
 from steersman.cel.compiled_rule import CompiledRule
 from steersman.cel.costs.sizes import MOST, plus
 from steersman.cel.model import REQUEST_MAX, Shape, Structs
+from steersman.cel.rule_node import RULES, RuleNode, has_rules
 from steersman.cel.verdicts import Judgement, Verdict
 from steersman.golang import escape_html
 from steersman.golang.regexp import one_budget
@@ -26,7 +26,6 @@ Schema = Mapping[str, Any]
 #: The limits on the estimates of one expression, and of all expressions of a schema.
 EXPRESSION_ESTIMATE_MAX: Final = 10_000_000
 SCHEMA_ESTIMATE_MAX: Final = 100_000_000
-_RULES: Final = "x-kubernetes-validations"
 _HINT: Final = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
 _SHARED: Final = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
 _TOTAL: Final = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
@@ -34,15 +33,6 @@ _UNTYPED: Final = (
     "Internal error: internal error: failed to construct type information for x-kubernetes-validations rules: unable to "
     "convert structural schema to CEL declarations"
 )
-
-
-class _Absent:
-    def __repr__(self) -> str:
-        return "ABSENT"
-
-
-#: Stands for a missing old value: the object is new.
-ABSENT: Final[Any] = _Absent()
 
 
 def rules_of(schema: Schema, *, resource: bool = True) -> Rules:
@@ -74,65 +64,17 @@ class Rules:
     def __bool__(self) -> bool:
         return self.root is not None
 
-    def problems(self, value: Any, old: Any = ABSENT, *, path: str = "") -> list[FieldProblem]:
+    def problems(self, value: Any, old: Any = None, *, path: str = "") -> list[FieldProblem]:
         """The problems that the rules find in a new object, or in one that replaces another."""
         return self.verdict(value, old, path=path).problems
 
-    def verdict(self, value: Any, old: Any = ABSENT, *, path: str = "") -> Verdict:
+    def verdict(self, value: Any, old: Any = None, *, path: str = "") -> Verdict:
         """The problems, and warnings about problems that existed before."""
         judgement = Judgement()
         if self.root is not None:
             with one_budget():
-                judgement.judge(self.root, value, None if old is ABSENT else old, path)
+                judgement.judge(self.root, value, old, path)
         return Verdict(judgement.problems, judgement.warnings)
-
-
-def has_rules(schema: Schema) -> bool:
-    """Whether a schema holds any rule."""
-    return f'"{_RULES}"'.encode() in msgspec.json.encode(schema)
-
-
-class RuleNode:
-    """A node of a schema with rules at it or below; `shape` describes its values."""
-
-    def __init__(self, schema: Schema, shape: Shape) -> None:
-        self.schema = schema
-        self.shape = shape
-
-    @cached_property
-    def rules(self) -> list[CompiledRule]:
-        """The rules at the node itself."""
-        written: list[Schema] = self.schema.get(_RULES) or []
-        declared = self.shape.declared
-        if declared is None:
-            return []
-        return [CompiledRule(rule, self.shape, declared, self.shape.structs) for rule in written]
-
-    @cached_property
-    def properties(self) -> dict[str, RuleNode]:
-        """The nodes of named fields with rules."""
-        known: Mapping[str, Schema] = self.schema.get("properties") or {}
-        shapes = self.shape.properties or {}
-        return {
-            name: RuleNode(inner, shapes[name]) for name, inner in known.items() if name in shapes and has_rules(inner)
-        }
-
-    @cached_property
-    def additional(self) -> RuleNode | None:
-        """The node of a map's values."""
-        return self._inner("additionalProperties", self.shape.additional)
-
-    @cached_property
-    def items(self) -> RuleNode | None:
-        """The node of a list's items."""
-        return self._inner("items", self.shape.items)
-
-    def _inner(self, keyword: str, shape: Shape | None) -> RuleNode | None:
-        inner = self.schema.get(keyword)
-        if shape is None or not isinstance(inner, Mapping):
-            return None
-        schema = cast("Schema", inner)
-        return RuleNode(schema, shape) if has_rules(schema) else None
 
 
 class _Costs:
@@ -182,15 +124,15 @@ class _Creation:
         if node.items is not None:
             lost = uncorrelated or ("" if node.schema.get("x-kubernetes-list-type") == "map" else path)
             self.node(node.items, f"{path}.items", cardinality=below, uncorrelated=lost)
-        written: list[Schema] = node.schema.get(_RULES) or []
+        written: list[Schema] = node.schema.get(RULES) or []
         declared = node.shape.declared
         if declared is None:
             if written:
-                self._problems.append(FieldProblem(f"{path}.{_RULES}", _UNTYPED, cast("Any", "InternalError")))
+                self._problems.append(FieldProblem(f"{path}.{RULES}", _UNTYPED, cast("Any", "InternalError")))
             return
         for at, rule in enumerate(node.rules):
             times = REQUEST_MAX // (declared.smallest + 1) if cardinality is None else cardinality
-            self._rule(rule, f"{path}.{_RULES}[{at}]", times, uncorrelated)
+            self._rule(rule, f"{path}.{RULES}[{at}]", times, uncorrelated)
 
     def _rule(self, rule: CompiledRule, path: str, times: int, uncorrelated: str) -> None:
         add = self._problems.append

@@ -11,19 +11,17 @@ Guarantees
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
+from steersman.cel.compiled_rule import CompiledRule
 from steersman.cel.correlation import UNCORRELATED, ItemsBefore, before_of, is_same
 from steersman.cel.data import seen
+from steersman.cel.rule_node import RuleNode
 from steersman.cel.values import NOTHING, CelError, CostExceeded, Maybe
 from steersman.golang import quoted
 from steersman.objects.field_problems import FieldProblem, problem
-
-if TYPE_CHECKING:
-    from steersman.cel.compiled_rule import CompiledRule
-    from steersman.cel.rules import RuleNode
 
 #: The cost limit of all rules for one object.
 OBJECT_MAX: Final = 10_000_000
