@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from steersman.golang import deeply_equal
+
 Schema = Mapping[str, Any]
 
 
@@ -72,7 +74,7 @@ def is_same(schema: Schema, value: Any, old: Any) -> bool:
         return _is_same_object(schema, cast("dict[str, Any]", value), cast("dict[str, Any]", old))
     if isinstance(value, list) and isinstance(old, list):
         return _is_same_list(schema, cast("list[Any]", value), cast("list[Any]", old))
-    return _is_equal(value, old)
+    return deeply_equal(value, old)
 
 
 def _is_same_object(schema: Schema, value: dict[str, Any], old: dict[str, Any]) -> bool:
@@ -91,19 +93,8 @@ def _is_same_list(schema: Schema, value: list[Any], old: list[Any]) -> bool:
     before = ItemsBefore(schema, old)
     items: Schema | None = schema.get("items")
     if not before.are_known or items is None:
-        return _is_equal(value, old)
+        return deeply_equal(value, old)
     return all(is_same(items, item, before.of(item)) for item in value)
-
-
-def _is_equal(value: Any, old: Any) -> bool:
-    """Whether two values are equal and have the same types throughout."""
-    if isinstance(value, dict) and isinstance(old, dict):
-        mine, theirs = cast("dict[str, Any]", value), cast("dict[str, Any]", old)
-        return mine.keys() == theirs.keys() and all(_is_equal(mine[name], theirs[name]) for name in mine)
-    if isinstance(value, list) and isinstance(old, list):
-        items, others = cast("list[Any]", value), cast("list[Any]", old)
-        return len(items) == len(others) and all(map(_is_equal, items, others))
-    return type(cast("object", value)) is type(cast("object", old)) and bool(value == old)
 
 
 def _schema_of(schema: Schema, name: str) -> Schema | None:

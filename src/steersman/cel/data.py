@@ -28,7 +28,7 @@ from steersman.cel.values import (
     map_size,
     no_overload,
 )
-from steersman.golang import quoted
+from steersman.golang import deeply_equal, quoted
 
 _GO_TYPES: Final = {
     bool: "bool",
@@ -183,25 +183,12 @@ class Unknown:
 
     def equals(self, other: Any) -> bool:
         """Whether two values are the same JSON."""
-        return same_json(self.raw, raw_of(other))
+        return deeply_equal(self.raw, raw_of(other))
 
 
 def raw_of(value: Any) -> Any:
     """The JSON behind a value."""
     return value.raw if isinstance(value, ObjectData | ListData | Unknown) else value
-
-
-def same_json(one: Any, two: Any) -> bool:
-    """Whether two trees are the same; an integer and a float differ."""
-    if type(one) is not type(two):
-        return False
-    if isinstance(one, dict):
-        mine, other = cast("dict[str, Any]", one), cast("dict[str, Any]", two)
-        return len(mine) == len(other) and all(k in other and same_json(v, other[k]) for k, v in mine.items())
-    if isinstance(one, list):
-        ours, theirs = cast("list[Any]", one), cast("list[Any]", two)
-        return len(ours) == len(theirs) and all(map(same_json, ours, theirs))
-    return one == two
 
 
 class ObjectData(Mapped):
@@ -262,7 +249,7 @@ class ObjectData(Mapped):
                     return False
             elif not isinstance(other, ObjectData):
                 raise no_overload()
-            elif key in other.raw and not same_json(value, other.raw[key]):
+            elif key in other.raw and not deeply_equal(value, other.raw[key]):
                 return False
         return True
 

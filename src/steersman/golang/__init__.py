@@ -14,11 +14,12 @@ from steersman.golang.json_syntax import syntax_problem
 from steersman.golang.numbers import printed_number
 from steersman.golang.portable_patterns import check_pattern
 from steersman.golang.quoting import cut, quoted, quoted_bytes, quoted_in_full
-from steersman.golang.values import printed_value, same_scalar, type_name
+from steersman.golang.values import deeply_equal, printed_value, type_name
 
 __all__ = [
     "check_pattern",
     "cut",
+    "deeply_equal",
     "escape_html",
     "is_email",
     "is_uri",
@@ -30,7 +31,6 @@ __all__ = [
     "quoted",
     "quoted_bytes",
     "quoted_in_full",
-    "same_scalar",
     "syntax_problem",
     "too_large_number",
     "type_name",

@@ -4,7 +4,7 @@ from typing import Any, Final, cast
 
 from steersman.golang.numbers import printed_number
 
-__all__ = ["printed_value", "same_scalar", "type_name"]
+__all__ = ["deeply_equal", "printed_value", "type_name"]
 
 _TYPES: Final[dict[Any, str]] = {
     dict: "map[string]interface {}",
@@ -22,9 +22,17 @@ def type_name(value: Any) -> str:
     return _TYPES[type(value)]
 
 
-def same_scalar(left: Any, right: Any) -> bool:
-    """Whether two scalars are equal in Go, where types count."""
-    return type(left) is type(right) and left == right
+def deeply_equal(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal by Go's ``reflect.DeepEqual``: an integer and a float differ."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        ours, theirs = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
+        return ours.keys() == theirs.keys() and all(deeply_equal(ours[name], theirs[name]) for name in ours)
+    if isinstance(one, list):
+        items, others = cast("list[Any]", one), cast("list[Any]", other)
+        return len(items) == len(others) and all(map(deeply_equal, items, others))
+    return one == other
 
 
 def printed_value(value: Any) -> str:

@@ -57,7 +57,7 @@ def _between(before: Any, after: Any, depth: int) -> Any:
             below = _between(found, cast("dict[str, Any]", inner), depth + 1)
             if below or not isinstance(found, dict):
                 patch[name] = below
-        elif name not in old or not json_equal(old[name], inner, depth):
+        elif name not in old or not json_equal(old[name], inner):
             check_depth(inner)
             patch[name] = inner
     return patch

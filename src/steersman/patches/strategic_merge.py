@@ -16,7 +16,7 @@ Guarantees:
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from steersman.golang import printed_value, same_scalar, type_name
+from steersman.golang import deeply_equal, printed_value, type_name
 from steersman.kinds import definitions
 from steersman.patches.merge_places import (
     ABSENT,
@@ -281,7 +281,7 @@ def _same_item(left: Any, right: Any, merge_key: str) -> bool:
 def _equal(left: Any, right: Any) -> bool:
     if isinstance(left, (dict, list)) and type(left) is type(right):  # pyright: ignore[reportUnknownArgumentType]
         raise StrategicMergeError(CRASHED)
-    return same_scalar(left, right)
+    return deeply_equal(left, right)
 
 
 def _merged_list(original: list[Any], patch: list[Any], field: _Field, *, deletes: bool) -> list[Any]:

@@ -24,8 +24,8 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.deletion import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options
-from steersman.apiserver.verbs.update import unchanged
 from steersman.errors.status import ApiStatus, StatusDetails
+from steersman.patches.trees import quickly_equal
 from steersman.transport import ServerResponse
 
 
@@ -119,7 +119,7 @@ async def _try(context: VerbContext, request: ServerRequest, record: Record, opt
     uid: str = metadata.get("uid", "")
     if decision.kind == "pending":
         return Outcome(record, uid, is_gone=False, is_marked=False)
-    if decision.stores and not unchanged(obj, old):
+    if decision.stores and not quickly_equal(obj, old):
         value = encode_served(definition, obj)
         if options.is_dry_run:
             return Outcome(record._replace(value=value), uid, is_gone=decision.kind == "end", is_marked=True)

@@ -365,11 +365,6 @@ def _is_stored(definition: Definition, record: Record, value: bytes) -> bool:
     return json_equal(msgspec.json.decode(value), msgspec.json.decode(record.value))
 
 
-def unchanged(obj: Tree, old: Tree) -> bool:
-    """Whether two trees are the same JSON; fast if they differ."""
-    return obj == old and json_equal(obj, old)
-
-
 #: Resources that kube-apiserver stores under other names.
 _ENGINE_NAMES: dict[tuple[str, str], str] = {
     ("", "services"): "services/specs",

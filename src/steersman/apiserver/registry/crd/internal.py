@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from steersman.apiserver.registry.builtin.trees import Tree, items
 from steersman.golang import printed_json
-from steersman.patches.trees import json_equal
+from steersman.patches.trees import quickly_equal
 from steersman.schemas.structural_printing import list_text, pointer_text, printed_schema, struct_text
 
 #: Fields of single versions or of all versions, and their common names.
@@ -34,16 +34,12 @@ def internal_spec(spec: Mapping[str, Any]) -> Tree:
     made["versions"] = versions
     for name, common in _COMMON:
         first = versions[0].get(name)
-        if all(_same(version.get(name), first) for version in versions[1:]):
+        if all(quickly_equal(version.get(name), first) for version in versions[1:]):
             for version in versions:
                 version.pop(name, None)
             if first is not None:
                 made[common] = first
     return made
-
-
-def _same(one: Any, other: Any) -> bool:
-    return one == other and json_equal(one, other)
 
 
 def schemas_of(spec: Mapping[str, Any]) -> list[Tree]:
