@@ -14,8 +14,8 @@ from samples.site import Site, site
 from steersman.aio import Supervisor
 from steersman.cli import main
 from steersman.controller import Cause, Causes, Context, Done, KeyRecord, Request
-from steersman.manager import Endpoints, Explanation, LeaderStatistics, Manager, ManagerStatistics
-from steersman.manager.statistics import ReadyCondition
+from steersman.debug import Explanation, LeaderStatistics, ManagerStatistics, ReadyCondition
+from steersman.manager import Endpoints, Manager
 from steersman.objects import Key
 from steersman.transport import Listener, ServerResponse
 

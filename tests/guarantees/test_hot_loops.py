@@ -12,9 +12,9 @@ from steersman.controller import Cause, Done, Request, RequeueAfter
 from steersman.controller.causes import NO_CAUSES
 from steersman.controller.hot_loops import ANY_RUNS, OWN_RUNS, HotLoops
 from steersman.controller.write_log import Write, WriteLog
+from steersman.debug.page import problems
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Manager
-from steersman.manager.debug_problems import problems
 from steersman.objects import Key, ObjectMeta
 
 

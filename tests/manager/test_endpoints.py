@@ -387,5 +387,7 @@ async def test_endpoints_over_tls_count_how_often_the_certificate_was_read(clien
 
 
 def test_a_manager_without_endpoints_loads_no_server():
-    code = "import sys, steersman.manager; print([m for m in sys.modules if m in {'aiohttp.web', 'steersman.manager.debug_page'}])"
+    code = (
+        "import sys, steersman.manager; print([m for m in sys.modules if m in {'aiohttp.web', 'steersman.debug.page'}])"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

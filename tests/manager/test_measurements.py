@@ -7,8 +7,8 @@ import pytest
 
 from steersman.cache import InformerStatistics, ScopeStatistics
 from steersman.controller import Causes, ControllerStatistics, KeyRecord, QueueStatistics, Request, SourceStatistics
+from steersman.debug import LeaderStatistics, ManagerStatistics
 from steersman.manager.measurements import Measurements
-from steersman.manager.statistics import LeaderStatistics, ManagerStatistics
 from steersman.objects import Key
 from steersman.telemetry import Registry, expose
 

@@ -14,10 +14,10 @@ import pytest
 
 from steersman import Context, Done, Key, LeaderElection, Manager, MergePatch, ObjectMeta, Request
 from steersman.aio import Supervisor
+from steersman.debug import CheckResult
 from steersman.errors import NotLeading
 from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.manager import CheckResult
 
 HERE = Path(__file__).parent
 OPERATOR = HERE / "stuck_operator.py"

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from steersman import Context, Done, Manager, MergePatch, ObjectMeta, Request, Resource, Spec, Status
+from steersman.errors import PlanFailed, ReconcileStuck
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import ConfigMap, Container, PodSpec, PodTemplateSpec, Secret
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.patterns import Broken, External, Present, StateMachine, Wait, Working, generates, state
-from steersman.plan import PlanFailed, ReconcileStuck, plan_changes
+from steersman.plan import plan_changes
 from steersman.testing import eventually
 
 

@@ -33,8 +33,8 @@ from steersman.client import Client
 from steersman.controller import KeyRecord
 from steersman.controller.records import FAILED
 from steersman.controlplane import ControlPlane, is_controller
+from steersman.debug import count, duration
 from steersman.kinds.core_v1 import ConfigMap, Pod, Service
-from steersman.manager.words import count, duration
 from steersman.objects import Object
 from steersman.schemas import crd_yaml
 from steersman.telemetry import configure_logging

@@ -20,9 +20,8 @@ from steersman.aio import now
 from steersman.cli.failure import Failure, Misuse
 from steersman.client.bounded_file import read_file
 from steersman.controller import KeyRecord
+from steersman.debug import Explanation, ManagerStatistics, count, duration, next_run
 from steersman.errors import ApiError, ConnectionFailed
-from steersman.manager import Explanation, ManagerStatistics
-from steersman.manager.words import count, duration, next_run
 from steersman.objects import Key
 from steersman.objects.misuse import nearest
 from steersman.transport import HttpTransport, TlsMaterial

@@ -27,11 +27,11 @@ from steersman.cli.run import failure_of, field_manager_of, made_manager
 from steersman.client import Client
 from steersman.client.discovery_order import discover_config
 from steersman.controller.stacks import line_of, thread_stack
-from steersman.errors import ConfigError
+from steersman.debug import count
+from steersman.errors import ConfigError, ReconcileStuck
 from steersman.manager import Manager
 from steersman.manager.signals import LAST_SECONDS, end_process
-from steersman.manager.words import count
-from steersman.plan import Plan, PlannedChange, ReconcileStuck, plan_changes
+from steersman.plan import Plan, PlannedChange, plan_changes
 from steersman.plan.dry_runs import only_dry_runs
 from steersman.telemetry import configure_logging
 from steersman.transport.gate import gate

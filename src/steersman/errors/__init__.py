@@ -384,6 +384,14 @@ class NotLeading(ApiError):
     """A write was rejected because its term is over: another candidate may lead. Nothing was sent."""
 
 
+class PlanFailed(ApiError):
+    """There is no plan: the controllers cannot start, or one of their reconciles does not end."""
+
+
+class ReconcileStuck(PlanFailed):
+    """A reconcile swallowed its cancellation. Its task, and the manager around it, still run on this event loop."""
+
+
 class OwnershipError(ValueError):
     """An owner reference that Kubernetes would reject, or that would mislead its garbage collector."""
 

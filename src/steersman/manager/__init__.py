@@ -7,8 +7,8 @@ Guarantees:
 - A term's Lease is released only after its work has ended. The successor starts at once, with fresh caches.
 - Start and stop are ordered, and stop drains. A controller that fails ends the program with its error.
 - Controllers can be added and removed while the program runs.
-- A program is observable: named health checks for the kubelet, metrics under the names that dashboards expect, and a
-  debug page that only the on-call engineer can read.
+- A program is observable: named health checks for the kubelet, metrics under the names that dashboards expect, and the
+  page of `steersman.debug`, which only the on-call engineer can read.
 - One `async with` owns every task.
 """
 
@@ -17,26 +17,14 @@ from steersman.manager.health import Check, Checks
 from steersman.manager.leader import Campaign, LeaderElection, Term
 from steersman.manager.manager import Manager
 from steersman.manager.permissions import PermissionRule, Permissions, permissions_of
-from steersman.manager.statistics import (
-    BlockedLoop,
-    CheckResult,
-    Explanation,
-    LeaderStatistics,
-    ManagerStatistics,
-)
 
 __all__ = [
-    "BlockedLoop",
     "Campaign",
     "Check",
-    "CheckResult",
     "Checks",
     "Endpoints",
-    "Explanation",
     "LeaderElection",
-    "LeaderStatistics",
     "Manager",
-    "ManagerStatistics",
     "PermissionRule",
     "Permissions",
     "Term",

@@ -22,10 +22,10 @@ from typing import Protocol
 import msgspec
 
 from steersman.client import Client
-from steersman.manager.debug_page import explanation, overview
+from steersman.debug import Explanation, ManagerStatistics
+from steersman.debug.page import explanation, overview
 from steersman.manager.endpoints import Endpoints
 from steersman.manager.health import Checks
-from steersman.manager.statistics import Explanation, ManagerStatistics
 from steersman.manager.token_review import Reviewer, Verdict
 from steersman.objects import Key
 from steersman.telemetry import Registry, expose, names

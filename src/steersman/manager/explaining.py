@@ -9,7 +9,7 @@ import msgspec
 
 from steersman.cache import Informer
 from steersman.controller import Controller, ControllerPlan, Place, Request
-from steersman.manager.statistics import Explanation, ReadyCondition
+from steersman.debug import Explanation, ReadyCondition
 from steersman.objects import GroupVersionKind, Key, Kind
 
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection
 from typing import Literal
 
-from steersman.manager.statistics import CheckResult
+from steersman.debug import CheckResult
 from steersman.objects.misuse import nearest
 from steersman.telemetry import error_words
 from steersman.transport import ServerResponse

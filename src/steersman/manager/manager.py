@@ -40,12 +40,16 @@ from steersman.controller import (
     controller_for,
 )
 from steersman.controller.watchdog import log_blocked
+from steersman.debug import BlockedLoop, Explanation, ManagerStatistics, Phase
 from steersman.manager.arguments import (
     check_client,
     check_endpoints,
     check_kinds,
     check_leader,
+    check_named,
     check_seconds,
+    checked_formerly,
+    plan_of,
     several,
 )
 from steersman.manager.caches import AnyKind, ManagedCache
@@ -56,12 +60,10 @@ from steersman.manager.health import Checks
 from steersman.manager.leader import LeaderElection, Term
 from steersman.manager.measurements import Measurements
 from steersman.manager.own_checks import LeadershipCheck, add_own_checks
-from steersman.manager.planning import check_named, checked_formerly, plan_of
 from steersman.manager.run_listeners import RunListener, RunListeners
 from steersman.manager.running import Running
 from steersman.manager.shutdown import Shutdown, reconcile_name
 from steersman.manager.state import State
-from steersman.manager.statistics import BlockedLoop, Explanation, ManagerStatistics, Phase
 from steersman.objects import Key, Kind, Object, Resource, Unstructured
 from steersman.telemetry import Registry
 from steersman.transport.measured import MeasuredTransport, RequestMeasurements

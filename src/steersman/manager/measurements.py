@@ -17,7 +17,7 @@ from steersman.telemetry import Count, Distribution, Gauge, Registry, names
 
 if TYPE_CHECKING:
     from steersman.cache.informer import InformerStatistics
-    from steersman.manager.statistics import ManagerStatistics
+    from steersman.debug import ManagerStatistics
 
 #: A conflict counts as a requeue, not as an error.
 _RESULTS: dict[Label, str] = {

@@ -16,16 +16,14 @@ from collections.abc import Set as AbstractSet
 from steersman.aio import boottime
 from steersman.cache import Informer
 from steersman.controller import Controller
+from steersman.debug import STALE_AFTER, duration
 from steersman.manager.health import Checks
 from steersman.manager.leader import Term
 from steersman.manager.state import State, waits_for
-from steersman.manager.words import duration
 from steersman.objects import GroupVersionKind
 
 _NAMED = 8
 _PATIENT = 60.0
-#: A cache that may have missed changes for this many seconds makes the program unready.
-STALE_AFTER = 120.0
 #: A watch lost for this many seconds is mentioned.
 _STALE_SOON = 10.0
 #: A loop whose turn takes longer is blocked.

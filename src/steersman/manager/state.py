@@ -13,10 +13,10 @@ from typing import Any
 from steersman.aio import Supervisor
 from steersman.client import Client
 from steersman.controller import Controller
+from steersman.debug import LeaderStatistics, Phase
 from steersman.manager.caches import ManagedCache
 from steersman.manager.leader import Campaign, LeaderElection
 from steersman.manager.running import Running
-from steersman.manager.statistics import LeaderStatistics, Phase
 from steersman.objects import GroupVersionKind, Key
 
 

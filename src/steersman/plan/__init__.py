@@ -10,6 +10,5 @@ Guarantees
 
 from steersman.plan.planner import plan_changes
 from steersman.plan.result import Plan, PlannedChange, Remark
-from steersman.plan.trials import PlanFailed, ReconcileStuck
 
-__all__ = ["Plan", "PlanFailed", "PlannedChange", "ReconcileStuck", "Remark", "plan_changes"]
+__all__ = ["Plan", "PlannedChange", "Remark", "plan_changes"]

@@ -14,7 +14,7 @@ import msgspec
 
 from steersman.cache import Informer
 from steersman.controller import Requeue, RequeueAfter
-from steersman.manager.words import count, duration
+from steersman.debug import count, duration
 from steersman.objects import Key
 from steersman.plan.diffs import Line, Tree, as_sent, count_fields, diff_lines, hidden, part
 from steersman.plan.planned_objects import PlannedObject, PlannedObjects, Reconcile

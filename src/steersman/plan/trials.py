@@ -23,7 +23,7 @@ from steersman.cache import Informer
 from steersman.client import Client
 from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, Requeue, RequeueAfter
 from steersman.controller.attempts import Conflicted, Failed, Finished, attempt
-from steersman.errors import ApiError
+from steersman.errors import PlanFailed, ReconcileStuck
 from steersman.manager import Manager
 from steersman.manager.signals import LAST_SECONDS
 from steersman.patterns.children import Identity
@@ -37,14 +37,6 @@ _POLL = 0.02
 #: The phases of an external object during its first lookup: only that is waited for.
 _LOOKED_FOR = frozenset({"unknown", "finding"})
 _PATIENCE = 10.0
-
-
-class PlanFailed(ApiError):
-    """There is no plan: the controllers cannot start, or one of their reconciles does not end."""
-
-
-class ReconcileStuck(PlanFailed):
-    """A reconcile swallowed its cancellation. Its task, and the manager around it, still run on this event loop."""
 
 
 class Trial(msgspec.Struct):

@@ -17,8 +17,8 @@ from typing import Any
 from steersman.cache import Informer
 from steersman.client import Client
 from steersman.controller import Controller, KeyRecord
+from steersman.debug import count, duration
 from steersman.errors import ApiError
-from steersman.manager.words import count, duration
 from steersman.objects import Key
 from steersman.testing.clock import time_flies
 from steersman.testing.taking_part import Participant, participants

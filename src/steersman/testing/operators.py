@@ -19,9 +19,9 @@ from steersman.cache import Informer
 from steersman.client import Client
 from steersman.controller import Controller, ControllerPlan, KeyRecord, Planned
 from steersman.controller.watchdog import THRESHOLD
-from steersman.manager import Manager, ManagerStatistics
+from steersman.debug import ManagerStatistics, count
+from steersman.manager import Manager
 from steersman.manager.event_log import EventLog
-from steersman.manager.words import count
 from steersman.objects import Key, Kind
 from steersman.testing.taking_part import taking_part
 

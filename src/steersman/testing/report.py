@@ -15,10 +15,10 @@ import yaml
 from steersman.client import Client
 from steersman.client.bindings import raw_bytes
 from steersman.controller import KeyRecord, Request
+from steersman.debug import count, duration, next_run
 from steersman.errors import ApiError
 from steersman.kinds.core_v1 import Event
 from steersman.manager.explaining import ready_of
-from steersman.manager.words import count, duration, next_run
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured
 from steersman.objects.difference import encode
 from steersman.testing.expectations import ABSENT, Difference

@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 from steersman.client import Added, Client, Deleted, Modified
 from steersman.client.reads import KeyLike
+from steersman.debug import count, duration
 from steersman.errors import ApiError, DeadlineExceeded, Expired
-from steersman.manager.words import count, duration
 from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
 from steersman.testing.clock import time_flies
 from steersman.testing.expectations import Expected, differences, expected_tree

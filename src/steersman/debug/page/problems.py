@@ -14,10 +14,9 @@ import msgspec
 
 from steersman.cache import InformerStatistics
 from steersman.controller import ControllerStatistics, KeyRecord
-from steersman.manager.debug_parts import identifier
-from steersman.manager.own_checks import STALE_AFTER
-from steersman.manager.statistics import ManagerStatistics
-from steersman.manager.words import count, duration
+from steersman.debug.page.elements import identifier
+from steersman.debug.statistics import STALE_AFTER, ManagerStatistics
+from steersman.debug.text import count, duration
 
 Tone: TypeAlias = Literal["bad", "warn"]
 

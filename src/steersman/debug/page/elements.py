@@ -14,7 +14,7 @@ from typing import TypeAlias
 from urllib.parse import quote, urlencode
 
 from steersman.controller import Causes, KeyRecord, Request
-from steersman.manager.words import duration, stamp
+from steersman.debug.text import duration, stamp
 
 
 class Html(str):

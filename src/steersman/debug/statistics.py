@@ -15,6 +15,9 @@ from steersman.cache import InformerStatistics
 from steersman.controller import ControllerStatistics, KeyRecord, KeyState
 from steersman.objects import Key
 
+#: A cache that may have missed changes for this many seconds makes the program unready.
+STALE_AFTER = 120.0
+
 #: The state of a manager. "candidate" waits for leadership. "running" reconciles, possibly without the controllers
 #: whose kinds the server does not serve.
 Phase: TypeAlias = Literal["starting", "syncing", "candidate", "running", "draining", "stopped"]

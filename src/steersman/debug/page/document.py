@@ -6,10 +6,10 @@ Guarantees
 
 from __future__ import annotations
 
-from steersman.manager.debug_parts import Child, Html, badge, element
-from steersman.manager.debug_style import POLICY, SCRIPT, STYLE
-from steersman.manager.statistics import ManagerStatistics
-from steersman.manager.words import stamp
+from steersman.debug.page.elements import Child, Html, badge, element
+from steersman.debug.page.style import POLICY, SCRIPT, STYLE
+from steersman.debug.statistics import ManagerStatistics
+from steersman.debug.text import stamp
 
 
 def document(statistics: ManagerStatistics, *, title: str, heading: Html, body: Html) -> str:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from steersman.controller import ControllerStatistics, KeyRecord, Request
-from steersman.manager.debug_document import document, section
-from steersman.manager.debug_parts import (
+from steersman.debug.page.document import document, section
+from steersman.debug.page.elements import (
     DASH,
     NOTHING,
     Child,
@@ -26,13 +26,13 @@ from steersman.manager.debug_parts import (
     key_link,
     result_badge,
 )
-from steersman.manager.debug_problems import (
+from steersman.debug.page.problems import (
     FAILED,
     Problem,
     failing,
     problems,
 )
-from steersman.manager.debug_tables import (
+from steersman.debug.page.tables import (
     blocked_table,
     checks_table,
     controllers_table,
@@ -41,8 +41,8 @@ from steersman.manager.debug_tables import (
     informers_table,
     slow_keys,
 )
-from steersman.manager.statistics import Explanation, ManagerStatistics
-from steersman.manager.words import count, duration, next_run, percent
+from steersman.debug.statistics import Explanation, ManagerStatistics
+from steersman.debug.text import count, duration, next_run, percent
 from steersman.objects import Key
 from steersman.objects.misuse import nearest
 

@@ -10,16 +10,16 @@ from steersman.cache import InformerStatistics
 from steersman.cache.statistics import ScopeStatistics
 from steersman.controller import Cause, Causes, ControllerStatistics, KeyRecord, QueueStatistics, Request
 from steersman.controller.sources import SourceStatistics
-from steersman.manager.debug_page import explanation, overview
-from steersman.manager.debug_problems import problems
-from steersman.manager.statistics import (
+from steersman.debug import (
     BlockedLoop,
     CheckResult,
     Explanation,
     LeaderStatistics,
     ManagerStatistics,
+    duration,
+    percent,
 )
-from steersman.manager.words import duration, percent
+from steersman.debug.page import explanation, overview, problems
 from steersman.objects import GroupVersionKind, Key
 
 NOW = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)

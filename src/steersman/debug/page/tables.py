@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from steersman.cache import InformerStatistics
 from steersman.controller import ControllerStatistics, KeyRecord, Request
-from steersman.manager.debug_document import section
-from steersman.manager.debug_parts import (
+from steersman.debug.page.document import section
+from steersman.debug.page.elements import (
     DASH,
     NOTHING,
     Html,
@@ -30,7 +30,7 @@ from steersman.manager.debug_parts import (
     table,
     trace_line,
 )
-from steersman.manager.debug_problems import (
+from steersman.debug.page.problems import (
     FAILED,
     LONG_RUN,
     LONG_WAIT,
@@ -39,8 +39,8 @@ from steersman.manager.debug_problems import (
     failing,
     informer_place,
 )
-from steersman.manager.statistics import BlockedLoop, ManagerStatistics
-from steersman.manager.words import count, duration, next_run, percent
+from steersman.debug.statistics import BlockedLoop, ManagerStatistics
+from steersman.debug.text import count, duration, next_run, percent
 
 #: Row limits of the longer tables, and of all tables of recent reconciles together.
 FAILING_ROWS = 1000
