@@ -8,8 +8,8 @@ import pytest
 
 from samples.embedded import Raw
 from steersman.apiserver import ApiServer
-from steersman.apiserver.decoding import scalars
 from steersman.apiserver.decoding.bounds import NAME_MAX, VALUES_MAX
+from steersman.apiserver.go_types import scalars
 from steersman.wire import Request
 
 MAPS = "/api/v1/namespaces/default/configmaps"

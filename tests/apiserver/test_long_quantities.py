@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import timeit
 
-from steersman.apiserver.decoding import scalars
+from steersman.apiserver.go_types import scalars
 
 
 def test_a_long_quantity_is_no_longer_work_than_its_length():

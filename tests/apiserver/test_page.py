@@ -9,7 +9,7 @@ from samples.embedded import Raw
 from steersman.apiserver import ApiServer
 from steersman.apiserver.admission.unsupported_features import REFUSED
 from steersman.apiserver.registry import builtin_definitions
-from steersman.apiserver.registry.builtin import not_validated
+from steersman.apiserver.registry.kind_rules import not_validated
 
 PAGE = (Path(__file__).parents[2] / "docs" / "apiserver.md").read_text(encoding="utf-8")
 

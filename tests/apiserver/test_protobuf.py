@@ -25,10 +25,10 @@ from samples.random_values import metadata
 from samples.round_trips import RECIPES
 from steersman.apiserver.decoding import BODY_MAX, decode_body
 from steersman.apiserver.decoding.protobuf import Field, Message, fields_of, read_message
-from steersman.apiserver.decoding.shapes import Shape, shape_of
 from steersman.apiserver.errors import Refused
+from steersman.apiserver.go_types.shapes import Shape, shape_of
 from steersman.apiserver.registry import Definition
-from steersman.apiserver.registry.builtin.shapes import canonical, knows
+from steersman.apiserver.registry.builtin.canonical_form import canonical, knows
 from steersman.kinds import definitions
 from steersman.kinds.registry import all_kinds
 from steersman.objects import GroupVersionKind

@@ -15,7 +15,7 @@ from conformance.protobuf_encoding import PROTOBUF, encode, envelope, shape_for
 
 from samples.random_values import metadata
 from samples.round_trips import CLUSTER, RECIPES
-from steersman.apiserver.decoding.shapes import Shape, shape_of
+from steersman.apiserver.go_types.shapes import Shape, shape_of
 from steersman.kinds.definitions import resources_of
 from steersman.kinds.registry import all_group_versions
 from steersman.objects import GroupVersionKind

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from steersman.apiserver.decoding.protobuf import rows
-from steersman.apiserver.decoding.shapes import Shape, referred, shape_of
+from steersman.apiserver.go_types.shapes import Shape, referred, shape_of
 from steersman.objects import GroupVersionKind
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"

@@ -12,7 +12,7 @@ from typing import Any
 
 from patches.test_patches_engine import SPEC as FIELDS
 
-from steersman.apiserver.registry.builtin import shapes
+from steersman.apiserver.registry.builtin import canonical_form as shapes
 from steersman.kinds.definitions import definition, schema_of
 from steersman.objects import GroupVersionKind
 from steersman.patches import (

@@ -19,9 +19,9 @@ from steersman.apiserver.decoding import conform, decode_body, media_type_of
 from steersman.apiserver.decoding.body import TYPE_META
 from steersman.apiserver.decoding.bounds import check_names, check_values
 from steersman.apiserver.decoding.protobuf import Malformed, read_envelope, read_message
-from steersman.apiserver.decoding.shapes import referred
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
 from steersman.apiserver.errors import bad_request, too_large
+from steersman.apiserver.go_types.shapes import referred
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest

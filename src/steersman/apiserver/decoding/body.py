@@ -19,15 +19,15 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 import msgspec
 
-from steersman.apiserver.decoding import custom
 from steersman.apiserver.decoding.bounds import check_names, check_values
-from steersman.apiserver.decoding.careful import CarefulReader, Unreadable, as_pairs, duplicates, parse_pairs, plain
-from steersman.apiserver.decoding.fitting import count_fields, field_count, fits
+from steersman.apiserver.decoding.custom_resource import read_custom
 from steersman.apiserver.decoding.protobuf import Malformed, read_envelope, read_message
-from steersman.apiserver.decoding.shapes import shape_of
-from steersman.apiserver.decoding.unstructured import tree_words
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
 from steersman.apiserver.errors import bad_request, too_large, unsupported_media_type
+from steersman.apiserver.go_types.fit import count_fields, field_count, fits
+from steersman.apiserver.go_types.reader import TypedReader, Unreadable, as_pairs, duplicates, parse_pairs, plain
+from steersman.apiserver.go_types.shapes import shape_of
+from steersman.apiserver.go_types.tree_errors import tree_words
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.golang import json_type, syntax_problem, too_large_number
 from steersman.objects import GroupVersionKind
@@ -261,7 +261,7 @@ def _built_in(
     if shape is not None:
         count = fits(shape, tree)
         if count < 0 or text.too_large or (text.json and not field_count(text.json, count)):
-            reader = CarefulReader()
+            reader = TypedReader()
             is_reset = _is_reset(tree)
             tree = {}
             try:
@@ -314,7 +314,7 @@ def _custom(
     if text.too_large:
         raise bad_request(_handled(given, expected, text.too_large))
     try:
-        findings += custom.read_custom(_schema(definition, given), tree)
+        findings += read_custom(_schema(definition, given), tree)
     except Unreadable as error:
         raise bad_request(_handled(given, expected, str(error))) from None
     warnings = _told(given, text, [*twice, *findings], directive)
@@ -359,7 +359,7 @@ def _read_other(expected: GroupVersionKind, given: GroupVersionKind, text: _Text
     shape = shape_of(given)
     if shape is not None:
         try:
-            CarefulReader().read(_pairs(text), shape)
+            TypedReader().read(_pairs(text), shape)
         except Unreadable as error:
             raise bad_request(_handled(given, expected, str(error))) from None
 

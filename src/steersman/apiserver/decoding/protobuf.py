@@ -7,7 +7,7 @@ Guarantees
   nests deeper than `steersman.patches.MAX_DEPTH`.
 
 Field numbers are data (``protobuf.json``, made by ``tools/shapes``); types are those of
-`steersman.apiserver.decoding.shapes`.
+`steersman.apiserver.go_types.shapes`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import msgspec
 from steersman.apiserver.decoding import protobuf_values as values
 from steersman.apiserver.decoding.bounds import VALUES_MAX
 from steersman.apiserver.decoding.protobuf_values import Plain
-from steersman.apiserver.decoding.shapes import Place, Shape, referred
+from steersman.apiserver.go_types.shapes import Place, Shape, referred
 from steersman.golang.protobuf import (
     BYTES,
     FIXED64,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from steersman.apiserver.decoding import scalars
+from steersman.apiserver.go_types import scalars
 from steersman.golang.protobuf import BYTES, VARINT, Malformed, int32, int64, walk
 from steersman.objects import format_time
 from steersman.patches import TooDeep

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable
 import msgspec
 
 from steersman.apiserver.documents import item_pieces, served, whole
-from steersman.apiserver.registry.builtin.shapes import empty, knows
+from steersman.apiserver.registry.builtin.canonical_form import empty, knows
 from steersman.apiserver.registry.builtin.strategy import definition_of
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.storage import Record

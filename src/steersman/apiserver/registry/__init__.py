@@ -1,5 +1,10 @@
 """Registry: the served resources, and how each kind behaves."""
 
+from steersman.apiserver.registry.builtin_resources import (
+    GenericStrategy,
+    builtin_definitions,
+    generic_definitions,
+)
 from steersman.apiserver.registry.definition import (
     ALL_VERBS,
     Column,
@@ -10,11 +15,6 @@ from steersman.apiserver.registry.definition import (
     Subresource,
     Surroundings,
     Tree,
-)
-from steersman.apiserver.registry.generic import (
-    GenericStrategy,
-    builtin_definitions,
-    generic_definitions,
 )
 from steersman.apiserver.registry.registry import Registry
 

@@ -17,10 +17,10 @@ from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_patched
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.bounds import check_names, check_values
-from steersman.apiserver.decoding.careful import Unreadable
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
 from steersman.apiserver.errors import Refused, bad_request, conflict, unnamed
 from steersman.apiserver.field_managers import applied, described, managed_of, manager_of, without_managed
+from steersman.apiserver.go_types.reader import Unreadable
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest

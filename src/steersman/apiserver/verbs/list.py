@@ -18,9 +18,9 @@ import msgspec
 
 from steersman.apiserver.answers import answer, answer_pieces
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.decoding.careful import CarefulReader, Unreadable, parse_pairs
-from steersman.apiserver.decoding.shapes import Shape
 from steersman.apiserver.errors import bad_request, expired, too_large_resource_version
+from steersman.apiserver.go_types.reader import TypedReader, Unreadable, parse_pairs
+from steersman.apiserver.go_types.shapes import Shape
 from steersman.apiserver.presenting import ListMeta, form_for
 from steersman.apiserver.presenting.form import WholeForm
 from steersman.apiserver.request import ServerRequest
@@ -247,7 +247,7 @@ class Listing:
             raise _bad_token(f": illegal base64 data at input byte {_first_bad(text)}") from None
         try:
             msgspec.json.decode(raw)
-            token = CarefulReader().read(parse_pairs(raw.decode()), _TOKEN)
+            token = TypedReader().read(parse_pairs(raw.decode()), _TOKEN)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _bad_token(f": {json_words(raw, error, 'storage.continueToken')}") from None
         except Unreadable as error:

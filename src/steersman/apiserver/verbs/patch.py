@@ -19,8 +19,8 @@ from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import parse_json, read_body, read_patched
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding import said_twice
-from steersman.apiserver.decoding.careful import Unreadable
 from steersman.apiserver.errors import Refused, bad_request, invalid, too_large, unnamed, unsupported_media_type
+from steersman.apiserver.go_types.reader import Unreadable
 from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.request import ServerRequest

@@ -1,5 +1,1 @@
-"""Builtin: the defaults, validation and tables of Kubernetes' own kinds."""
-
-from steersman.apiserver.registry.builtin.index import columns, not_validated, selectable, strategies
-
-__all__ = ["columns", "not_validated", "selectable", "strategies"]
+"""Builtin: the defaults, validation and tables of Kubernetes' own kinds; `registry.kind_rules` lists them by kind."""

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.apiserver.registry.builtin.shapes import META, canonical
+from steersman.apiserver.registry.builtin.canonical_form import META, canonical
 from steersman.apiserver.registry.builtin.trees import Tree, inner
 from steersman.golang import escape_html
 from steersman.objects.field_problems import Printed

@@ -14,10 +14,10 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Final, cast
 
-from steersman.apiserver.decoding.careful import CarefulReader, Unreadable, as_pairs
-from steersman.apiserver.decoding.fitting import fits
-from steersman.apiserver.decoding.shapes import Shape, object_meta, referred
 from steersman.apiserver.errors import bad_request
+from steersman.apiserver.go_types.fit import fits
+from steersman.apiserver.go_types.reader import TypedReader, Unreadable, as_pairs
+from steersman.apiserver.go_types.shapes import Shape, object_meta, referred
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items
 from steersman.schemas.structural_rules import is_schema
 
@@ -136,7 +136,7 @@ def _tidy_embedded(schema: Mapping[str, Any], value: Any) -> None:
     if schema.get("x-kubernetes-embedded-resource") and isinstance(members.get("metadata"), dict):
         # Unreadable metadata is left for validation to reject.
         with suppress(Unreadable):
-            members["metadata"] = CarefulReader().read(as_pairs(members["metadata"]), object_meta())
+            members["metadata"] = TypedReader().read(as_pairs(members["metadata"]), object_meta())
     known: Mapping[str, Any] = schema.get("properties") or {}
     for name, inner_value in members.items():
         below = known.get(name, schema.get("additionalProperties"))
@@ -147,7 +147,7 @@ def _tidy_embedded(schema: Mapping[str, Any], value: Any) -> None:
 def metadata_problem(value: Any) -> str:
     """Why a value cannot be decoded as metadata, with the decoder's message; empty if it can."""
     try:
-        CarefulReader().read(as_pairs(value), object_meta())
+        TypedReader().read(as_pairs(value), object_meta())
     except Unreadable as unreadable:
         return str(unreadable)
     return ""
@@ -213,7 +213,7 @@ def _read(value: Any) -> Tree:
         raise Unreadable("boolean or JSON schema expected")
     tree = cast("Tree", value)
     if fits(_schema_shape(), tree) < 0:
-        tree = CarefulReader().read(as_pairs(tree), _schema_shape())
+        tree = TypedReader().read(as_pairs(tree), _schema_shape())
     _settle(tree)
     return tree
 

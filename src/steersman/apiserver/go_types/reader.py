@@ -1,4 +1,4 @@
-"""Careful decoding: a body as Go decodes it into the types of its kind, field by field in the order of the text.
+"""Decoding into Go types: a body as Go decodes it into the types of its kind, field by field in the order of the text.
 
 Guarantees
 - The tree is the server's, also with duplicate fields: structs and maps merge, and list items are decoded over earlier
@@ -15,9 +15,9 @@ import math
 from collections.abc import Iterator
 from typing import Any, NoReturn, TypeVar, cast
 
-from steersman.apiserver.decoding import scalars
-from steersman.apiserver.decoding.shapes import Shape
-from steersman.apiserver.decoding.unstructured import tree_words
+from steersman.apiserver.go_types import scalars
+from steersman.apiserver.go_types.shapes import Shape
+from steersman.apiserver.go_types.tree_errors import tree_words
 from steersman.golang import quoted_in_full
 
 #: The maximum number of findings, and their total length except the last one.
@@ -150,7 +150,7 @@ class Findings:
             self._length += len(text)
 
 
-class CarefulReader:
+class TypedReader:
     """Decodes one text; `findings` are what strict decoding rejects."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The strategies of Kubernetes' own kinds."""
+"""The rules of Kubernetes' own kinds, by kind: strategies, table columns and selectable fields."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class _GoTypes(msgspec.Struct):
 
 @cache
 def _go_types() -> _GoTypes:
-    raw = files("steersman.apiserver.decoding").joinpath("go_types.json").read_bytes()
+    raw = files("steersman.apiserver.go_types").joinpath("go_types.json").read_bytes()
     return msgspec.json.decode(raw, type=_GoTypes)
 
 

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.apiserver.decoding.careful import CarefulReader, Unreadable, as_pairs
-from steersman.apiserver.decoding.fitting import fits
-from steersman.apiserver.decoding.shapes import object_meta
+from steersman.apiserver.go_types.fit import fits
+from steersman.apiserver.go_types.reader import TypedReader, Unreadable, as_pairs
+from steersman.apiserver.go_types.shapes import object_meta
 
 Tree = dict[str, Any]
 Schema = Mapping[str, Any]
@@ -64,7 +64,7 @@ def _read_metadata(tree: Tree, path: str) -> list[str]:
     metadata = tree["metadata"]
     if fits(object_meta(), metadata) >= 0:
         return []
-    reader = CarefulReader()
+    reader = TypedReader()
     tree["metadata"] = reader.read(as_pairs(metadata), object_meta())
     prefix = f"{path}.metadata" if path else "metadata"
     return [f"{prefix}.{finding.partition(' field ')[2][1:-1]}" for finding in reader.findings]

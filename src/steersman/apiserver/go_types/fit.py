@@ -12,8 +12,8 @@ import math
 import re
 from typing import Any, cast
 
-from steersman.apiserver.decoding import scalars
-from steersman.apiserver.decoding.shapes import Shape
+from steersman.apiserver.go_types import scalars
+from steersman.apiserver.go_types.shapes import Shape
 
 _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 #: Possessive: backtracking would cost memory for each group.

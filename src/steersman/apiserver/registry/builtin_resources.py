@@ -14,12 +14,12 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from steersman import kinds
-from steersman.apiserver.registry.builtin import columns, selectable, strategies
 from steersman.apiserver.registry.builtin.apps import HIDDEN_ANNOTATIONS
 from steersman.apiserver.registry.builtin.event import CONVERSION
 from steersman.apiserver.registry.builtin.on_read import ON_READ
 from steersman.apiserver.registry.builtin.pod_cells import row_conditions
 from steersman.apiserver.registry.definition import Definition, ScalePaths, Strategy
+from steersman.apiserver.registry.kind_rules import columns, selectable, strategies
 from steersman.apiserver.registry.names import dns_1035_label, dns_label, path_segment
 from steersman.apiserver.registry.subresources import POD, SUBRESOURCES
 from steersman.objects import GroupVersion, GroupVersionKind
@@ -207,8 +207,7 @@ def _generic(group_version: GroupVersion, entry: dict[str, Any], below: set[str]
 def builtin_definitions(chosen: Iterable[GroupVersion] | None = None) -> list[Definition]:
     """The definitions of all built-in group-versions, or of some.
 
-    Kinds with their own rules are added here: `steersman.apiserver.registry.builtin` offers ``strategies``, ``columns``
-    and ``selectable`` by kind.
+    `registry.kind_rules` has the rules of kinds that have their own.
     """
     definitions: list[Definition] = []
     for group_version in kinds.all_group_versions() if chosen is None else chosen:
