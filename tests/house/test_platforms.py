@@ -36,6 +36,10 @@ FALLBACKS = {
     "testing/parts.py": "does not wait for a stopped process",
     "testing/supervisor.py": "ends its children itself; the kernel does not do it for a supervisor that was killed",
     "transport/tls.py": "writes a private temporary file",
+    **dict.fromkeys(
+        (f"workloads/processes/zygote/{name}.py" for name in ("server", "shim", "system")),
+        "is not started: `ZygoteRunner` refuses with a sentence",
+    ),
 }
 
 

@@ -1,9 +1,15 @@
-"""The developer control plane: processes, containers and services as objects. Not built yet: this room holds no code.
+"""The developer control plane: processes, containers and services as objects.
 
-What it will guarantee:
+Built so far: the kinds (`kinds`), their states (`transitions`) and the runner of processes (`processes`). No controllers
+join them yet.
 
-- **No orphans.** On Linux every process started here ends with its session, also a daemonised grandchild, also after
-  kill -9; what cannot be guaranteed on another system is refused or said.
-- State moves through the API alone: what the dashboard shows is what any client can read.
+What the room guarantees
+- **No orphans.** On Linux every process ends with its session: a daemonized grandchild too, also after kill -9. What
+  cannot be guaranteed on another system is refused.
+- State moves through the API alone: what a dashboard shows is what any client can read.
 - A service keeps its address between runs.
 """
+
+from steersman.workloads.kinds import KINDS
+
+__all__ = ["KINDS"]

@@ -1,0 +1,97 @@
+"""What Steersman adds to the kinds of DCP: the fields under ``spec.steersman`` and ``status.steersman``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from steersman.objects import ListMap, MicroTime, Minimum, MinItems, MinLength, Struct
+from steersman.workloads.kinds.environment import Duration
+from steersman.workloads.kinds.health import AddedProbe
+
+
+class Dependency(Struct):
+    """A workload that another one waits for."""
+
+    kind: Literal["Executable", "ExecutableReplicaSet", "Container", "Service"]
+    name: Annotated[str, MinLength(1)]
+    condition: Literal["Started", "Healthy", "Completed"] = "Started"
+    """What to wait for.
+
+    - Started: it runs, or a Service has an endpoint.
+    - Healthy: all of its probes succeed.
+    - Completed: it ended with exit code 0.
+    """
+
+
+class RestartPolicy(Struct):
+    """When a replica that has ended is replaced. The delay doubles with each restart and returns to its start after a while."""
+
+    policy: Literal["Never", "OnFailure", "Always"] = "Never"
+    delay: Duration = "1s"
+    """The delay before the first restart."""
+    maximum_delay: Duration = "1m"
+    maximum_restarts: Annotated[int, Minimum(0)] | None = None
+    """The number of restarts in a row after which the workload stays ended; no limit if unset."""
+
+
+class FileWatch(Struct):
+    """Files whose change restarts the workload."""
+
+    paths: Annotated[list[Annotated[str, MinLength(1)]], MinItems(1)]
+    """Globs, relative to the working directory; ``**`` stands for any folders."""
+    ignore: list[str] | None = None
+    """Globs of files that restart nothing; .git is always among them."""
+    debounce: Duration = "300ms"
+    """How long the files must rest before the restart."""
+    cascade: bool = False
+    """Whether the workloads that depend on this one restart too, in the order of their dependencies."""
+
+
+class ProcessAdditions(Struct):
+    """Options of one process."""
+
+    depends_on: Annotated[list[Dependency], ListMap("kind", "name")] | None = None
+    """What must hold before the process starts."""
+    health_probes: Annotated[list[AddedProbe], ListMap("name")] | None = None
+    """TCP and exec probes, beside ``spec.healthProbes``."""
+    startup_deadline: Duration | None = None
+    """How long the process may take until it is healthy; after that it is stopped, and its start has failed."""
+    stop_timeout: Duration | None = None
+    """How long the process may take to end after the stop signal; 10 s if unset."""
+    stop_signal: Annotated[str, MinLength(1)] | None = None
+    """The signal that asks the process to end; SIGTERM if unset."""
+
+
+class ReplicaSetAdditions(Struct):
+    """Options of a set of processes."""
+
+    restart: RestartPolicy | None = None
+    watch: FileWatch | None = None
+
+
+class ContainerAdditions(ProcessAdditions):
+    """Options of a container."""
+
+    watch: FileWatch | None = None
+
+
+class ProcessObservation(Struct):
+    """What Steersman observes beside the fields of DCP."""
+
+    waiting_for: str | None = None
+    """What the workload waits for, as a sentence."""
+    message: str | None = None
+    """Why it is in its state, as a sentence."""
+    start_time: MicroTime | None = None
+    """When the process with this pid began, by the kernel; with the pid it names one process for good."""
+    descendants: int | None = None
+    """The number of processes that a stop still waits for."""
+
+
+class ReplicaSetObservation(Struct):
+    """What Steersman observes of a set of processes."""
+
+    restarts: int = 0
+    last_restart_reason: str | None = None
+    next_restart: MicroTime | None = None
+    waiting_for: str | None = None

@@ -1,0 +1,119 @@
+"""Health probes and their results."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from steersman.objects import ListMap, Maximum, MicroTime, Minimum, MinItems, MinLength, Rule, Struct
+from steersman.workloads.kinds.environment import AmbientEnvironment, Duration, EnvVar
+
+HealthStatus = Literal["Healthy", "Caution", "Unhealthy"]
+ProbeOutcome = Literal["Success", "Failure", "Unknown"]
+
+
+class ProbeSchedule(Struct):
+    """When a probe runs.
+
+    Until its first success a probe runs every 100 ms, if its interval is longer than that.
+    """
+
+    kind: Literal["Continuous", "UntilSuccess"] = "Continuous"
+    interval: Duration
+    timeout: Duration | None = None
+    """How long one run may take; the interval if unset."""
+    initial_delay: Duration | None = None
+
+
+class HttpHeader(Struct):
+    """A header of the request that a probe sends."""
+
+    name: Annotated[str, MinLength(1)]
+    value: str = ""
+
+
+class HttpProbe(Struct):
+    """Succeeds if a GET request is answered with a status below 400."""
+
+    url: Annotated[str, MinLength(1)]
+    headers: Annotated[list[HttpHeader], ListMap("name")] | None = None
+
+
+class ProbeProgram(Struct):
+    """The program of an Executable probe: an Executable without probes of its own."""
+
+    executable_path: Annotated[str, MinLength(1)]
+    working_directory: str | None = None
+    args: list[str] | None = None
+    env: Annotated[list[EnvVar], ListMap("name")] | None = None
+    env_files: list[str] | None = None
+    ambient_environment: AmbientEnvironment | None = None
+
+
+class ProbeTemplate(Struct):
+    """The Executable that a probe runs."""
+
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    spec: ProbeProgram
+
+
+class ExecutableProbe(Struct):
+    """Succeeds if a program ends with exit code 0."""
+
+    executable_template: ProbeTemplate
+
+
+class HealthProbe(
+    Struct,
+    rules=(
+        Rule(
+            rule="(self.type == 'HTTP') == has(self.httpProbe)", message="an HTTP probe needs httpProbe, and no other"
+        ),
+        Rule(
+            rule="(self.type == 'Executable') == has(self.executableProbe)",
+            message="an Executable probe needs executableProbe, and no other",
+        ),
+    ),
+):
+    """A probe of the health of a process or a container."""
+
+    name: Annotated[str, MinLength(1)]
+    type: Literal["HTTP", "Executable"]
+    http_probe: HttpProbe | None = None
+    executable_probe: ExecutableProbe | None = None
+    schedule: ProbeSchedule
+    annotations: dict[str, str] | None = None
+
+
+class TcpProbe(Struct):
+    """Succeeds if a connection is accepted."""
+
+    port: Annotated[int, Minimum(1), Maximum(65535)]
+    host: str = "127.0.0.1"
+
+
+class ExecProbe(Struct):
+    """Succeeds if a command ends with exit code 0, in the environment of the process or inside the container."""
+
+    command: Annotated[list[str], MinItems(1)]
+
+
+class AddedProbe(
+    Struct,
+    rules=(Rule(rule="has(self.tcp) != has(self.exec)", message="a probe needs tcp or exec, and not both"),),
+):
+    """A TCP or exec probe."""
+
+    name: Annotated[str, MinLength(1)]
+    tcp: TcpProbe | None = None
+    exec: ExecProbe | None = None
+    schedule: ProbeSchedule
+
+
+class HealthProbeResult(Struct):
+    """The latest result of a probe."""
+
+    outcome: ProbeOutcome
+    timestamp: MicroTime
+    probe_name: str
+    reason: str | None = None

@@ -1,0 +1,52 @@
+"""The files of a program's output."""
+
+from __future__ import annotations
+
+import os
+import time  # noqa: TID251 - a program without an event loop
+
+
+class Log:
+    """A file of output lines with timestamps, rotated at a size. Losing output never raises."""
+
+    def __init__(self, path: str, limit: int, keep: int) -> None:
+        self._path, self._limit, self._keep = path, limit, keep
+        self._file = -1
+        self._size = 0
+        self._at_start = True
+        self._open()
+
+    def write(self, data: bytes) -> None:
+        """Append output. Each line begins with the time at which its first byte came."""
+        now = time.time()
+        prefix = b"%s.%06dZ " % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)).encode(), now % 1 * 1e6)
+        ends, body = data.endswith(b"\n"), data.removesuffix(b"\n")
+        text = (prefix if self._at_start else b"") + body.replace(b"\n", b"\n" + prefix) + (b"\n" if ends else b"")
+        if self._size + len(text) > self._limit and self._size and self._at_start:
+            self._rotate()
+        self._at_start = ends
+        try:
+            self._size += os.write(self._file, text)
+        except OSError:
+            # The disk is full, or the folder is gone: the program must not notice.
+            self._at_start = True
+
+    def _open(self) -> None:
+        try:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._size = os.fstat(self._file).st_size
+        except OSError:
+            self._file, self._size = -1, 0
+
+    def _rotate(self) -> None:
+        names = [self._path, *(f"{self._path}.{number}" for number in range(1, self._keep + 1))]
+        try:
+            for newer, older in zip(names[-2::-1], names[:0:-1], strict=True):
+                if os.access(newer, os.F_OK):
+                    os.rename(newer, older)  # noqa: PTH104
+            if not self._keep:
+                os.truncate(self._path, 0)
+            os.close(self._file)
+        except OSError:
+            return
+        self._open()

@@ -1,0 +1,301 @@
+"""A shim: the parent of one program."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import time  # noqa: TID251 - a program without an event loop
+from collections.abc import Sequence
+from typing import NoReturn
+
+from .output import Log
+from .system import (
+    IGNORED,
+    KILL,
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_PDEATHSIG,
+    STOP,
+    TERM,
+    children_by_parent,
+    descendants,
+    drain,
+    kill,
+    prctl,
+    stat_fields,
+    wake_on_child,
+)
+
+#: Seconds between two rounds of SIGKILL, and between two reports of what a stop waits for.
+KILL_ROUND, _REPORT = 0.05, 1.0
+_CHUNK = 16384
+
+
+class Launch:
+    """What a shim needs of a launch message; the program to start stays unread in the socket."""
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        self.stdout, self.stderr = fields[:2]
+        self.stop_signal, self.stop_timeout = int(fields[2]), float(fields[3])
+        #: The socket at which a later control plane attaches to a persistent process; empty for any other process.
+        self.socket = fields[4]
+        self.log_limit, self.log_files = int(fields[5]), int(fields[6])
+
+
+class Shim:
+    """The parent of one program: starts it, copies its output, and stops it with all its descendants."""
+
+    def __init__(self, control: int, launch: Launch) -> None:
+        #: The descriptor of the connection to the control plane; -1 if there is none.
+        self._control = control
+        self._launch = launch
+        self._wake = wake_on_child()
+        self._poll = select.poll()
+        self._logs: dict[int, Log] = {}
+        self._root = 0
+        self._left = b""
+        self._listener: socket.socket | None = None
+        #: The first event for a controller that attaches later.
+        self._state = b""
+        #: When SIGKILL begins; 0 while the program may run. Then when to report next, and the rounds of SIGKILL so far.
+        self._deadline = 0.0
+        self._report_at = 0.0
+        self._rounds = 0
+
+    def run(self) -> None:
+        """Start the program, and return when no descendant is left."""
+        self._poll.register(self._wake, select.POLLIN)
+        self._poll.register(self._control, select.POLLIN)
+        problem = self._start()
+        if problem:
+            self._say(b"failed " + problem.replace(b"\n", b" "))
+            return
+        if self._launch.socket:
+            self._listen()
+        while True:
+            for descriptor, _ in self._poll.poll(self._patience()):
+                self._turn(descriptor)
+            if not self._reap():
+                break
+            self._escalate()
+        for descriptor in list(self._logs):
+            while descriptor in self._logs and self._copy(descriptor):
+                pass
+        self._say(b"ended")
+
+    # the program
+
+    def _start(self) -> bytes:
+        """Start the program. Returns why it could not be started; empty if it runs."""
+        launch = self._launch
+        out, out_w = os.pipe2(os.O_CLOEXEC)
+        err, err_w = os.pipe2(os.O_CLOEXEC)
+        failure, failure_w = os.pipe2(os.O_CLOEXEC)
+        pid = os.fork()
+        if not pid:
+            _become(self._control, (out_w, err_w, failure_w), is_persistent=bool(launch.socket))
+        for descriptor in (out_w, err_w, failure_w):
+            os.close(descriptor)
+        problem = os.read(failure, 4096)
+        os.close(failure)
+        if problem:
+            os.waitpid(pid, 0)
+            return problem
+        self._root = pid
+        for descriptor, path in ((out, launch.stdout), (err, launch.stderr)):
+            os.set_blocking(descriptor, False)
+            self._logs[descriptor] = Log(path, launch.log_limit, launch.log_files)
+            self._poll.register(descriptor, select.POLLIN)
+        # With its start time, in clock ticks since boot, a pid names one process for good.
+        identity = b"%d %d %d" % (pid, int(stat_fields(pid)[19]), os.getpid())
+        self._state = b"attached " + identity
+        self._say(b"started " + identity)
+        return b""
+
+    def _turn(self, descriptor: int) -> None:
+        if descriptor == self._wake:
+            drain(self._wake)
+        elif descriptor in self._logs:
+            self._copy(descriptor)
+        elif descriptor == self._control:
+            self._read_orders()
+        else:
+            self._attach()
+
+    def _copy(self, descriptor: int) -> bool:
+        """Copy a piece of output. Returns whether there was any."""
+        try:
+            data = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            return False
+        if data:
+            self._logs[descriptor].write(data)
+            return True
+        self._poll.unregister(descriptor)
+        os.close(descriptor)
+        del self._logs[descriptor]
+        return False
+
+    def _reap(self) -> bool:
+        """Collect children that have ended. Returns whether any is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if not pid:
+                return True
+            if pid == self._root:
+                self._root = 0
+                code = b"%d" % os.waitstatus_to_exitcode(status)
+                self._state += b" " + code
+                self._say(b"exited " + code)
+                # What the program leaves behind ends with it.
+                self._stop(TERM, self._launch.stop_timeout)
+
+    # stopping
+
+    def _stop(self, number: int, timeout: float) -> None:
+        now = time.monotonic()
+        if not self._deadline or now + timeout < self._deadline:
+            self._deadline = now + timeout
+        self._report_at = now + _REPORT
+        for pid in (self._root,) if self._root else descendants(os.getpid(), children_by_parent()):
+            kill(pid, number)
+
+    def _escalate(self) -> None:
+        now = time.monotonic()
+        if not self._deadline or now < min(self._deadline, self._report_at):
+            return
+        left = descendants(os.getpid(), children_by_parent())
+        if now >= self._deadline:
+            self._rounds += 1
+            # Stopped first, so that none of them can start another one meanwhile.
+            for pid in left:
+                kill(pid, STOP)
+            left = descendants(os.getpid(), children_by_parent())
+            refused = [pid for pid in left if not kill(pid, KILL)]
+            if refused and now >= self._report_at:
+                self._say(b"refused " + _listed(refused))
+        if now >= self._report_at:
+            self._report_at = now + _REPORT
+            self._say(b"stopping " + _listed(left))
+
+    def _patience(self) -> float | None:
+        """Milliseconds until something is due; None if nothing is."""
+        if not self._deadline:
+            return None
+        now = time.monotonic()
+        if now < self._deadline:
+            return max(min(self._deadline, self._report_at) - now, 0.001) * 1000
+        # Another user's process cannot be killed: looking at it every 50 ms for ever would be a waste.
+        return min(KILL_ROUND * (1 + self._rounds), _REPORT) * 1000
+
+    # the controller
+
+    def _say(self, event: bytes) -> None:
+        if self._control >= 0:
+            try:
+                os.write(self._control, event + b"\n")
+            except OSError:
+                self._left = b""  # the control plane has ended; the next poll shows it
+
+    def _read_orders(self) -> None:
+        try:
+            data = os.read(self._control, _CHUNK)
+        except OSError:
+            data = b""
+        if not data:
+            self._leave()
+            if self._listener is None:
+                self._stop(self._launch.stop_signal, self._launch.stop_timeout)
+            return
+        *lines, self._left = (self._left + data).split(b"\n")
+        for line in lines:
+            order, _, rest = line.partition(b" ")
+            number, _, timeout = rest.partition(b" ")
+            if order == b"stop":
+                self._stop(int(number), float(timeout))
+            elif order == b"signal" and self._root:
+                kill(self._root, int(number))
+
+    def _leave(self) -> None:
+        if self._control >= 0:
+            self._poll.unregister(self._control)
+            os.close(self._control)
+            self._control, self._left = -1, b""
+
+    def _listen(self) -> None:
+        path = self._launch.socket
+        if os.access(path, os.F_OK):
+            os.unlink(path)  # noqa: PTH108
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(path)
+        os.chmod(path, 0o600)  # noqa: PTH101
+        self._listener.listen(1)
+        self._poll.register(self._listener, select.POLLIN)
+
+    def _attach(self) -> None:
+        """Let a later controller take over."""
+        assert self._listener is not None
+        self._leave()
+        connection, _ = self._listener.accept()
+        self._control = connection.detach()
+        self._poll.register(self._control, select.POLLIN)
+        self._say(self._state)
+
+
+def _listed(pids: Sequence[int]) -> bytes:
+    return ",".join(map(str, pids)).encode()
+
+
+def _become(control: int, pipes: tuple[int, int, int], *, is_persistent: bool) -> NoReturn:
+    """Turn this forked process into the program. A failure is written to a pipe that a successful start closes."""
+    out, err, failure = pipes
+    what = "the launch message"
+    try:
+        # Read here, and not in the shim, which would keep the memory.
+        program, folder, count, *rest = read_fields(control)
+        args, env = rest[: int(count)], dict(each.split("=", 1) for each in rest[int(count) :])
+        os.setsid()
+        if not is_persistent:
+            prctl(PR_SET_PDEATHSIG, KILL)
+        signal.set_wakeup_fd(-1)
+        for number in (*IGNORED, int(signal.SIGCHLD), int(signal.SIGPIPE)):
+            signal.signal(number, signal.SIG_DFL)
+        for number, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), out, err)):
+            os.dup2(descriptor, number)
+        what = f"working directory {folder}"
+        os.chdir(folder)
+        what = program
+        os.execvpe(program, [program, *args], env)  # noqa: S606 - a user's program
+    except (OSError, ValueError) as error:
+        os.write(failure, f"{what}: {getattr(error, 'strerror', None) or error}".encode())
+    finally:
+        os._exit(127)
+
+
+def read_fields(descriptor: int) -> list[str]:
+    """Read one part of a launch message: ten digits with its length, then fields separated by zero bytes."""
+    data = b""
+    length = 10
+    while len(data) < length:
+        piece = os.read(descriptor, min(length - len(data), 65536))
+        if not piece:
+            raise OSError("the control plane has ended")
+        data += piece
+        if len(data) == length == 10:
+            length += int(data)
+    return os.fsdecode(data[10:]).split("\0")
+
+
+def run_shim(control: int) -> None:
+    """Be a shim until no descendant is left."""
+    os.setsid()
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        fields = read_fields(control)
+    except OSError:
+        return
+    Shim(control, Launch(fields)).run()

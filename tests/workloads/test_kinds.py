@@ -1,0 +1,70 @@
+"""The kinds on a server: what they accept, refuse and show."""
+
+from __future__ import annotations
+
+import pytest
+
+from steersman import Key
+from steersman.controlplane import ControlPlane
+from steersman.errors import Invalid
+from steersman.objects import ObjectMeta
+from steersman.workloads.kinds import (
+    KINDS,
+    Executable,
+    ExecutableReplicaSet,
+    ExecutableReplicaSetSpec,
+    ExecutableSpec,
+    ExecutableTemplate,
+    Service,
+    ServiceSpec,
+)
+from steersman.workloads.kinds.immutability import refused_changes
+
+
+@pytest.fixture(scope="module")
+async def client():
+    async with ControlPlane(resources=KINDS, controllers=()) as plane:
+        yield plane.client
+
+
+async def test_the_server_serves_every_kind(client):
+    for kind in KINDS:
+        assert list(await client.list(kind)) == []
+
+
+async def test_defaults_are_those_of_dcp(client):
+    await client.create(Executable(metadata=ObjectMeta(name="web"), spec=ExecutableSpec(executable_path="/bin/true")))
+    found = await client.get(Executable, Key("", "web"))
+    assert found.spec.start
+    assert not found.spec.stop
+    assert found.spec.mode == "session"
+    assert found.spec.execution_type == "Process"
+
+
+async def test_what_is_not_supported_is_refused_with_a_sentence(client):
+    spec = ExecutableSpec(executable_path="/bin/true", execution_type="IDE")
+    with pytest.raises(Invalid, match="executionType IDE is not supported"):
+        await client.create(Executable(metadata=ObjectMeta(name="ide"), spec=spec))
+    with pytest.raises(Invalid, match="protocol UDP is not supported"):
+        await client.create(Service(metadata=ObjectMeta(name="dns"), spec=ServiceSpec(protocol="UDP")))
+
+
+async def test_a_replica_set_can_be_scaled_and_its_template_can_change(client):
+    template = ExecutableTemplate(spec=ExecutableSpec(executable_path="/bin/true"))
+    made = ExecutableReplicaSet(metadata=ObjectMeta(name="api"), spec=ExecutableReplicaSetSpec(template=template))
+    found = await client.create(made)
+    found.spec.replicas = 3
+    found.spec.template.spec.args = ["--verbose"]
+    assert (await client.update(found)).spec.template.spec.args == ["--verbose"]
+
+
+def test_a_run_cannot_change_what_it_started_with():
+    old = {"executablePath": "/bin/a", "start": False, "stop": False}
+    assert refused_changes("Executable", old, {**old, "start": True, "stop": True, "healthProbes": []}) == {}
+    assert refused_changes("Executable", old, {**old, "executablePath": "/bin/b"}) == {
+        "spec.executablePath": "cannot change: create another Executable"
+    }
+    assert refused_changes("Executable", {**old, "stop": True}, old) == {
+        "spec.stop": "cannot change back: it was stopped: create another Executable to start it again"
+    }
+    assert refused_changes("ExecutableReplicaSet", {"replicas": 1}, {"replicas": 2}) == {}

@@ -1,0 +1,264 @@
+"""Real processes: they start, report, log, and never outlive their session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from samples.eventually import eventually
+from steersman.workloads.processes import (
+    Attached,
+    Ended,
+    Exited,
+    FailedToStart,
+    Launch,
+    Lost,
+    ProcessEvent,
+    Started,
+    ZygoteRunner,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are started on Linux alone")
+
+#: A program whose daemon has a session of its own, and which ignores SIGTERM.
+STUBBORN = "(setsid sh -c 'trap \"\" TERM; echo daemon; sleep 300' &); trap '' TERM; echo ready; sleep 300; sleep 300"
+
+
+class Events:
+    """The events of a process, to wait for."""
+
+    def __init__(self) -> None:
+        self.seen: list[ProcessEvent] = []
+        self._news = asyncio.Event()
+
+    def __call__(self, event: ProcessEvent) -> None:
+        self.seen.append(event)
+        self._news.set()
+
+    async def first(self, *kinds: type) -> ProcessEvent:
+        async with asyncio.timeout(20):
+            while True:
+                for event in self.seen:
+                    if isinstance(event, kinds):
+                        return event
+                self._news.clear()
+                await self._news.wait()
+
+
+def launch(where: Path, script: str, **options: object) -> Launch:
+    values = {
+        "program": "sh",
+        "args": ("-c", script),
+        "env": {"PATH": os.environ["PATH"], "MARK": str(where)},
+        "folder": str(where),
+        "stdout": str(where / "out"),
+        "stderr": str(where / "err"),
+        "stop_timeout": 0.3,
+    }
+    return Launch(**{**values, **options})  # type: ignore[arg-type]
+
+
+def marked(folder: Path) -> set[int]:
+    """The living processes that were started for a test."""
+    found = set()
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            try:
+                environment = (each / "environ").read_bytes()
+                state = (each / "stat").read_bytes().rpartition(b")")[2].split()[0]
+            except OSError:
+                continue
+            if f"MARK={folder}".encode() in environment.split(b"\0") and state != b"Z":
+                found.add(int(each.name))
+    return found
+
+
+def all_arguments() -> str:
+    """The arguments of every process of the machine."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(each.read_text(errors="replace"))
+    return "\n".join(found)
+
+
+async def until_gone(folder: Path) -> None:
+    await eventually(lambda: not marked(folder), within=10)
+
+
+async def until_logged(path: Path, text: str) -> None:
+    await eventually(lambda: path.exists() and text in path.read_text())
+
+
+async def test_a_program_runs_logs_and_ends(tmp_path):
+    events = Events()
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, "echo one; echo two; echo three >&2; exit 3"), events)
+        assert await events.first(Exited) == Exited(3)
+        await events.first(Ended)
+    assert isinstance(events.seen[0], Started)
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert [line.split(" ", 1)[1] for line in lines] == ["one", "two"]
+    assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z ", line) for line in lines)
+    assert (tmp_path / "err").read_text().endswith("Z three\n")
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"program": "no-such-program"}, "no-such-program: No such file or directory"),
+        ({"folder": "/no/such/folder"}, "working directory /no/such/folder: No such file or directory"),
+        ({"program": "/etc/passwd"}, "/etc/passwd: Permission denied"),
+    ],
+)
+async def test_a_program_that_cannot_start_says_why(tmp_path, options, message):
+    events = Events()
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, "", **options), events)
+        assert await events.first(FailedToStart) == FailedToStart(message)
+
+
+async def test_a_stop_leaves_no_descendant(tmp_path):
+    events = Events()
+    async with ZygoteRunner() as runner:
+        process = await runner.start(launch(tmp_path, STUBBORN), events)
+        await until_logged(tmp_path / "out", "ready")
+        await until_logged(tmp_path / "out", "daemon")
+        process.stop(signal=signal.SIGTERM, timeout=0.2)
+        await events.first(Ended)
+        assert marked(tmp_path) == set()
+    assert Exited(-signal.SIGKILL) in events.seen
+
+
+async def test_what_a_program_leaves_behind_ends_with_it(tmp_path):
+    events = Events()
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, "(setsid sleep 300 &); exit 0"), events)
+        await events.first(Ended)
+        assert marked(tmp_path) == set()
+    assert Exited(0) in events.seen
+
+
+async def test_leaving_the_runner_ends_every_process(tmp_path):
+    async with ZygoteRunner() as runner:
+        for _ in range(5):
+            await runner.start(launch(tmp_path, STUBBORN), Events())
+        await until_logged(tmp_path / "out", "daemon")
+    assert marked(tmp_path) == set()
+
+
+async def test_a_killed_shim_leaves_nothing_behind(tmp_path):
+    events = Events()
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, STUBBORN), events)
+        await until_logged(tmp_path / "out", "daemon")
+        started = await events.first(Started)
+        assert isinstance(started, Started)
+        os.kill(started.shim, signal.SIGKILL)
+        assert await events.first(Lost) == Lost()
+        await until_gone(tmp_path)
+
+
+async def test_processes_survive_a_killed_zygote_and_still_end_with_the_runner(tmp_path):
+    events, later = Events(), Events()
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, STUBBORN), events)
+        await until_logged(tmp_path / "out", "daemon")
+        zygote = runner.pid
+        assert zygote is not None
+        os.kill(zygote, signal.SIGKILL)
+        assert marked(tmp_path)
+        await runner.start(launch(tmp_path, "exit 7"), later)
+        assert await later.first(Exited) == Exited(7)
+        assert runner.pid != zygote
+    await until_gone(tmp_path)
+
+
+CONTROL_PLANE = """
+import asyncio, sys
+from pathlib import Path
+sys.path[:0] = {path!r}
+from workloads.test_processes import Events, STUBBORN, launch
+from steersman.workloads.processes import ZygoteRunner, Started
+
+async def main():
+    async with ZygoteRunner() as runner:
+        for number in range(3):
+            events = Events()
+            await runner.start(launch(Path({folder!r}), STUBBORN), events)
+            await events.first(Started)
+        await runner.start(launch(Path({folder!r}), "echo kept; sleep 300", socket={socket!r}), events)
+        print("up", runner.pid, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("zygote_too", [False, True])
+async def test_kill_9_of_the_control_plane_leaves_only_the_persistent_process(tmp_path, zygote_too):
+    socket = str(tmp_path / "socket")
+    source = CONTROL_PLANE.format(path=sys.path, folder=str(tmp_path), socket=socket)
+    plane = await asyncio.create_subprocess_exec(sys.executable, "-c", source, stdout=asyncio.subprocess.PIPE)
+    assert plane.stdout is not None
+    word, zygote = (await plane.stdout.readline()).split()
+    assert word == b"up"
+    await until_logged(tmp_path / "out", "daemon")
+    await until_logged(tmp_path / "out", "kept")
+    if zygote_too:
+        os.kill(int(zygote), signal.SIGKILL)
+    plane.kill()
+    await plane.wait()
+    async with ZygoteRunner() as runner:
+        events = Events()
+        process = await runner.attach(socket, events)
+        assert process is not None
+        kept = await events.first(Attached)
+        assert isinstance(kept, Attached)
+        # The program and its sleep are left, and nothing else.
+        await eventually(lambda: len(marked(tmp_path)) == 2 and kept.pid in marked(tmp_path), within=10)
+        process.stop(signal=signal.SIGTERM, timeout=1.0)
+        await events.first(Ended)
+    await until_gone(tmp_path)
+
+
+async def test_output_is_bounded_and_rotated(tmp_path):
+    events = Events()
+    script = "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done"
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, script, log_limit=8192, log_files=2), events)
+        await events.first(Ended)
+    files = [tmp_path / "out.2", tmp_path / "out.1", tmp_path / "out"]
+    assert sorted(tmp_path.glob("out*")) == sorted(files)
+    numbers = [int(line.rsplit(" ", 1)[1]) for file in files for line in file.read_text().splitlines()]
+    assert numbers == list(range(numbers[0], 2000))
+
+
+async def test_a_full_disk_does_not_stop_a_program(tmp_path):
+    events = Events()
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, "seq 100000; exit 5", stdout="/dev/full"), events)
+        assert await events.first(Exited) == Exited(5)
+
+
+async def test_secrets_are_in_no_argument_list(tmp_path):
+    events = Events()
+    environment = {"PATH": os.environ["PATH"], "MARK": str(tmp_path), "TOKEN": "s3cr3t-token"}
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, "echo ready; sleep 300", env=environment), events)
+        await until_logged(tmp_path / "out", "ready")
+        assert "s3cr3t-token" not in all_arguments()
+
+
+async def test_a_zero_byte_is_refused(tmp_path):
+    async with ZygoteRunner() as runner:
+        with pytest.raises(ValueError, match="zero byte"):
+            await runner.start(launch(tmp_path, "echo \0"), Events())
