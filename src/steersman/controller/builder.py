@@ -240,10 +240,13 @@ class ControllerBuilder(Generic[T]):
         queue: QueueOptions | None = None,
         resync: float | None = RESYNC,
     ) -> Self:
-        """Set the concurrency, the timeout, the backoff of failures, and the resync interval.
+        """Set how the controller runs: ``.options(concurrency=16, timeout=60)``. A second call replaces all options.
 
-        Every ``resync`` seconds, give or take a tenth, all objects of the reconciled kind are queued with low priority,
-        even if nothing changed. None or 0 turns it off.
+        - ``concurrency`` is how many objects are reconciled at once. One object is never reconciled twice at once.
+        - ``timeout`` is the seconds for one reconcile; a longer one is cancelled and counts as an error. None: no limit.
+        - ``queue`` sets the backoff of failures; see `QueueOptions`.
+        - ``resync`` queues all objects of the reconciled kind with low priority every so many seconds, give or take a tenth,
+          even if nothing changed. None or 0: never.
         """
         self._options = ControllerOptions(
             concurrency=concurrency, timeout=timeout, queue=queue or QueueOptions(), resync=resync

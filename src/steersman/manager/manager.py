@@ -180,7 +180,7 @@ class Manager:
         """
         plan = plan_of(plan, self.plans)
         if plan.name in self._plans:
-            raise ValueError(f'duplicate controller name "{plan.name}": pass name=... to one of them')
+            raise ValueError(f'duplicate controller name "{plan.name}": metrics use it; pass name=... to one of them')
         if plan.name in self._leaving:
             raise ValueError(
                 f'controller "{plan.name}" is being removed; await manager.remove({plan.name!r}) before adding it again'
