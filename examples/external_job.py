@@ -28,7 +28,6 @@ from steersman import (
     Done,
     Key,
     Manager,
-    MinItems,
     PrinterColumn,
     Reconciler,
     Request,
@@ -40,6 +39,7 @@ from steersman import (
 from steersman.aio import Supervisor
 from steersman.controller import ChannelSource, Emit
 from steersman.errors import NotFound
+from steersman.markers import MinItems
 
 FINALIZER = "run.example.com/process"
 #: Seconds between SIGTERM and SIGKILL.

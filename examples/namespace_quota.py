@@ -15,23 +15,11 @@ Run it with `steersman run examples.namespace_quota --install-crds`, and try:
 
 from contextlib import suppress
 
-from steersman import (
-    Context,
-    Done,
-    Key,
-    Manager,
-    ObjectMeta,
-    PrinterColumn,
-    Quantity,
-    Request,
-    Resource,
-    Rule,
-    Spec,
-    Status,
-)
+from steersman import Context, Done, Key, Manager, ObjectMeta, PrinterColumn, Quantity, Request, Resource, Spec, Status
 from steersman.controller import View, labels_changed
 from steersman.errors import NotFound
 from steersman.kinds.core_v1 import Namespace, ResourceQuota, ResourceQuotaSpec
+from steersman.markers import Rule
 
 CLASS = "quota.example.com/class"
 

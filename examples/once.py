@@ -21,20 +21,19 @@ from typing import Annotated, Literal
 from steersman import (
     Context,
     Done,
-    Immutable,
     LeaderElection,
     Manager,
-    MinItems,
     PrinterColumn,
     Reconciler,
     Request,
     Resource,
     Spec,
     Status,
-    replace,
+    now,
 )
-from steersman.aio import now
 from steersman.errors import NotFound
+from steersman.markers import Immutable, MinItems
+from steersman.objects import replace
 
 #: The number of output characters to keep.
 OUTPUT_LIMIT = 1000

@@ -21,22 +21,19 @@ from steersman import (
     Context,
     Done,
     Manager,
-    MaxLength,
-    Minimum,
     ObjectMeta,
-    Pattern,
     PrinterColumn,
     Request,
     RequeueAfter,
     Resource,
-    Rule,
     Spec,
     Status,
+    now,
 )
-from steersman.aio import now
 from steersman.errors import AlreadyExists
 from steersman.kinds.batch_v1 import Job, JobSpec
 from steersman.kinds.core_v1 import Container, PodSpec, PodTemplateSpec
+from steersman.markers import MaxLength, Minimum, Pattern, Rule
 from steersman.objects import parse_duration
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

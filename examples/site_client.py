@@ -3,8 +3,10 @@
 import asyncio
 from typing import Annotated
 
-from steersman import ControlPlane, Deleted, Maximum, MergePatch, Minimum, ObjectMeta, Resource, Spec, Status
+from steersman import ControlPlane, MergePatch, ObjectMeta, Resource, Spec, Status
+from steersman.client import Deleted
 from steersman.errors import Conflict
+from steersman.markers import Maximum, Minimum
 
 
 class SiteSpec(Spec):

@@ -6,11 +6,10 @@ Run it with `steersman run examples.site_generator --install-crds`, or preview i
 `steersman plan examples.site_generator`.
 """
 
-from steersman import Manager, ObjectMeta, Resource, Spec, Status
+from steersman import Manager, ObjectMeta, Resource, Spec, Status, generates
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import Container, PodSpec, PodTemplateSpec, Service, ServicePort, ServiceSpec
 from steersman.kinds.meta_v1 import LabelSelector
-from steersman.patterns import generates
 
 
 class SiteSpec(Spec):

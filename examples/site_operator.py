@@ -19,18 +19,16 @@ from steersman import (
     Context,
     Done,
     Manager,
-    Maximum,
-    Minimum,
     ObjectMeta,
     PrinterColumn,
     Request,
     Resource,
-    Rule,
     Scale,
     Spec,
     Status,
+    now,
+    set_condition,
 )
-from steersman.aio import now
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import (
     Container,
@@ -42,7 +40,8 @@ from steersman.kinds.core_v1 import (
     ServiceSpec,
 )
 from steersman.kinds.meta_v1 import LabelSelector
-from steersman.objects import is_true, set_condition
+from steersman.markers import Maximum, Minimum, Rule
+from steersman.objects import is_true
 
 
 class SiteSpec(Spec):

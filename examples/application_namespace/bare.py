@@ -9,8 +9,7 @@ from typing import NamedTuple
 from examples.application_namespace.children import administrators, isolation, limits, namespace
 from examples.application_namespace.types import ApplicationNamespace
 
-from steersman import Condition, Context, Done, Manager, Object, Request, Status, set_condition
-from steersman.aio import now
+from steersman import Condition, Context, Done, Manager, Object, Request, Status, now, set_condition
 from steersman.errors import ApiError, NotFound
 from steersman.kinds.core_v1 import Namespace, ResourceQuota
 from steersman.kinds.networking_v1 import NetworkPolicy

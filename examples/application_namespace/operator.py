@@ -15,11 +15,10 @@ bare.py is the same operator without patterns.
 from examples.application_namespace.children import administrators, isolation, limits, namespace
 from examples.application_namespace.types import ApplicationNamespace
 
-from steersman import Done, Manager
+from steersman import Done, Manager, Outputs, reconciles
 from steersman.kinds.core_v1 import Namespace, ResourceQuota
 from steersman.kinds.networking_v1 import NetworkPolicy
 from steersman.kinds.rbac_v1 import RoleBinding
-from steersman.patterns import Outputs, reconciles
 
 
 @reconciles(ApplicationNamespace, children=(Namespace, RoleBinding, ResourceQuota, NetworkPolicy))

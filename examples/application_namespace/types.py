@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from steersman import ListSet, PrinterColumn, Quantity, Resource, Rule, Spec, Status
+from steersman import PrinterColumn, Quantity, Resource, Spec, Status
+from steersman.markers import ListSet, Rule
 
 
 class ApplicationNamespaceSpec(Spec):

@@ -19,8 +19,7 @@ from examples.postgres_cluster.children import (
 )
 from examples.postgres_cluster.types import PostgresCluster, PostgresClusterStatus
 
-from steersman import Condition, Context, Done, Manager, Object, Request, find_condition, set_condition
-from steersman.aio import now
+from steersman import Condition, Context, Done, Manager, Object, Request, find_condition, now, set_condition
 from steersman.errors import ApiError, NotFound
 from steersman.kinds.apps_v1 import StatefulSet
 from steersman.kinds.batch_v1 import CronJob

@@ -24,11 +24,11 @@ from examples.postgres_cluster.children import (
 )
 from examples.postgres_cluster.types import PostgresCluster, PostgresClusterStatus
 
-from steersman import Done, Manager
+from steersman import Done, Manager, Next, Outputs, StateMachine, state
 from steersman.kinds.apps_v1 import StatefulSet
 from steersman.kinds.batch_v1 import CronJob
 from steersman.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Secret, Service
-from steersman.patterns import Next, Outputs, StateMachine, readiness_of, state
+from steersman.patterns import readiness_of
 
 
 class Cluster(

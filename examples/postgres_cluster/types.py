@@ -2,19 +2,8 @@
 
 from typing import Annotated
 
-from steersman import (
-    Immutable,
-    Maximum,
-    Minimum,
-    MinLength,
-    Pattern,
-    PrinterColumn,
-    Quantity,
-    Resource,
-    Rule,
-    Spec,
-    Status,
-)
+from steersman import PrinterColumn, Quantity, Resource, Spec, Status
+from steersman.markers import Immutable, Maximum, Minimum, MinLength, Pattern, Rule
 
 
 class PostgresClusterSpec(Spec):

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from steersman import Added, ApiServer, Client, MergePatch, ObjectMeta, Unstructured
+from steersman import ApiServer, Client, MergePatch, ObjectMeta, Unstructured
+from steersman.client import Added
 from steersman.errors import Forbidden
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import ConfigMap, Container, Namespace, PodSpec, PodTemplateSpec, Secret

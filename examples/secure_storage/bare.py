@@ -24,9 +24,9 @@ from steersman import (
     Request,
     RequeueAfter,
     find_condition,
+    now,
     set_condition,
 )
-from steersman.aio import now
 from steersman.errors import NotFound
 from steersman.kinds.core_v1 import Secret
 from steersman.objects import controller_of

@@ -17,9 +17,9 @@ bare.py is the same operator without patterns.
 from examples.secure_storage.outside import Buckets, Keys, Policies, Thing, Things, status_of
 from examples.secure_storage.types import SecureStorage
 
-from steersman import Done, Manager, ObjectMeta
+from steersman import Done, Manager, Next, ObjectMeta, Outputs, StateMachine, Wait, finalizer, state
 from steersman.kinds.core_v1 import Secret
-from steersman.patterns import External, Gone, Next, Outputs, Present, StateMachine, Wait, finalizer, state
+from steersman.patterns import External, Gone, Present
 
 
 class Storage(StateMachine[SecureStorage], children=(Secret,)):

@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from steersman import Immutable, Maximum, Minimum, PrinterColumn, Resource, Spec, Status
+from steersman import PrinterColumn, Resource, Spec, Status
+from steersman.markers import Immutable, Maximum, Minimum
 
 
 class SecureStorageSpec(Spec):

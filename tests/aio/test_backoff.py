@@ -3,8 +3,7 @@ from __future__ import annotations
 import random  # noqa: TID251 - the generator that a backoff is given
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from steersman.aio import Backoff
 

@@ -7,8 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from steersman.apiserver.decoding import BODY_MAX, conform, decode_body
 from steersman.apiserver.errors import Refused

@@ -6,11 +6,11 @@ import json
 import pytest
 
 from samples.embedded import Raw
-from samples.site import GROUP as SITE_GROUP
-from samples.site import Site
-from steersman import Client, Resource, Rule, Spec
+from samples.site import GROUP as SITE_GROUP, Site
+from steersman import Client, Resource, Spec
 from steersman.apiserver import ApiServer
 from steersman.apiserver.storage import MemoryStorage
+from steersman.markers import Rule
 from steersman.objects import Key, ObjectMeta
 
 GROUP = "sea.test.steersman.dev"

@@ -3,8 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from samples.embedded import Raw, told
 from steersman.apiserver import ApiServer

@@ -6,12 +6,13 @@ import pytest
 
 from samples.embedded import Raw
 from samples.site import GROUP, Site, site
-from steersman import Client, Resource, Rule, Spec, apiserver
+from steersman import Client, Resource, Spec, apiserver
 from steersman.apiserver import ApiServer, User
 from steersman.apiserver.chain import Authentication, chain
 from steersman.errors import ApiError, Forbidden, Invalid
 from steersman.kinds.authentication_v1 import SelfSubjectReview
 from steersman.kinds.core_v1 import ConfigMap
+from steersman.markers import Rule
 from steersman.objects import ObjectMeta
 
 SITES = f"/apis/{GROUP}/v1/namespaces/default/sites"

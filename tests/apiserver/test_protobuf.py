@@ -18,8 +18,7 @@ from conformance.protobuf_encoding import (
     shape_for,
     varint,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from samples.random_values import metadata
 from samples.round_trips import RECIPES

@@ -5,8 +5,7 @@ from collections import Counter
 
 from cache.test_bad_servers import bookmark, config_map, frame, run, saying
 from cache.test_replacement_model import NAMES, World, changes, listed
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from steersman.aio import Supervisor
 from steersman.cache import contents

@@ -4,8 +4,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from steersman.cache import KindOptions
 from steersman.cache.intake import Intake, without_managed_fields

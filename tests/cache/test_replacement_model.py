@@ -4,8 +4,7 @@ import asyncio
 from collections import Counter
 
 from cache.test_bad_servers import bookmark, config_map, frame, run, saying
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from steersman.cache import Store, Stored, contents
 from steersman.objects import Key, Selector

@@ -2,8 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from steersman.cache import Store, Stored

@@ -7,10 +7,11 @@ import pytest
 
 from samples.eventually import eventually
 from samples.limited import limited, rule
-from steersman import Kind, ObjectMeta, Resource, Selector, Spec
+from steersman import Kind, ObjectMeta, Resource, Spec
 from steersman.cache import Cache, KindOptions
 from steersman.errors import Forbidden, KindNotServed, NotFound
 from steersman.kinds.core_v1 import Secret
+from steersman.objects import Selector
 
 
 def secret(name, namespace):

@@ -20,7 +20,8 @@ GADGET = Path(__file__).parents[1] / "samples" / "gadget.yaml"
 MODULE = "models_test_steersman_dev_v1.py"
 SITE = '''
 from typing import Annotated
-from steersman.objects import Minimum, Resource, Spec, Status
+from steersman.markers import Minimum
+from steersman.objects import Resource, Spec, Status
 
 class SiteSpec(Spec):
     image: str

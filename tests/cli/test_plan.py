@@ -259,7 +259,8 @@ async def test_json_holds_all_of_it_and_no_secret(engine, here, namespace, crd_g
 HOSTILE = '''
 import asyncio
 import steersman.kinds.core_v1 as v1
-from steersman import Client, Context, Done, JsonPatch, Manager, MergePatch, ObjectMeta, Request, StrategicPatch
+from steersman import Client, Context, Done, JsonPatch, Manager, MergePatch, ObjectMeta, Request
+from steersman.client import StrategicPatch
 from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.autoscaling_v1 import Scale, ScaleSpec
 from steersman.kinds.authentication_v1 import TokenRequest, TokenRequestSpec

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from steersman import ObjectMeta, OwnerReference
+from steersman import ObjectMeta
 from steersman.cli.tree import tree_lines
 from steersman.kinds.core_v1 import ConfigMap, Pod, PodSpec, PodStatus, Service, ServiceSpec
+from steersman.objects import OwnerReference
 
 
 def owned(kind, name: str, uid: str, *owners: str, **fields):

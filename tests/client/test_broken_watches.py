@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from samples.raw_server import always, answer, config_map, failure, head
-from steersman import Added, Bookmark, Deleted, Kind, Modified, Undecodable
-from steersman.client import RetryPolicy
+from steersman import Kind
+from steersman.client import Added, Bookmark, Deleted, Modified, RetryPolicy, Undecodable
 from steersman.errors import (
     ConnectionFailed,
     DeadlineExceeded,

@@ -3,10 +3,10 @@
 import pytest
 
 from samples.site import GROUP, Site
-from steersman import GroupVersionKind, GroupVersionResource, ObjectMeta, Resource, Spec
+from steersman import ObjectMeta, Resource, Spec
 from steersman.errors import KindNotServed, NotEstablished
 from steersman.kinds.apiregistration_v1 import APIService, APIServiceSpec, ServiceReference
-from steersman.objects import GroupVersion
+from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource
 
 
 async def test_kinds_and_resources_map_to_each_other(client, sites):

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from steersman import Added, Client, ObjectMeta
-from steersman.client import BearerToken, Config, RetryPolicy
+from steersman import Client, ObjectMeta
+from steersman.client import Added, BearerToken, Config, RetryPolicy
 from steersman.errors import ConnectionFailed, DeadlineExceeded, NotFound, OutcomeUnknown, Unauthorized
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.testing import Engine

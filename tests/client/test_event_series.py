@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from steersman.client.event_series import BURST, CAPACITY, REFILL_SECONDS, SeriesLog
 

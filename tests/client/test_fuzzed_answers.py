@@ -10,8 +10,7 @@ import logging
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from samples.raw_server import answer, config_map, failure, head, list_of
 from steersman import Key, Kind

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, Impersonation, TokenFile
 from steersman.client.kubeconfig import load_kubeconfig, parse_kubeconfig

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from steersman.client.bounded_yaml import parse_yaml
 from steersman.client.config import BasicAuth, BearerToken, Config

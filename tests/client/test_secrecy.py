@@ -18,8 +18,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from steersman.client import Client, RetryPolicy
 from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, TokenFile

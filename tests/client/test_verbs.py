@@ -13,13 +13,13 @@ from steersman import (
     Kind,
     MergePatch,
     ObjectMeta,
+    Request as ReconcileRequest,
     Resource,
     Spec,
-    StrategicPatch,
     Unstructured,
     retry_on_conflict,
 )
-from steersman import Request as ReconcileRequest
+from steersman.client import StrategicPatch
 from steersman.client.checks import STATUS_IGNORED
 from steersman.errors import (
     AlreadyExists,

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from samples.site import GROUP, Site, site
-from steersman import Added, Bookmark, Deleted, Kind, MergePatch, Modified, ObjectMeta, Resource, Spec, Undecodable
+from steersman import Kind, MergePatch, ObjectMeta, Resource, Spec
+from steersman.client import Added, Bookmark, Deleted, Modified, Undecodable
 from steersman.errors import Expired
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.testing import Engine

@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from steersman.codegen import (
     Catalog,
@@ -27,24 +26,8 @@ from steersman.codegen import (
 )
 from steersman.codegen.layout import docstring
 from steersman.codegen.names import field_names, module_name, singular, snake_case
-from steersman.objects import (
-    Condition,
-    IntOrString,
-    ListMap,
-    ListSet,
-    Maximum,
-    MaxItems,
-    MaxLength,
-    Minimum,
-    MinItems,
-    MinLength,
-    Object,
-    ObjectMeta,
-    Pattern,
-    Quantity,
-    decode,
-    encode,
-)
+from steersman.markers import ListMap, ListSet, Maximum, MaxItems, MaxLength, Minimum, MinItems, MinLength, Pattern
+from steersman.objects import Condition, IntOrString, Object, ObjectMeta, Quantity, decode, encode
 from steersman.objects.hints import declared_hints, wire_names
 from steersman.schemas import problems
 from steersman.schemas.docstrings import field_descriptions

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from steersman.codegen import Target, read_crds, write_models
-from steersman.objects import Condition, ListMap
+from steersman.markers import ListMap
+from steersman.objects import Condition
 from steersman.objects.hints import declared_hints
 from steersman.schemas import schema_for
 

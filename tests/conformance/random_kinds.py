@@ -9,9 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random  # noqa: TID251 - seeded, and the seed is told
 
-from conformance import bodies
-from conformance import random_small_kinds as small
-from conformance import random_workloads as workloads
+from conformance import bodies, random_small_kinds as small, random_workloads as workloads
 from conformance.bodies import Tree
 from conformance.chances import add, maybe, pick, remove, replace
 

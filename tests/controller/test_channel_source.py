@@ -4,8 +4,7 @@ import asyncio
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from samples.virtual_time import run_virtual
 from steersman.aio import Supervisor

@@ -1,8 +1,7 @@
 """Echo or news: the judge by itself, and what an answer explains."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from samples.site import Site
 from steersman.client.explaining import explains, explains_deletion

@@ -3,8 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from samples.controllers import running
 from samples.virtual_time import run_virtual

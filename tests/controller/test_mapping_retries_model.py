@@ -5,8 +5,7 @@ import logging
 from collections import Counter
 from contextlib import asynccontextmanager
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from samples.controllers import view
 from samples.virtual_time import run_virtual

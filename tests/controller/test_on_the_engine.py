@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from samples.site import Site, site
-from steersman import MergePatch, ObjectMeta, Stores, View
+from steersman import MergePatch, ObjectMeta
 from steersman.aio import Supervisor
-from steersman.controller import Done, Reconciler, controller_for, owners_through, when
+from steersman.controller import Done, Reconciler, Stores, View, controller_for, owners_through, when
 from steersman.errors import NotFound
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec
 from steersman.kinds.core_v1 import ConfigMap, Container, Pod, PodSpec, PodTemplateSpec, Secret

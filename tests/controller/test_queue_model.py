@@ -3,8 +3,7 @@
 from collections import Counter
 from random import Random  # noqa: TID251 - seeded: nothing is left to chance
 
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from steersman.controller.causes import Cause, Request

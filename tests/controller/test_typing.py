@@ -12,7 +12,9 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """\
 from typing_extensions import reveal_type
 
-from steersman import Key, Kind, PartialObjectMetadata, Stores, Unstructured, View, controller_for, owners_through
+from steersman import Key, Kind, Unstructured
+from steersman.controller import Stores, View, controller_for, owners_through
+from steersman.objects import PartialObjectMetadata
 from steersman.kinds.apps_v1 import Deployment, ReplicaSet
 from steersman.kinds.core_v1 import ConfigMap, Pod, Secret
 

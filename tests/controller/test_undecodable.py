@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from steersman import IntOrString, MergePatch, ObjectMeta, Resource, Spec
+from steersman import MergePatch, ObjectMeta, Resource, Spec
 from steersman.aio import Supervisor
 from steersman.cache import Cache
 from steersman.controller import Done, Request, controller_for
 from steersman.errors import NotFound
-from steersman.objects import Key
+from steersman.objects import IntOrString, Key
 
 
 @pytest.fixture

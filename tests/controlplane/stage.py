@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from steersman import Client, Deleted, Kind, Unstructured
+from steersman import Client, Kind, Unstructured
 from steersman.aio import Supervisor
-from steersman.client import MergePatch
+from steersman.client import Deleted, MergePatch
 from steersman.objects import Key
 
 Tree = dict[str, Any]

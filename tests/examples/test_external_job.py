@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from samples.stage import gone, load, running, seen, until
-from steersman import KindOptions, MergePatch, ObjectMeta
+from steersman import MergePatch, ObjectMeta
+from steersman.cache import KindOptions
 
 example = load("external_job")
 Command = example.Command

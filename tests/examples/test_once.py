@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from samples.stage import load, running, seen, until
-from steersman import KindOptions, LeaderElection, MergePatch, ObjectMeta
+from steersman import LeaderElection, MergePatch, ObjectMeta
+from steersman.cache import KindOptions
 from steersman.errors import Invalid
 
 example = load("once")

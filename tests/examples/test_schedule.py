@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from samples.stage import gone, load, running, seen, until
-from steersman import KindOptions, MergePatch, ObjectMeta
+from steersman import MergePatch, ObjectMeta
+from steersman.cache import KindOptions
 from steersman.errors import Invalid
 from steersman.kinds.batch_v1 import Job
 from steersman.objects import is_true

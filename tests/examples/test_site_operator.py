@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from samples.stage import gone, load, running, seen, until
-from steersman import KindOptions, MergePatch, ObjectMeta
+from steersman import MergePatch, ObjectMeta
+from steersman.cache import KindOptions
 from steersman.kinds.apps_v1 import Deployment, ReplicaSet
 from steersman.kinds.core_v1 import Pod, Service
 from steersman.objects import find_condition, is_true

@@ -13,8 +13,7 @@ from faults.workload import CONCURRENCY, changing, until
 
 from samples.site import Site
 from steersman import MergePatch
-from steersman.aio import Supervisor
-from steersman.aio import now as wall_clock
+from steersman.aio import Supervisor, now as wall_clock
 from steersman.kinds.coordination_v1 import Lease
 from steersman.manager import LeaderElection
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from random import Random  # noqa: TID251 - seeded, and the seed is told
-from re import _constants as sre  # type: ignore[attr-defined]
-from re import _parser  # type: ignore[attr-defined]
+from re import (
+    _constants as sre,  # type: ignore[attr-defined]
+    _parser,  # type: ignore[attr-defined]
+)
 from typing import Any
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -6,8 +6,9 @@ import pytest
 
 from samples.eventually import eventually
 from samples.limited import limited, rule
-from steersman import Done, Key, KindOptions, LeaderElection, Manager, MergePatch, ObjectMeta
+from steersman import Done, Key, LeaderElection, Manager, MergePatch, ObjectMeta
 from steersman.aio import Supervisor
+from steersman.cache import KindOptions
 from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.core_v1 import ConfigMap, Secret
 

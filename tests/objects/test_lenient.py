@@ -13,16 +13,11 @@ import msgspec
 import pytest
 
 from steersman.errors import ApiError, DecodeError
+from steersman.markers import Immutable, Maximum, MaxLength, Minimum, MinItems, Pattern
 from steersman.objects import (
-    Immutable,
     IntOrString,
-    Maximum,
-    MaxLength,
     MicroTime,
-    Minimum,
-    MinItems,
     ObjectMeta,
-    Pattern,
     Quantity,
     Resource,
     Spec,

@@ -13,13 +13,12 @@ from typing import Annotated, Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from steersman.errors import AmbiguousItem
+from steersman.markers import ListMap
 from steersman.objects import (
     Condition,
-    ListMap,
     ObjectMeta,
     Resource,
     Spec,

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import msgspec
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from steersman.objects.quantity import Quantity
 

@@ -3,8 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from steersman.errors import SelectorError
 from steersman.objects.selectors import FieldRequirement, FieldSelector, LabelRequirement, Selector

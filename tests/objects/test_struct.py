@@ -10,12 +10,11 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import pytest
 
+from steersman.markers import ListMap, Pattern
 from steersman.objects import (
     Condition,
-    ListMap,
     Object,
     ObjectMeta,
-    Pattern,
     PrinterColumn,
     Resource,
     Scale,

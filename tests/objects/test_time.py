@@ -5,8 +5,7 @@ import pickle
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from steersman.objects.time import MicroTime, format_duration, format_time, parse_duration, parse_time
 

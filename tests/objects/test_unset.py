@@ -12,7 +12,8 @@ import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
-from steersman.objects import Nullable, ObjectMeta, Quantity, Resource, Spec, Struct, decode, encode, replace
+from steersman.markers import Nullable
+from steersman.objects import ObjectMeta, Quantity, Resource, Spec, Struct, decode, encode, replace
 
 
 class Plain(msgspec.Struct, omit_defaults=True):

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 import pytest
 
-from steersman import ListMap, Quantity, Struct
+from steersman import Quantity, Struct
 from steersman.errors import AmbiguousItem, ApiError, DecodeError
+from steersman.markers import ListMap
 from steersman.objects import decode, encode, to_json
 
 

@@ -4,8 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from steersman.objects.quantity import Quantity
 from steersman.patches import MergeSchema, TooDeep, difference, is_subset, semantically_equal

@@ -5,8 +5,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from steersman.patches import MAX_DEPTH, FieldSet, FieldSetError, PatchError, Path, PathElement, TooDeep, format_path
 

@@ -4,8 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from steersman.patches import MAX_DEPTH, TooDeep, apply_merge_patch, merge_patch_between
 

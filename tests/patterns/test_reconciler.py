@@ -20,11 +20,12 @@ from samples.postgres import (
     settings,
     statuses,
 )
-from steersman import Maximum, MergePatch, ObjectMeta, Resource, Status, TerminalError
+from steersman import MergePatch, ObjectMeta, Resource, Status, TerminalError
 from steersman.aio import now
 from steersman.controller import Done, RequeueAfter
 from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.core_v1 import ConfigMap, Namespace
+from steersman.markers import Maximum
 from steersman.objects import find_condition
 from steersman.patterns import Failed, Goto, Next, Outputs, StateMachine, Wait, state
 from steersman.testing import Plane, eventually

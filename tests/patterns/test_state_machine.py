@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from samples.postgres import Cluster, Postgres, conditions, managed, postgres, statuses
-from steersman import ChannelSource, Key, Manager, MergePatch, ObjectMeta, Resource, Spec, Struct
+from steersman import Key, Manager, MergePatch, ObjectMeta, Resource, Spec, Struct
 from steersman.aio import now
-from steersman.controller import ControllerBuilder, Done
+from steersman.controller import ChannelSource, ControllerBuilder, Done
 from steersman.kinds.apps_v1 import StatefulSet
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret, Service
 from steersman.kinds.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from samples.postgres import Postgres
-from steersman import ListMap, Resource, Spec, Status, Struct
+from steersman import Resource, Spec, Status, Struct
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Node
+from steersman.markers import ListMap
 from steersman.objects import Condition, Object
 from steersman.patches import apply_merge_patch, merge_patch_between
 from steersman.patterns.status.draft import status_form

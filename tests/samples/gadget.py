@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 from samples.changes import Anew, Change, Items, Set
 from samples.random_values import Tree, maybe, quantity, some, strings, text, word
-from steersman import IntOrString, ListMap, PreserveUnknownFields, Quantity, Resource, Spec, Status, Struct
+from steersman import Quantity, Resource, Spec, Status, Struct
+from steersman.markers import ListMap, PreserveUnknownFields
+from steersman.objects import IntOrString
 
 GROUP = "gadgets.test.steersman.dev"
 NAME = f"gadgets.{GROUP}"

@@ -2,19 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
-from steersman import (
-    ListMap,
-    Maximum,
-    Minimum,
-    ObjectMeta,
-    PreserveUnknownFields,
-    Quantity,
-    Resource,
-    Scale,
-    Spec,
-    Status,
-    Struct,
-)
+from steersman import ObjectMeta, Quantity, Resource, Scale, Spec, Status, Struct
+from steersman.markers import ListMap, Maximum, Minimum, PreserveUnknownFields
 
 GROUP = "web.test.steersman.dev"
 

@@ -11,8 +11,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from steersman import Client, KindOptions, LeaderElection, Manager
+from steersman import Client, LeaderElection, Manager
 from steersman.aio import Supervisor
+from steersman.cache import KindOptions
 from steersman.transport import Response, Transport
 from steersman.wire import Request
 

@@ -7,9 +7,9 @@ from itertools import count
 from random import Random  # noqa: TID251 - seeded by the test, which says with what
 from typing import Annotated, Any, Union, get_args, get_origin
 
+from steersman.markers import ListMap
 from steersman.objects import Object, Struct
 from steersman.objects.hints import declared_hints, is_struct, wire_names
-from steersman.objects.markers import ListMap
 from steersman.objects.metadata import ObjectMeta
 from steersman.objects.struct import StructMeta, field
 

@@ -10,7 +10,8 @@ from steersman.kinds.batch_v1 import CronJob
 from steersman.kinds.core_v1 import ConfigMap, Pod, Service
 from steersman.kinds.networking_v1 import Ingress, NetworkPolicy
 from steersman.kinds.rbac_v1 import Role
-from steersman.objects import IntOrString, ListMap, Object, Struct
+from steersman.markers import ListMap
+from steersman.objects import IntOrString, Object, Struct
 
 
 class Variable(Struct):

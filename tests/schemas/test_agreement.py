@@ -13,15 +13,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 import pytest_asyncio
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 
 from samples import portions
 from steersman.errors import DecodeError
-from steersman.objects import (
+from steersman.markers import (
     Format,
     Int32,
-    IntOrString,
     ListMap,
     ListSet,
     MapAtomic,
@@ -29,7 +27,6 @@ from steersman.objects import (
     MaxItems,
     MaxLength,
     MaxProperties,
-    MicroTime,
     Minimum,
     MinItems,
     MinLength,
@@ -38,12 +35,8 @@ from steersman.objects import (
     Nullable,
     Pattern,
     PreserveUnknownFields,
-    Quantity,
-    Resource,
-    Spec,
-    Struct,
-    decode,
 )
+from steersman.objects import IntOrString, MicroTime, Quantity, Resource, Spec, Struct, decode
 from steersman.schemas import admitted, crd_for, problems, schema_for, validate_tree
 
 KINDS = 6

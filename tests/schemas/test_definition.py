@@ -7,19 +7,8 @@ from typing import Annotated, Literal
 import pytest
 import yaml
 
-from steersman.objects import (
-    Int32,
-    Minimum,
-    Object,
-    PartialObjectMetadata,
-    PrinterColumn,
-    Resource,
-    Rule,
-    Scale,
-    Spec,
-    Status,
-    Struct,
-)
+from steersman.markers import Int32, Minimum, Rule
+from steersman.objects import Object, PartialObjectMetadata, PrinterColumn, Resource, Scale, Spec, Status, Struct
 from steersman.schemas import crd_for, crd_yaml, schema_for
 
 

@@ -9,10 +9,9 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from steersman.objects import (
+from steersman.markers import (
     AtLeastOneOf,
     AtMostOneOf,
-    Condition,
     Description,
     EmbeddedResource,
     ExactlyOneOf,
@@ -21,7 +20,6 @@ from steersman.objects import (
     Format,
     Immutable,
     Int32,
-    IntOrString,
     ListAtomic,
     ListMap,
     ListSet,
@@ -36,19 +34,23 @@ from steersman.objects import (
     MinProperties,
     MultipleOf,
     Nullable,
-    Object,
-    ObjectMeta,
     Pattern,
     PreserveUnknownFields,
+    Rule,
+    Title,
+)
+from steersman.objects import (
+    Condition,
+    IntOrString,
+    Object,
+    ObjectMeta,
     PrinterColumn,
     Quantity,
     Resource,
-    Rule,
     Scale,
     Spec,
     Status,
     Struct,
-    Title,
     decode,
     encode,
     to_json,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 import msgspec
 import pytest
 
-from steersman.objects import (
+from steersman.markers import (
     AtLeastOneOf,
     AtMostOneOf,
     Description,
@@ -33,11 +33,10 @@ from steersman.objects import (
     Nullable,
     Pattern,
     PreserveUnknownFields,
-    Quantity,
     Rule,
-    Struct,
     Title,
 )
+from steersman.objects import Quantity, Struct
 from steersman.schemas import schema_for
 
 

@@ -10,22 +10,24 @@ from typing import Annotated, Any, Literal, NewType
 import pytest
 from msgspec import UNSET, UnsetType
 
-from steersman.objects import (
-    Condition,
+from steersman.markers import (
     Description,
     EmbeddedResource,
     ExternalDocs,
     Int32,
-    IntOrString,
     ListMap,
     Maximum,
     MaxLength,
-    MicroTime,
     Minimum,
     Nullable,
+    PreserveUnknownFields,
+)
+from steersman.objects import (
+    Condition,
+    IntOrString,
+    MicroTime,
     Object,
     ObjectMeta,
-    PreserveUnknownFields,
     Quantity,
     Resource,
     Spec,

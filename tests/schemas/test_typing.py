@@ -15,9 +15,8 @@ from typing import Annotated, Literal
 
 from typing_extensions import reveal_type
 
-from steersman.objects import (
-    Condition, Int32, ListMap, Minimum, ObjectMeta, Quantity, Resource, Spec, Status, Struct, decode, field, replace,
-)
+from steersman.markers import Int32, ListMap, Minimum
+from steersman.objects import Condition, ObjectMeta, Quantity, Resource, Spec, Status, Struct, decode, field, replace
 from steersman.schemas import crd_for, problems, schema_for
 
 

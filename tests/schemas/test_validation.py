@@ -8,17 +8,8 @@ import pytest
 
 from steersman.errors import ApiError, Invalid
 from steersman.kinds.core_v1 import Secret
-from steersman.objects import (
-    ListMap,
-    Maximum,
-    MaxLength,
-    Minimum,
-    ObjectMeta,
-    Resource,
-    Spec,
-    Struct,
-    decode,
-)
+from steersman.markers import ListMap, Maximum, MaxLength, Minimum
+from steersman.objects import ObjectMeta, Resource, Spec, Struct, decode
 from steersman.objects.field_problems import FieldProblem
 from steersman.schemas import SchemaTooDeep, admitted, problems, validate, validate_tree
 from steersman.schemas.quick import quick_check

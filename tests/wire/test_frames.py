@@ -6,8 +6,7 @@ import time  # noqa: TID251 - CPU time is what the test is about
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from steersman.errors import ProtocolError
 from steersman.wire import FrameSplitter, WatchFrame, decode_frame, encode_frame

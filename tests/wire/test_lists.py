@@ -6,8 +6,7 @@ import tracemalloc
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from steersman.errors import ProtocolError
 from steersman.objects import Key

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import urllib.parse
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from steersman.wire import Request, find_header, parse_query, print_query
 

@@ -19,8 +19,8 @@ from steersman.kinds.core_v1 import (
     ServiceSpec,
 )
 from steersman.manager import Manager
+from steersman.markers import Maximum, Minimum
 from steersman.objects import Key, ObjectMeta, Resource, Spec, Status, is_true
-from steersman.objects.markers import Maximum, Minimum
 from steersman.objects.options import PrinterColumn, Scale
 
 NAME = "demo-operator"

@@ -18,8 +18,7 @@ from steersman.kinds import definition, schema_of
 from steersman.objects import UNSET, GroupVersionKind, Object, Resource, Struct, Unstructured, to_json
 from steersman.objects.document import decoder_for
 from steersman.objects.hints import wire_names
-from steersman.patches import MergeSchema
-from steersman.patches import extract_applied as extract_tree
+from steersman.patches import MergeSchema, extract_applied as extract_tree
 from steersman.schemas import readable_schema
 
 __all__ = ["extract_applied", "intent_of", "merge_schema_of"]

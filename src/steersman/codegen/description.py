@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from steersman.markers import Marker
 from steersman.objects.identity import GroupVersion
-from steersman.objects.markers import Marker
 from steersman.objects.options import ResourceOptions
 
 PlainName: TypeAlias = Literal[

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from steersman import markers
 from steersman.codegen.description import (
     NOTHING,
     Catalog,
@@ -56,7 +57,7 @@ from steersman.codegen.values import (
     marker_expression,
     needs_factory,
 )
-from steersman.objects.markers import Nullable
+from steersman.markers import Nullable
 from steersman.objects.struct import wire_name
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -181,11 +182,13 @@ class _Module:
         lines = [*self._heading(), "# ruff: noqa", "", "from __future__ import annotations", "", *self._import_lines()]
         return "\n".join([*lines, "", *name_list(exported), *body]) + "\n"
 
-    def use(self, name: str, module: str = "steersman.objects") -> str:
-        """Import a name. Returns its spelling in this module."""
+    def use(self, name: str, module: str = "") -> str:
+        """Import a name, by default one of a field's type or markers. Returns its spelling in this module."""
+        own = "steersman.markers" if hasattr(markers, name) else "steersman.objects"
+        module = module or own
         spelt = name
         if name in self.classes.values():
-            spelt = f"_{name}" if module == "steersman.objects" else pascal_case(module.rpartition(".")[2]) + name
+            spelt = f"_{name}" if module == own else pascal_case(module.rpartition(".")[2]) + name
         self.imports.setdefault(module, {})[name] = spelt
         return spelt
 

@@ -30,8 +30,8 @@ from steersman.codegen.openapi_types import (
     rules_of,
     target_of,
 )
+from steersman.markers import Marker
 from steersman.objects.identity import GroupVersion
-from steersman.objects.markers import Marker
 from steersman.objects.options import PrinterColumn, ResourceOptions, Scale, plural_of
 
 _GVK = "x-kubernetes-group-version-kind"

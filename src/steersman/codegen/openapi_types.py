@@ -26,8 +26,7 @@ from steersman.codegen.description import (
     Type,
 )
 from steersman.codegen.names import pascal_case, singular
-from steersman.objects.conditions import Condition
-from steersman.objects.markers import (
+from steersman.markers import (
     EmbeddedResource,
     Example,
     ExternalDocs,
@@ -52,6 +51,7 @@ from steersman.objects.markers import (
     Rule,
     Title,
 )
+from steersman.objects.conditions import Condition
 from steersman.schemas import QUANTITY_PATTERN, readable_schema
 
 Node: TypeAlias = dict[str, Any]

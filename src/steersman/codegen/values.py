@@ -19,10 +19,10 @@ from steersman.codegen.description import (
 )
 from steersman.codegen.layout import Bracket, Expression, Keyword, call, flat, literal
 from steersman.codegen.names import field_names
-from steersman.objects.markers import ExactlyOneOf, ExternalDocs, ListMap, Marker, Rule
+from steersman.markers import ExactlyOneOf, ExternalDocs, ListMap, Marker, Rule
 from steersman.objects.options import PrinterColumn, ResourceOptions, Scale, plural_of
 
-#: Imports a name of ``steersman.objects`` into the module, and returns its spelling there.
+#: Imports a name of ``steersman.objects`` or ``steersman.markers`` into the module, and returns its spelling there.
 Use = Callable[[str], str]
 
 

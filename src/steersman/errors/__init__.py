@@ -9,9 +9,7 @@ Guarantees
 import re
 from typing import NamedTuple
 
-from steersman.errors.status import ApiStatus as ApiStatus
-from steersman.errors.status import StatusCause as StatusCause
-from steersman.errors.status import StatusDetails as StatusDetails
+from steersman.errors.status import ApiStatus as ApiStatus, StatusCause as StatusCause, StatusDetails as StatusDetails
 
 #: The longest Retry-After that is honored, in seconds.
 RETRY_AFTER_MAX = 600.0

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from steersman.kinds.meta_v1 import LabelSelector
-from steersman.objects import Condition, ListAtomic, ListMap, ListSet, Object, Struct
+from steersman.markers import ListAtomic, ListMap, ListSet
+from steersman.objects import Condition, Object, Struct
 
 __all__ = [
     "ApplyConfiguration",

@@ -10,7 +10,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from steersman.objects import ListAtomic, ListMap, Object, Struct, field
+from steersman.markers import ListAtomic, ListMap
+from steersman.objects import Object, Struct, field
 
 __all__ = [
     "CustomResourceColumnDefinition",

@@ -10,7 +10,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from steersman.objects import ListMap, Object, Struct, field
+from steersman.markers import ListMap
+from steersman.objects import Object, Struct, field
 
 __all__ = [
     "APIService",

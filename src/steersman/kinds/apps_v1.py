@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 from steersman.kinds.core_v1 import PersistentVolumeClaim, PodTemplateSpec
 from steersman.kinds.meta_v1 import LabelSelector
-from steersman.objects import IntOrString, ListAtomic, ListMap, Object, Struct
+from steersman.markers import ListAtomic, ListMap
+from steersman.objects import IntOrString, Object, Struct
 
 __all__ = [
     "ControllerRevision",

@@ -10,7 +10,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from steersman.objects import ListAtomic, Object, Struct
+from steersman.markers import ListAtomic
+from steersman.objects import Object, Struct
 
 __all__ = [
     "BoundObjectReference",

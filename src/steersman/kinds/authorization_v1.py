@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from steersman.kinds.meta_v1 import FieldSelectorRequirement, LabelSelectorRequirement
-from steersman.objects import ListAtomic, Object, Struct, field
+from steersman.markers import ListAtomic
+from steersman.objects import Object, Struct, field
 
 __all__ = [
     "FieldSelectorAttributes",

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Annotated
 
 from steersman.kinds.meta_v1 import LabelSelector
-from steersman.objects import ListAtomic, ListMap, Object, Quantity, Struct
+from steersman.markers import ListAtomic, ListMap
+from steersman.objects import Object, Quantity, Struct
 
 __all__ = [
     "ContainerResourceMetricSource",

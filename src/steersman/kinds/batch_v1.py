@@ -12,7 +12,8 @@ from typing import Annotated
 
 from steersman.kinds.core_v1 import ObjectReference, PodTemplateSpec
 from steersman.kinds.meta_v1 import LabelSelector
-from steersman.objects import ListAtomic, ListSet, Object, ObjectMeta, Struct
+from steersman.markers import ListAtomic, ListSet
+from steersman.objects import Object, ObjectMeta, Struct
 
 __all__ = [
     "CronJob",

@@ -10,7 +10,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from steersman.objects import ListAtomic, ListMap, Object, Struct
+from steersman.markers import ListAtomic, ListMap
+from steersman.objects import Object, Struct
 
 __all__ = [
     "CertificateSigningRequest",

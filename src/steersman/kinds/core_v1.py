@@ -12,20 +12,8 @@ from datetime import datetime
 from typing import Annotated
 
 from steersman.kinds.meta_v1 import LabelSelector
-from steersman.objects import (
-    Condition,
-    IntOrString,
-    ListAtomic,
-    ListMap,
-    ListSet,
-    MapAtomic,
-    MicroTime,
-    Object,
-    ObjectMeta,
-    Quantity,
-    Struct,
-    field,
-)
+from steersman.markers import ListAtomic, ListMap, ListSet, MapAtomic
+from steersman.objects import Condition, IntOrString, MicroTime, Object, ObjectMeta, Quantity, Struct, field
 
 __all__ = [
     "AWSElasticBlockStoreVolumeSource",

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from steersman.kinds.core_v1 import ObjectReference
-from steersman.objects import ListAtomic, ListSet, Object, Struct
+from steersman.markers import ListAtomic, ListSet
+from steersman.objects import Object, Struct
 
 __all__ = [
     "Endpoint",

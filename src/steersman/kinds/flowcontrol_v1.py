@@ -10,7 +10,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from steersman.objects import ListAtomic, ListMap, ListSet, Object, Struct, field
+from steersman.markers import ListAtomic, ListMap, ListSet
+from steersman.objects import Object, Struct, field
 
 __all__ = [
     "ExemptPriorityLevelConfiguration",

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from steersman.objects import Condition, ListAtomic, ListMeta, ManagedFieldsEntry, ObjectMeta, OwnerReference, Struct
+from steersman.markers import ListAtomic
+from steersman.objects import Condition, ListMeta, ManagedFieldsEntry, ObjectMeta, OwnerReference, Struct
 
 __all__ = [
     "Condition",

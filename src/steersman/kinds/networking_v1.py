@@ -11,7 +11,8 @@ from typing import Annotated
 
 from steersman.kinds.core_v1 import TypedLocalObjectReference
 from steersman.kinds.meta_v1 import LabelSelector
-from steersman.objects import Condition, IntOrString, ListAtomic, ListMap, Object, Struct
+from steersman.markers import ListAtomic, ListMap
+from steersman.objects import Condition, IntOrString, Object, Struct
 
 __all__ = [
     "HTTPIngressPath",

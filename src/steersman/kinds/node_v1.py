@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from steersman.kinds.core_v1 import Toleration
-from steersman.objects import ListAtomic, MapAtomic, Object, Quantity, Struct
+from steersman.markers import ListAtomic, MapAtomic
+from steersman.objects import Object, Quantity, Struct
 
 __all__ = [
     "Overhead",

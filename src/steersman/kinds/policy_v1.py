@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Annotated
 
 from steersman.kinds.meta_v1 import DeleteOptions, LabelSelector
-from steersman.objects import Condition, IntOrString, ListMap, Object, Struct
+from steersman.markers import ListMap
+from steersman.objects import Condition, IntOrString, Object, Struct
 
 __all__ = [
     "Eviction",

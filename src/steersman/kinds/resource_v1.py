@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from steersman.kinds.core_v1 import NodeSelector
-from steersman.objects import Condition, ListAtomic, ListMap, Object, ObjectMeta, Quantity, Struct, field
+from steersman.markers import ListAtomic, ListMap
+from steersman.objects import Condition, Object, ObjectMeta, Quantity, Struct, field
 
 __all__ = [
     "AllocatedDeviceStatus",

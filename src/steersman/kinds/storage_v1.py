@@ -13,7 +13,8 @@ from typing import Annotated
 
 from steersman.kinds.core_v1 import PersistentVolumeSpec, TopologySelectorTerm
 from steersman.kinds.meta_v1 import LabelSelector
-from steersman.objects import ListAtomic, ListMap, ListSet, Object, Quantity, Struct, field
+from steersman.markers import ListAtomic, ListMap, ListSet
+from steersman.objects import Object, Quantity, Struct, field
 
 __all__ = [
     "CSIDriver",

@@ -10,8 +10,7 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Set as AbstractSet
 
 from steersman.aio import boottime
 from steersman.cache import Informer

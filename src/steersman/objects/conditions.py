@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Literal, Protocol, TypeVar
 
-from steersman.objects.markers import MaxLength, Minimum, MinLength, Pattern
+from steersman.markers import MaxLength, Minimum, MinLength, Pattern
 from steersman.objects.struct import Struct
 
 _TYPE = (

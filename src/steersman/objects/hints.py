@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_orig
 
 import msgspec
 
-from steersman.objects.markers import ListMap
+from steersman.markers import ListMap
 from steersman.objects.origins import OriginSlot
 from steersman.objects.struct import Struct
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Raw
 
+from steersman.markers import ListMap, ListSet
 from steersman.objects.identity import GroupVersion
-from steersman.objects.markers import ListMap, ListSet
 from steersman.objects.struct import Struct, field
 
 _NO_FIELDS = Raw(b"")

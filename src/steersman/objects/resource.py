@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Generic, TypeVar
 
+from steersman.markers import ListMap
 from steersman.objects.conditions import Condition
 from steersman.objects.hints import declared_hints, structs_of
 from steersman.objects.identity import GroupVersionKind, GroupVersionResource, Key
-from steersman.objects.markers import ListMap
 from steersman.objects.metadata import ObjectMeta
 from steersman.objects.options import ResourceOptions
 from steersman.objects.struct import Struct

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from steersman import markers as m
 from steersman.cel import enforced_format
-from steersman.objects import markers as m
 from steersman.schemas.rules import group_rule, written_rule
 
 Schema = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from steersman.objects.markers import AtLeastOneOf, AtMostOneOf, ExactlyOneOf, Immutable, Rule
+from steersman.markers import AtLeastOneOf, AtMostOneOf, ExactlyOneOf, Immutable, Rule
 
 _RESERVED: Final = frozenset(
     [

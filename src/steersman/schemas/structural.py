@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 import msgspec
 from msgspec import Raw
 
-from steersman.objects import markers as m
+from steersman import markers as m
 from steersman.objects.document import encode_custom
 from steersman.objects.hints import declared_hints, is_struct, structs_in, unwrap, wire_names
 from steersman.objects.metadata import ObjectMeta

@@ -36,8 +36,7 @@ from conformance.scenario import (
     scenario,
     watch,
 )
-from conformance.scenarios.custom import ONE as SITE
-from conformance.scenarios.custom import SITES, V1, site
+from conformance.scenarios.custom import ONE as SITE, SITES, V1, site
 
 from samples.site import GROUP
 

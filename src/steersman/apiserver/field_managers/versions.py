@@ -23,8 +23,7 @@ from steersman.apiserver.registry.crd import empty_crd
 from steersman.apiserver.registry.definition import Conversion, Definition, Tree
 from steersman.apiserver.registry.registry import Registry
 from steersman.apiserver.registry.reset_fields import reset_fields
-from steersman.kinds.definitions import definition as definition_named
-from steersman.kinds.definitions import schema_of
+from steersman.kinds.definitions import definition as definition_named, schema_of
 from steersman.objects import GroupVersionKind
 from steersman.patches import FieldManager, FieldSet, MergeSchema, UnknownVersion, Versions
 from steersman.patches.versions import NotConvertible

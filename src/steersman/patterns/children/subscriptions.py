@@ -10,8 +10,7 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Set as AbstractSet
 
 from steersman.objects import Key
 from steersman.patterns.children.kinds import Identity

@@ -25,8 +25,7 @@ from steersman.errors import ConfigError, NotFound
 from steersman.objects import Object, to_json
 from steersman.objects.difference import differing_fields
 from steersman.objects.hints import StructShape, field_shapes, wire_names
-from steersman.patches import MergeSchema
-from steersman.patches import extract_applied as extract_tree
+from steersman.patches import MergeSchema, extract_applied as extract_tree
 from steersman.patterns.machine.graph import SUSPENDED
 from steersman.patterns.status.conditions import Observation, Observations, condition_trees, cut
 from steersman.patterns.status.merge import merge_changes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from steersman.objects import ListMap, MicroTime, Minimum, MinItems, MinLength, Struct
+from steersman.markers import ListMap, Minimum, MinItems, MinLength
+from steersman.objects import MicroTime, Struct
 from steersman.workloads.kinds.environment import Duration
 from steersman.workloads.kinds.health import AddedProbe
 

@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from steersman.objects import (
-    Int32,
-    ListMap,
-    ListSet,
-    Maximum,
-    MicroTime,
-    Minimum,
-    MinLength,
-    PrinterColumn,
-    Resource,
-    Rule,
-    Spec,
-    Status,
-    Struct,
-    field,
-)
+from steersman.markers import Int32, ListMap, ListSet, Maximum, Minimum, MinLength, Rule
+from steersman.objects import MicroTime, PrinterColumn, Resource, Spec, Status, Struct, field
 from steersman.workloads.kinds.additions import ContainerAdditions, ProcessObservation
 from steersman.workloads.kinds.container_image import (
     ContainerBuildContext,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from steersman.objects import Int32, ListMap, MinLength, Struct, field
+from steersman.markers import Int32, ListMap, MinLength
+from steersman.objects import Struct, field
 from steersman.workloads.kinds.environment import EnvVar
 
 

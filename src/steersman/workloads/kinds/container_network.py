@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from steersman.objects import MinLength, PrinterColumn, Resource, Spec, Status, field
+from steersman.markers import MinLength
+from steersman.objects import PrinterColumn, Resource, Spec, Status, field
 from steersman.workloads.kinds.environment import GROUP, VERSION
 
 ContainerNetworkState = Literal["", "Pending", "Running", "FailedToStart", "Removed", "NotFound"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from steersman.objects import Format, Minimum, MinLength, Struct
+from steersman.markers import Format, Minimum, MinLength
+from steersman.objects import Struct
 
 #: The API group of the developer control plane, and its version.
 GROUP, VERSION = "usvc-dev.developer.microsoft.com", "v1"

@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from steersman.objects import (
-    Int32,
-    ListMap,
-    ListSet,
-    MicroTime,
-    Minimum,
-    MinLength,
-    PrinterColumn,
-    Resource,
-    Rule,
-    Scale,
-    Spec,
-    Status,
-    Struct,
-    field,
-)
+from steersman.markers import Int32, ListMap, ListSet, Minimum, MinLength, Rule
+from steersman.objects import MicroTime, PrinterColumn, Resource, Scale, Spec, Status, Struct, field
 from steersman.workloads.kinds.additions import (
     ProcessAdditions,
     ProcessObservation,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from steersman.objects import ListMap, Maximum, MicroTime, Minimum, MinItems, MinLength, Rule, Struct
+from steersman.markers import ListMap, Maximum, Minimum, MinItems, MinLength, Rule
+from steersman.objects import MicroTime, Struct
 from steersman.workloads.kinds.environment import AmbientEnvironment, Duration, EnvVar
 
 HealthStatus = Literal["Healthy", "Caution", "Unhealthy"]

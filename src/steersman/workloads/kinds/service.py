@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from steersman.objects import Int32, Maximum, Minimum, MinLength, PrinterColumn, Resource, Rule, Spec, Status, Struct
+from steersman.markers import Int32, Maximum, Minimum, MinLength, Rule
+from steersman.objects import PrinterColumn, Resource, Spec, Status, Struct
 from steersman.workloads.kinds.environment import GROUP, VERSION
 
 AddressAllocationMode = Literal[

@@ -12,8 +12,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from steersman.aio import randomness
-from steersman.apiserver.errors import internal
-from steersman.apiserver.errors import invalid as refusal
+from steersman.apiserver.errors import internal, invalid as refusal
 from steersman.apiserver.registry.builtin.formats import ip_family, ipv4
 from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata
 from steersman.apiserver.registry.definition import Surroundings

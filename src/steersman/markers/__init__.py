@@ -1,6 +1,8 @@
 """Markers: constraints beyond the Python type, written inside ``Annotated[...]``.
 
-Each marker becomes part of the CRD's schema and is checked by ``validate()``; decoding enforces none.
+Guarantees
+- Each marker becomes part of the CRD's schema, and ``validate()`` checks it. Decoding enforces none.
+- An invalid pattern, or a marker without its names, raises where it is written.
 """
 
 from __future__ import annotations
