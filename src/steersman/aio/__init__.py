@@ -11,39 +11,24 @@ Guarantees:
   deterministic order.
 """
 
-from steersman.aio.backoff import Backoff
-from steersman.aio.channel import Channel, ChannelClosed, ChannelFull, ChannelStatistics
-from steersman.aio.clock import (
-    BootClock,
-    Clock,
-    bind,
-    boottime,
-    is_bound,
-    name_suffix,
-    new_uid,
-    now,
-    randomness,
-    unbind,
+from steersman.aio.backoff import Backoff as Backoff
+from steersman.aio.channel import (
+    Channel as Channel,
+    ChannelClosed as ChannelClosed,
+    ChannelFull as ChannelFull,
+    ChannelStatistics as ChannelStatistics,
 )
-from steersman.aio.closable import Closable
-from steersman.aio.supervisor import Supervisor
-
-__all__ = [
-    "Backoff",
-    "BootClock",
-    "Channel",
-    "ChannelClosed",
-    "ChannelFull",
-    "ChannelStatistics",
-    "Clock",
-    "Closable",
-    "Supervisor",
-    "bind",
-    "boottime",
-    "is_bound",
-    "name_suffix",
-    "new_uid",
-    "now",
-    "randomness",
-    "unbind",
-]
+from steersman.aio.clock import (
+    BootClock as BootClock,
+    Clock as Clock,
+    bind as bind,
+    boottime as boottime,
+    is_bound as is_bound,
+    name_suffix as name_suffix,
+    new_uid as new_uid,
+    now as now,
+    randomness as randomness,
+    unbind as unbind,
+)
+from steersman.aio.closable import Closable as Closable
+from steersman.aio.supervisor import Supervisor as Supervisor

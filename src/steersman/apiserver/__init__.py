@@ -15,81 +15,52 @@ handlers (`ChainHandler`; more in ``steersman.apiserver.chain``).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from steersman.apiserver.admission import AdmissionFunction, Attributes, Plugin
-from steersman.apiserver.chain import (
-    Access,
-    AuditFile,
-    AuditHook,
-    Authorizer,
-    Decision,
-    Rbac,
-    RequestLimits,
-    always_allow,
+from steersman._lazy_names import lazy_names
+from steersman.apiserver.admission import (
+    AdmissionFunction as AdmissionFunction,
+    Attributes as Attributes,
+    Plugin as Plugin,
 )
-from steersman.apiserver.context import Limits
-from steersman.apiserver.errors import Refused
-from steersman.apiserver.identity import User
-from steersman.apiserver.registry import Definition, Strategy
-from steersman.apiserver.request import ChainHandler, Next, RequestInfo, Route, ServerRequest
-from steersman.apiserver.server import ApiServer
-from steersman.apiserver.storage import JournaledStorage, MemoryStorage, Storage, StorageError
+from steersman.apiserver.chain import (
+    Access as Access,
+    AuditFile as AuditFile,
+    AuditHook as AuditHook,
+    Authorizer as Authorizer,
+    Decision as Decision,
+    Rbac as Rbac,
+    RequestLimits as RequestLimits,
+    always_allow as always_allow,
+)
+from steersman.apiserver.context import Limits as Limits
+from steersman.apiserver.errors import Refused as Refused
+from steersman.apiserver.identity import User as User
+from steersman.apiserver.registry import Definition as Definition, Strategy as Strategy
+from steersman.apiserver.request import (
+    ChainHandler as ChainHandler,
+    Next as Next,
+    RequestInfo as RequestInfo,
+    Route as Route,
+    ServerRequest as ServerRequest,
+)
+from steersman.apiserver.server import ApiServer as ApiServer
+from steersman.apiserver.storage import (
+    JournaledStorage as JournaledStorage,
+    MemoryStorage as MemoryStorage,
+    Storage as Storage,
+    StorageError as StorageError,
+)
 
+# Imported on first use: they need the package cryptography, which a server without a port does not.
 if TYPE_CHECKING:
-    from steersman.apiserver.serving import Authority, Served, serve, write_kubeconfig
-
-#: Imported on first use: they need the package cryptography, which a server without a port does not.
-_OF_PORTS = frozenset({"Authority", "Served", "serve", "write_kubeconfig"})
-
-__all__ = [
-    "Access",
-    "AdmissionFunction",
-    "ApiServer",
-    "Attributes",
-    "AuditFile",
-    "AuditHook",
-    "Authority",
-    "Authorizer",
-    "ChainHandler",
-    "Decision",
-    "Definition",
-    "JournaledStorage",
-    "Limits",
-    "MemoryStorage",
-    "Next",
-    "Plugin",
-    "Rbac",
-    "Refused",
-    "RequestInfo",
-    "RequestLimits",
-    "Route",
-    "Served",
-    "ServerRequest",
-    "Storage",
-    "StorageError",
-    "Strategy",
-    "User",
-    "always_allow",
-    "serve",
-    "write_kubeconfig",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Import what only a port needs, on first use."""
-    if name not in _OF_PORTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from steersman.apiserver import serving  # noqa: PLC0415 - see _OF_PORTS
-    except ModuleNotFoundError as error:
-        if error.name != "cryptography":
-            raise
-        raise ModuleNotFoundError(
-            "certificates need the package cryptography: pip install 'steersman[server]'", name=error.name
-        ) from error
-    return getattr(serving, name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    from steersman.apiserver.serving import (
+        Authority as Authority,
+        Served as Served,
+        serve as serve,
+        write_kubeconfig as write_kubeconfig,
+    )
+else:
+    __getattr__, __dir__ = lazy_names(
+        needs={"cryptography": "certificates need the package cryptography: pip install 'steersman[server]'"}
+    )

@@ -14,40 +14,20 @@ Guarantees
 - The cost of a lookup by namespace, owner, label value or declared index depends only on the size of its result.
 """
 
-from steersman.cache.cache import Cache, Use
-from steersman.cache.handlers import Handler, Registration
-from steersman.cache.indexes import IndexFunction, IndexValues
-from steersman.cache.informer import Informer
-from steersman.cache.intake import KindOptions, Transform
-from steersman.cache.notifications import Appeared, Changed, Notification, Vanished
-from steersman.cache.overlay import Overlay
-from steersman.cache.reader import CacheReader
-from steersman.cache.reflector import Settings
-from steersman.cache.statistics import InformerStatistics, ScopeStatistics
-from steersman.cache.store import Store, UnknownIndex
-from steersman.cache.stored import Stored, View
-
-__all__ = [
-    "Appeared",
-    "Cache",
-    "CacheReader",
-    "Changed",
-    "Handler",
-    "IndexFunction",
-    "IndexValues",
-    "Informer",
-    "InformerStatistics",
-    "KindOptions",
-    "Notification",
-    "Overlay",
-    "Registration",
-    "ScopeStatistics",
-    "Settings",
-    "Store",
-    "Stored",
-    "Transform",
-    "UnknownIndex",
-    "Use",
-    "Vanished",
-    "View",
-]
+from steersman.cache.cache import Cache as Cache, Use as Use
+from steersman.cache.handlers import Handler as Handler, Registration as Registration
+from steersman.cache.indexes import IndexFunction as IndexFunction, IndexValues as IndexValues
+from steersman.cache.informer import Informer as Informer
+from steersman.cache.intake import KindOptions as KindOptions, Transform as Transform
+from steersman.cache.notifications import (
+    Appeared as Appeared,
+    Changed as Changed,
+    Notification as Notification,
+    Vanished as Vanished,
+)
+from steersman.cache.overlay import Overlay as Overlay
+from steersman.cache.reader import CacheReader as CacheReader
+from steersman.cache.reflector import Settings as Settings
+from steersman.cache.statistics import InformerStatistics as InformerStatistics, ScopeStatistics as ScopeStatistics
+from steersman.cache.store import Store as Store, UnknownIndex as UnknownIndex
+from steersman.cache.stored import Stored as Stored, View as View

@@ -13,27 +13,19 @@ old ones.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from steersman.cel.correlation import UNCORRELATED, ItemsBefore, before_of, is_same
-from steersman.cel.formats import enforced_format, matches_format
+from steersman.cel.correlation import (
+    UNCORRELATED as UNCORRELATED,
+    ItemsBefore as ItemsBefore,
+    before_of as before_of,
+    is_same as is_same,
+)
+from steersman.cel.formats import enforced_format as enforced_format, matches_format as matches_format
 
 if TYPE_CHECKING:
-    from steersman.cel.rule_node import has_rules
-    from steersman.cel.rules import Rules, compile_rules, rules_of
-    from steersman.cel.verdicts import Verdict
+    from steersman.cel.rule_node import has_rules as has_rules
+    from steersman.cel.rules import Rules as Rules, compile_rules as compile_rules, rules_of as rules_of
+    from steersman.cel.verdicts import Verdict as Verdict
 
-__all__ = [
-    "UNCORRELATED",
-    "ItemsBefore",
-    "Rules",
-    "Verdict",
-    "before_of",
-    "compile_rules",
-    "enforced_format",
-    "has_rules",
-    "is_same",
-    "matches_format",
-    "rules_of",
-]
 
 #: Loaded on first use: few kinds have rules.
 _LAZY = {

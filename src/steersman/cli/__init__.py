@@ -7,6 +7,4 @@ Guarantees
   replaced atomically.
 """
 
-from steersman.cli.main import main
-
-__all__ = ["main"]
+from steersman.cli.main import main as main

@@ -11,113 +11,69 @@ Guarantees
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from steersman.client.bindings import Attempt
-from steersman.client.client import Client, ClientOptions, Connecting
-from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, Impersonation, TokenFile
-from steersman.client.credentials import Credentials
-from steersman.client.discovery import Discovery
-from steersman.client.observed_client import ObservedClient
-from steersman.client.observing import Before, CachedReads, Intent, Intents, Write, WriteObserver
-from steersman.client.patch_documents import MergePatch, Patch, StrategicPatch
-from steersman.client.reads import ListSelection, MetadataReader, Reader, WatchSelection
-from steersman.client.results import (
-    Added,
-    Bookmark,
-    Deleted,
-    ListOf,
-    Modified,
-    Outcome,
-    ServerWarning,
-    Undecodable,
-    WatchEvent,
+from steersman._lazy_names import lazy_names
+from steersman.client.bindings import Attempt as Attempt
+from steersman.client.client import Client as Client, ClientOptions as ClientOptions, Connecting as Connecting
+from steersman.client.config import (
+    BasicAuth as BasicAuth,
+    BearerToken as BearerToken,
+    Config as Config,
+    ExecPlugin as ExecPlugin,
+    Impersonation as Impersonation,
+    TokenFile as TokenFile,
 )
-from steersman.client.retries import RateLimit, RetryPolicy, retry_on_conflict
-from steersman.client.secrecy import Hidden
-from steersman.client.session import RequestObserver
-from steersman.client.watches import Watch
-from steersman.client.writes import Deletion, PatchTarget
+from steersman.client.credentials import Credentials as Credentials
+from steersman.client.discovery import Discovery as Discovery
+from steersman.client.observed_client import ObservedClient as ObservedClient
+from steersman.client.observing import (
+    Before as Before,
+    CachedReads as CachedReads,
+    Intent as Intent,
+    Intents as Intents,
+    Write as Write,
+    WriteObserver as WriteObserver,
+)
+from steersman.client.patch_documents import MergePatch as MergePatch, Patch as Patch, StrategicPatch as StrategicPatch
+from steersman.client.reads import (
+    ListSelection as ListSelection,
+    MetadataReader as MetadataReader,
+    Reader as Reader,
+    WatchSelection as WatchSelection,
+)
+from steersman.client.results import (
+    Added as Added,
+    Bookmark as Bookmark,
+    Deleted as Deleted,
+    ListOf as ListOf,
+    Modified as Modified,
+    Outcome as Outcome,
+    ServerWarning as ServerWarning,
+    Undecodable as Undecodable,
+    WatchEvent as WatchEvent,
+)
+from steersman.client.retries import (
+    RateLimit as RateLimit,
+    RetryPolicy as RetryPolicy,
+    retry_on_conflict as retry_on_conflict,
+)
+from steersman.client.secrecy import Hidden as Hidden
+from steersman.client.session import RequestObserver as RequestObserver
+from steersman.client.watches import Watch as Watch
+from steersman.client.writes import Deletion as Deletion, PatchTarget as PatchTarget
 
+# Imported on first use: a client in a Pod, or one with an explicit Config, reads no kubeconfig.
 if TYPE_CHECKING:
-    from steersman.client.discovery_order import discover_config
-    from steersman.client.events import EventRecorder, EventStatistics
-    from steersman.client.extracting import extract_applied
-    from steersman.client.in_cluster import in_cluster_config
-    from steersman.client.kubeconfig import Kubeconfig, load_kubeconfig, parse_kubeconfig, read_kubeconfig
-
-#: Imported on first use: a client in a Pod, or one with an explicit Config, reads no kubeconfig.
-_LATER = {
-    "EventRecorder": "events",
-    "EventStatistics": "events",
-    "Kubeconfig": "kubeconfig",
-    "discover_config": "discovery_order",
-    "extract_applied": "extracting",
-    "in_cluster_config": "in_cluster",
-    "load_kubeconfig": "kubeconfig",
-    "parse_kubeconfig": "kubeconfig",
-    "read_kubeconfig": "kubeconfig",
-}
-
-__all__ = [
-    "Added",
-    "Attempt",
-    "BasicAuth",
-    "BearerToken",
-    "Before",
-    "Bookmark",
-    "CachedReads",
-    "Client",
-    "ClientOptions",
-    "Config",
-    "Connecting",
-    "Credentials",
-    "Deleted",
-    "Deletion",
-    "Discovery",
-    "EventRecorder",
-    "EventStatistics",
-    "ExecPlugin",
-    "Hidden",
-    "Impersonation",
-    "Intent",
-    "Intents",
-    "Kubeconfig",
-    "ListOf",
-    "ListSelection",
-    "MergePatch",
-    "MetadataReader",
-    "Modified",
-    "ObservedClient",
-    "Outcome",
-    "Patch",
-    "PatchTarget",
-    "RateLimit",
-    "Reader",
-    "RequestObserver",
-    "RetryPolicy",
-    "ServerWarning",
-    "StrategicPatch",
-    "TokenFile",
-    "Undecodable",
-    "Watch",
-    "WatchEvent",
-    "WatchSelection",
-    "Write",
-    "WriteObserver",
-    "discover_config",
-    "extract_applied",
-    "in_cluster_config",
-    "load_kubeconfig",
-    "parse_kubeconfig",
-    "read_kubeconfig",
-    "retry_on_conflict",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Import rarely used names on first access."""
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    from steersman.client.discovery_order import discover_config as discover_config
+    from steersman.client.events import EventRecorder as EventRecorder, EventStatistics as EventStatistics
+    from steersman.client.extracting import extract_applied as extract_applied
+    from steersman.client.in_cluster import in_cluster_config as in_cluster_config
+    from steersman.client.kubeconfig import (
+        Kubeconfig as Kubeconfig,
+        load_kubeconfig as load_kubeconfig,
+        parse_kubeconfig as parse_kubeconfig,
+        read_kubeconfig as read_kubeconfig,
+    )
+else:
+    __getattr__, __dir__ = lazy_names()

@@ -6,34 +6,17 @@ Guarantees
 - `write_models` writes a catalog as Python modules, as text. The same catalog gives the same text.
 """
 
-from steersman.codegen.description import Catalog
-from steersman.codegen.layout import import_line, name_list
-from steersman.codegen.models import Target, write_models
-from steersman.codegen.names import module_name
+from steersman.codegen.description import Catalog as Catalog
+from steersman.codegen.layout import import_line as import_line, name_list as name_list
+from steersman.codegen.models import Target as Target, write_models as write_models
+from steersman.codegen.names import module_name as module_name
 from steersman.codegen.openapi import (
-    definitions_of,
-    discovery_path,
-    is_list,
-    is_stable,
-    read_crds,
-    read_openapi,
-    served_group_versions,
+    definitions_of as definitions_of,
+    discovery_path as discovery_path,
+    is_list as is_list,
+    is_stable as is_stable,
+    read_crds as read_crds,
+    read_openapi as read_openapi,
+    served_group_versions as served_group_versions,
 )
-from steersman.codegen.openapi_types import UnreadableSchema
-
-__all__ = [
-    "Catalog",
-    "Target",
-    "UnreadableSchema",
-    "definitions_of",
-    "discovery_path",
-    "import_line",
-    "is_list",
-    "is_stable",
-    "module_name",
-    "name_list",
-    "read_crds",
-    "read_openapi",
-    "served_group_versions",
-    "write_models",
-]
+from steersman.codegen.openapi_types import UnreadableSchema as UnreadableSchema

@@ -14,97 +14,73 @@ Guarantees
 - A failing mapper loses no event: it is retried until it succeeds.
 """
 
-from steersman.controller.builder import ControllerBuilder, Register, controller_for
-from steersman.controller.causes import Cause, Causes, Request
-from steersman.controller.channel_source import ChannelSource
-from steersman.controller.claims import claim, claiming
-from steersman.controller.context import NO_EVENTS, Context, Events, ReconcileFunction, ReconcileLogger, Reconciler
-from steersman.controller.events import KindLike, ObjectEvent, View
-from steersman.controller.mappers import MapFunction, Stores, Through, owners_through
-from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter, TerminalError
-from steersman.controller.plan import ControllerPlan, Planned, WatchedKind
-from steersman.controller.predicates import (
-    Predicate,
-    annotations_changed,
-    generation_changed,
-    labelled,
-    labels_changed,
-    resource_version_changed,
-    when,
+from steersman.controller.builder import (
+    ControllerBuilder as ControllerBuilder,
+    Register as Register,
+    controller_for as controller_for,
 )
-from steersman.controller.queue import Queue, QueueClosed
-from steersman.controller.queue_state import LOW_PRIORITY, QueueOptions, QueueStatistics, Taken
-from steersman.controller.reconcile_client import ReconcileClient
-from steersman.controller.records import ControllerStatistics, KeyRecord, KeyState, Place
-from steersman.controller.sources import Emit, KindSource, Registration, Source, SourceStatistics, Watched
-from steersman.controller.watchdog import Blocked, Watchdog
-from steersman.controller.watching import CachedKinds, CacheRecorder
-from steersman.controller.workers import ClientFor, Controller, ControllerOptions
-from steersman.controller.write_log import Write, WriteLog, WriteObserver
-
-__all__ = [
-    "LOW_PRIORITY",
-    "NO_EVENTS",
-    "Blocked",
-    "CacheRecorder",
-    "CachedKinds",
-    "Cause",
-    "Causes",
-    "ChannelSource",
-    "ClientFor",
-    "Context",
-    "Controller",
-    "ControllerBuilder",
-    "ControllerOptions",
-    "ControllerPlan",
-    "ControllerStatistics",
-    "Done",
-    "Emit",
-    "Events",
-    "KeyRecord",
-    "KeyState",
-    "KindLike",
-    "KindSource",
-    "MapFunction",
-    "ObjectEvent",
-    "Outcome",
-    "Place",
-    "Planned",
-    "Predicate",
-    "Queue",
-    "QueueClosed",
-    "QueueOptions",
-    "QueueStatistics",
-    "ReconcileClient",
-    "ReconcileFunction",
-    "ReconcileLogger",
-    "Reconciler",
-    "Register",
-    "Registration",
-    "Request",
-    "Requeue",
-    "RequeueAfter",
-    "Source",
-    "SourceStatistics",
-    "Stores",
-    "Taken",
-    "TerminalError",
-    "Through",
-    "View",
-    "Watchdog",
-    "Watched",
-    "WatchedKind",
-    "Write",
-    "WriteLog",
-    "WriteObserver",
-    "annotations_changed",
-    "claim",
-    "claiming",
-    "controller_for",
-    "generation_changed",
-    "labelled",
-    "labels_changed",
-    "owners_through",
-    "resource_version_changed",
-    "when",
-]
+from steersman.controller.causes import Cause as Cause, Causes as Causes, Request as Request
+from steersman.controller.channel_source import ChannelSource as ChannelSource
+from steersman.controller.claims import claim as claim, claiming as claiming
+from steersman.controller.context import (
+    NO_EVENTS as NO_EVENTS,
+    Context as Context,
+    Events as Events,
+    ReconcileFunction as ReconcileFunction,
+    ReconcileLogger as ReconcileLogger,
+    Reconciler as Reconciler,
+)
+from steersman.controller.events import KindLike as KindLike, ObjectEvent as ObjectEvent, View as View
+from steersman.controller.mappers import (
+    MapFunction as MapFunction,
+    Stores as Stores,
+    Through as Through,
+    owners_through as owners_through,
+)
+from steersman.controller.outcomes import (
+    Done as Done,
+    Outcome as Outcome,
+    Requeue as Requeue,
+    RequeueAfter as RequeueAfter,
+    TerminalError as TerminalError,
+)
+from steersman.controller.plan import ControllerPlan as ControllerPlan, Planned as Planned, WatchedKind as WatchedKind
+from steersman.controller.predicates import (
+    Predicate as Predicate,
+    annotations_changed as annotations_changed,
+    generation_changed as generation_changed,
+    labelled as labelled,
+    labels_changed as labels_changed,
+    resource_version_changed as resource_version_changed,
+    when as when,
+)
+from steersman.controller.queue import Queue as Queue, QueueClosed as QueueClosed
+from steersman.controller.queue_state import (
+    LOW_PRIORITY as LOW_PRIORITY,
+    QueueOptions as QueueOptions,
+    QueueStatistics as QueueStatistics,
+    Taken as Taken,
+)
+from steersman.controller.reconcile_client import ReconcileClient as ReconcileClient
+from steersman.controller.records import (
+    ControllerStatistics as ControllerStatistics,
+    KeyRecord as KeyRecord,
+    KeyState as KeyState,
+    Place as Place,
+)
+from steersman.controller.sources import (
+    Emit as Emit,
+    KindSource as KindSource,
+    Registration as Registration,
+    Source as Source,
+    SourceStatistics as SourceStatistics,
+    Watched as Watched,
+)
+from steersman.controller.watchdog import Blocked as Blocked, Watchdog as Watchdog
+from steersman.controller.watching import CachedKinds as CachedKinds, CacheRecorder as CacheRecorder
+from steersman.controller.workers import (
+    ClientFor as ClientFor,
+    Controller as Controller,
+    ControllerOptions as ControllerOptions,
+)
+from steersman.controller.write_log import Write as Write, WriteLog as WriteLog, WriteObserver as WriteObserver

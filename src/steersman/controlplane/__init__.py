@@ -8,7 +8,5 @@ Guarantees
   resulting objects.
 """
 
-from steersman.controlplane.assembly import CONTROLLERS, is_controller
-from steersman.controlplane.control_plane import ControlPlane
-
-__all__ = ["CONTROLLERS", "ControlPlane", "is_controller"]
+from steersman.controlplane.assembly import CONTROLLERS as CONTROLLERS, is_controller as is_controller
+from steersman.controlplane.control_plane import ControlPlane as ControlPlane

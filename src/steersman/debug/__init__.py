@@ -7,29 +7,19 @@ Guarantees
 """
 
 from steersman.debug.statistics import (
-    STALE_AFTER,
-    BlockedLoop,
-    CheckResult,
-    Explanation,
-    LeaderStatistics,
-    ManagerStatistics,
-    Phase,
-    ReadyCondition,
+    STALE_AFTER as STALE_AFTER,
+    BlockedLoop as BlockedLoop,
+    CheckResult as CheckResult,
+    Explanation as Explanation,
+    LeaderStatistics as LeaderStatistics,
+    ManagerStatistics as ManagerStatistics,
+    Phase as Phase,
+    ReadyCondition as ReadyCondition,
 )
-from steersman.debug.text import count, duration, next_run, percent, stamp
-
-__all__ = [
-    "STALE_AFTER",
-    "BlockedLoop",
-    "CheckResult",
-    "Explanation",
-    "LeaderStatistics",
-    "ManagerStatistics",
-    "Phase",
-    "ReadyCondition",
-    "count",
-    "duration",
-    "next_run",
-    "percent",
-    "stamp",
-]
+from steersman.debug.text import (
+    count as count,
+    duration as duration,
+    next_run as next_run,
+    percent as percent,
+    stamp as stamp,
+)

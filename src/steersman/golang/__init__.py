@@ -7,31 +7,20 @@ Guarantees
 Two packages stand beside this surface: `steersman.golang.regexp` and `steersman.golang.protobuf`.
 """
 
-from steersman.golang.addresses import is_email, is_uri
-from steersman.golang.json_encoding import escape_html, printed_json
-from steersman.golang.json_errors import json_type, json_words, too_large_number
-from steersman.golang.json_syntax import syntax_problem
-from steersman.golang.numbers import printed_number
-from steersman.golang.portable_patterns import check_pattern
-from steersman.golang.quoting import cut, quoted, quoted_bytes, quoted_in_full
-from steersman.golang.values import deeply_equal, printed_value, type_name
-
-__all__ = [
-    "check_pattern",
-    "cut",
-    "deeply_equal",
-    "escape_html",
-    "is_email",
-    "is_uri",
-    "json_type",
-    "json_words",
-    "printed_json",
-    "printed_number",
-    "printed_value",
-    "quoted",
-    "quoted_bytes",
-    "quoted_in_full",
-    "syntax_problem",
-    "too_large_number",
-    "type_name",
-]
+from steersman.golang.addresses import is_email as is_email, is_uri as is_uri
+from steersman.golang.json_encoding import escape_html as escape_html, printed_json as printed_json
+from steersman.golang.json_errors import (
+    json_type as json_type,
+    json_words as json_words,
+    too_large_number as too_large_number,
+)
+from steersman.golang.json_syntax import syntax_problem as syntax_problem
+from steersman.golang.numbers import printed_number as printed_number
+from steersman.golang.portable_patterns import check_pattern as check_pattern
+from steersman.golang.quoting import (
+    cut as cut,
+    quoted as quoted,
+    quoted_bytes as quoted_bytes,
+    quoted_in_full as quoted_in_full,
+)
+from steersman.golang.values import deeply_equal as deeply_equal, printed_value as printed_value, type_name as type_name

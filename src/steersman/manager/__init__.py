@@ -12,21 +12,12 @@ Guarantees:
 - One `async with` owns every task.
 """
 
-from steersman.manager.endpoints import Endpoints
-from steersman.manager.health import Check, Checks
-from steersman.manager.leader import Campaign, LeaderElection, Term
-from steersman.manager.manager import Manager
-from steersman.manager.permissions import PermissionRule, Permissions, permissions_of
-
-__all__ = [
-    "Campaign",
-    "Check",
-    "Checks",
-    "Endpoints",
-    "LeaderElection",
-    "Manager",
-    "PermissionRule",
-    "Permissions",
-    "Term",
-    "permissions_of",
-]
+from steersman.manager.endpoints import Endpoints as Endpoints
+from steersman.manager.health import Check as Check, Checks as Checks
+from steersman.manager.leader import Campaign as Campaign, LeaderElection as LeaderElection, Term as Term
+from steersman.manager.manager import Manager as Manager
+from steersman.manager.permissions import (
+    PermissionRule as PermissionRule,
+    Permissions as Permissions,
+    permissions_of as permissions_of,
+)

@@ -21,69 +21,46 @@ Content:
 - Comparison: `is_subset`, `semantically_equal`, `difference`; `changes_nothing` and `projection` for applied fields.
 """
 
-from steersman.patches import json_patch
-from steersman.patches.applied_set import STATUS_FIELDS, STRIPPED_FIELDS, applied_set
-from steersman.patches.comparison import difference, is_subset, semantically_equal
-from steersman.patches.errors import (
-    MAX_DEPTH,
-    FieldSetError,
-    JsonPatchError,
-    JsonPatchTestFailed,
-    PatchError,
-    SchemaMismatch,
-    TooDeep,
+from steersman.patches import json_patch as json_patch
+from steersman.patches.applied_set import (
+    STATUS_FIELDS as STATUS_FIELDS,
+    STRIPPED_FIELDS as STRIPPED_FIELDS,
+    applied_set as applied_set,
 )
-from steersman.patches.extracting import extract_applied
-from steersman.patches.field_manager import FieldManager
-from steersman.patches.field_set import FieldSet
-from steersman.patches.json_patch import JsonPatch, Operation, pointer
-from steersman.patches.managed_fields import Owner
-from steersman.patches.merge_patch import apply_merge_patch, merge_patch_between
-from steersman.patches.merge_schema import MergeSchema, Resolver
-from steersman.patches.ownership import ApplyConflict, ApplyConflicts
-from steersman.patches.path_element import Path, PathElement, format_path
-from steersman.patches.selecting import only_fields
-from steersman.patches.strategic_merge import StrategicMergeError, apply_strategic_merge
-from steersman.patches.unchanged import changes_nothing, projection
-from steersman.patches.versions import NotConvertible, UnknownVersion, Versions
-
-__all__ = [
-    "MAX_DEPTH",
-    "STATUS_FIELDS",
-    "STRIPPED_FIELDS",
-    "ApplyConflict",
-    "ApplyConflicts",
-    "FieldManager",
-    "FieldSet",
-    "FieldSetError",
-    "JsonPatch",
-    "JsonPatchError",
-    "JsonPatchTestFailed",
-    "MergeSchema",
-    "NotConvertible",
-    "Operation",
-    "Owner",
-    "PatchError",
-    "Path",
-    "PathElement",
-    "Resolver",
-    "SchemaMismatch",
-    "StrategicMergeError",
-    "TooDeep",
-    "UnknownVersion",
-    "Versions",
-    "applied_set",
-    "apply_merge_patch",
-    "apply_strategic_merge",
-    "changes_nothing",
-    "difference",
-    "extract_applied",
-    "format_path",
-    "is_subset",
-    "json_patch",
-    "merge_patch_between",
-    "only_fields",
-    "pointer",
-    "projection",
-    "semantically_equal",
-]
+from steersman.patches.comparison import (
+    difference as difference,
+    is_subset as is_subset,
+    semantically_equal as semantically_equal,
+)
+from steersman.patches.errors import (
+    MAX_DEPTH as MAX_DEPTH,
+    FieldSetError as FieldSetError,
+    JsonPatchError as JsonPatchError,
+    JsonPatchTestFailed as JsonPatchTestFailed,
+    PatchError as PatchError,
+    SchemaMismatch as SchemaMismatch,
+    TooDeep as TooDeep,
+)
+from steersman.patches.extracting import extract_applied as extract_applied
+from steersman.patches.field_manager import FieldManager as FieldManager
+from steersman.patches.field_set import FieldSet as FieldSet
+from steersman.patches.json_patch import JsonPatch as JsonPatch, Operation as Operation, pointer as pointer
+from steersman.patches.managed_fields import Owner as Owner
+from steersman.patches.merge_patch import (
+    apply_merge_patch as apply_merge_patch,
+    merge_patch_between as merge_patch_between,
+)
+from steersman.patches.merge_schema import MergeSchema as MergeSchema, Resolver as Resolver
+from steersman.patches.ownership import ApplyConflict as ApplyConflict, ApplyConflicts as ApplyConflicts
+from steersman.patches.path_element import Path as Path, PathElement as PathElement, format_path as format_path
+from steersman.patches.selecting import only_fields as only_fields
+from steersman.patches.strategic_merge import (
+    StrategicMergeError as StrategicMergeError,
+    apply_strategic_merge as apply_strategic_merge,
+)
+from steersman.patches.unchanged import changes_nothing as changes_nothing, projection as projection
+from steersman.patches.versions import (
+    NotConvertible as NotConvertible,
+    UnknownVersion as UnknownVersion,
+    Versions as Versions,
+)

@@ -9,51 +9,37 @@ Guarantees
 - An external effect happens exactly once if the outside can be searched by key, at least once otherwise.
 """
 
-from steersman.controller import Done, RequeueAfter
-from steersman.patterns.children import ChildKind, ChildOptions, Children, Output, Outputs, child
-from steersman.patterns.external import Api, Broken, External, ExternalKey, Gone, Present, Refused, Working
-from steersman.patterns.machine.finalizers import add_finalizer, has_finalizer, remove_finalizer
-from steersman.patterns.machine.steps import Failed, Goto, Next, Step, Wait
-from steersman.patterns.operators import GenerateOperator, ReconcileOperator, generates, reconciles
-from steersman.patterns.readiness import Readiness, readiness_of
-from steersman.patterns.reports import Report, Seen, reports
-from steersman.patterns.state_machine import StateMachine, finalizer, state
-
-__all__ = [
-    "Api",
-    "Broken",
-    "ChildKind",
-    "ChildOptions",
-    "Children",
-    "Done",
-    "External",
-    "ExternalKey",
-    "Failed",
-    "GenerateOperator",
-    "Gone",
-    "Goto",
-    "Next",
-    "Output",
-    "Outputs",
-    "Present",
-    "Readiness",
-    "ReconcileOperator",
-    "Refused",
-    "Report",
-    "RequeueAfter",
-    "Seen",
-    "StateMachine",
-    "Step",
-    "Wait",
-    "Working",
-    "add_finalizer",
-    "child",
-    "finalizer",
-    "generates",
-    "has_finalizer",
-    "readiness_of",
-    "reconciles",
-    "remove_finalizer",
-    "reports",
-    "state",
-]
+from steersman.controller import Done as Done, RequeueAfter as RequeueAfter
+from steersman.patterns.children import (
+    ChildKind as ChildKind,
+    ChildOptions as ChildOptions,
+    Children as Children,
+    Output as Output,
+    Outputs as Outputs,
+    child as child,
+)
+from steersman.patterns.external import (
+    Api as Api,
+    Broken as Broken,
+    External as External,
+    ExternalKey as ExternalKey,
+    Gone as Gone,
+    Present as Present,
+    Refused as Refused,
+    Working as Working,
+)
+from steersman.patterns.machine.finalizers import (
+    add_finalizer as add_finalizer,
+    has_finalizer as has_finalizer,
+    remove_finalizer as remove_finalizer,
+)
+from steersman.patterns.machine.steps import Failed as Failed, Goto as Goto, Next as Next, Step as Step, Wait as Wait
+from steersman.patterns.operators import (
+    GenerateOperator as GenerateOperator,
+    ReconcileOperator as ReconcileOperator,
+    generates as generates,
+    reconciles as reconciles,
+)
+from steersman.patterns.readiness import Readiness as Readiness, readiness_of as readiness_of
+from steersman.patterns.reports import Report as Report, Seen as Seen, reports as reports
+from steersman.patterns.state_machine import StateMachine as StateMachine, finalizer as finalizer, state as state

@@ -8,7 +8,5 @@ Guarantees
 - A plan contains no value of a Secret.
 """
 
-from steersman.plan.planner import plan_changes
-from steersman.plan.result import Plan, PlannedChange, Remark
-
-__all__ = ["Plan", "PlannedChange", "Remark", "plan_changes"]
+from steersman.plan.planner import plan_changes as plan_changes
+from steersman.plan.result import Plan as Plan, PlannedChange as PlannedChange, Remark as Remark

@@ -7,23 +7,13 @@ Guarantees
 - Everything also works on plain JSON trees, so that client and server share one implementation.
 """
 
-from steersman.objects.field_problems import FieldProblem
-from steersman.schemas.admission import admitted
-from steersman.schemas.checking import problems, validate
-from steersman.schemas.definition import crd_for, crd_yaml
-from steersman.schemas.structural import QUANTITY_PATTERN, readable_schema, schema_for
-from steersman.schemas.validation import SchemaTooDeep, validate_tree
-
-__all__ = [
-    "QUANTITY_PATTERN",
-    "FieldProblem",
-    "SchemaTooDeep",
-    "admitted",
-    "crd_for",
-    "crd_yaml",
-    "problems",
-    "readable_schema",
-    "schema_for",
-    "validate",
-    "validate_tree",
-]
+from steersman.objects.field_problems import FieldProblem as FieldProblem
+from steersman.schemas.admission import admitted as admitted
+from steersman.schemas.checking import problems as problems, validate as validate
+from steersman.schemas.definition import crd_for as crd_for, crd_yaml as crd_yaml
+from steersman.schemas.structural import (
+    QUANTITY_PATTERN as QUANTITY_PATTERN,
+    readable_schema as readable_schema,
+    schema_for as schema_for,
+)
+from steersman.schemas.validation import SchemaTooDeep as SchemaTooDeep, validate_tree as validate_tree

@@ -11,66 +11,45 @@ Guarantees:
 - Field values are written with their own `str`, so values that hide themselves, like the client's secrets, stay hidden.
 """
 
-from steersman.telemetry.exposition import OPENMETRICS_TEXT, PROMETHEUS_TEXT, expose
-from steersman.telemetry.failure_log import FailureLog, LineLimit, Mention, error_words
-from steersman.telemetry.logs import JsonFormatter, TerminalFormatter, configure_logging, current_log_fields, log_fields
+from steersman.telemetry.exposition import (
+    OPENMETRICS_TEXT as OPENMETRICS_TEXT,
+    PROMETHEUS_TEXT as PROMETHEUS_TEXT,
+    expose as expose,
+)
+from steersman.telemetry.failure_log import (
+    FailureLog as FailureLog,
+    LineLimit as LineLimit,
+    Mention as Mention,
+    error_words as error_words,
+)
+from steersman.telemetry.logs import (
+    JsonFormatter as JsonFormatter,
+    TerminalFormatter as TerminalFormatter,
+    configure_logging as configure_logging,
+    current_log_fields as current_log_fields,
+    log_fields as log_fields,
+)
 from steersman.telemetry.metrics import (
-    OVERFLOW,
-    Count,
-    Counter,
-    CounterOf,
-    Distribution,
-    Gauge,
-    GaugeOf,
-    Histogram,
-    HistogramOf,
-    Level,
-    Registry,
+    OVERFLOW as OVERFLOW,
+    Count as Count,
+    Counter as Counter,
+    CounterOf as CounterOf,
+    Distribution as Distribution,
+    Gauge as Gauge,
+    GaugeOf as GaugeOf,
+    Histogram as Histogram,
+    HistogramOf as HistogramOf,
+    Level as Level,
+    Registry as Registry,
 )
-from steersman.telemetry.tracebacks import passed_user_code, user_frames
+from steersman.telemetry.tracebacks import passed_user_code as passed_user_code, user_frames as user_frames
 from steersman.telemetry.tracing import (
-    NO_SPAN,
-    Span,
-    SpanLink,
-    begin_span,
-    current_traceparent,
-    is_tracing,
-    link_to_current,
-    span,
+    NO_SPAN as NO_SPAN,
+    Span as Span,
+    SpanLink as SpanLink,
+    begin_span as begin_span,
+    current_traceparent as current_traceparent,
+    is_tracing as is_tracing,
+    link_to_current as link_to_current,
+    span as span,
 )
-
-__all__ = [
-    "NO_SPAN",
-    "OPENMETRICS_TEXT",
-    "OVERFLOW",
-    "PROMETHEUS_TEXT",
-    "Count",
-    "Counter",
-    "CounterOf",
-    "Distribution",
-    "FailureLog",
-    "Gauge",
-    "GaugeOf",
-    "Histogram",
-    "HistogramOf",
-    "JsonFormatter",
-    "Level",
-    "LineLimit",
-    "Mention",
-    "Registry",
-    "Span",
-    "SpanLink",
-    "TerminalFormatter",
-    "begin_span",
-    "configure_logging",
-    "current_log_fields",
-    "current_traceparent",
-    "error_words",
-    "expose",
-    "is_tracing",
-    "link_to_current",
-    "log_fields",
-    "passed_user_code",
-    "span",
-    "user_frames",
-]

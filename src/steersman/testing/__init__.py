@@ -15,83 +15,33 @@ Names are imported on first use, because pytest loads this package in every run.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from steersman.testing.clock import Clock
-    from steersman.testing.engine import Engine, EngineStart
-    from steersman.testing.errors import EngineError, KubectlError
-    from steersman.testing.fault_proxy import FaultProxy
-    from steersman.testing.operators import Operator
-    from steersman.testing.parts import ApiServer, ControllerManager, EtcdMember, Part
-    from steersman.testing.plane import Plane
-    from steersman.testing.pod_runner import PodRunner
-    from steersman.testing.pod_status import Failed, PodOutcome, Running, Succeeded, Waiting
-    from steersman.testing.waiting import consistently, eventually
-    from steersman.testing.workload_runner import WorkloadRunner
-    from steersman.testing.write_watch import Write, Writes
-
-__all__ = [
-    "ApiServer",
-    "Clock",
-    "ControllerManager",
-    "Engine",
-    "EngineError",
-    "EngineStart",
-    "EtcdMember",
-    "Failed",
-    "FaultProxy",
-    "KubectlError",
-    "Operator",
-    "Part",
-    "Plane",
-    "PodOutcome",
-    "PodRunner",
-    "Running",
-    "Succeeded",
-    "Waiting",
-    "WorkloadRunner",
-    "Write",
-    "Writes",
-    "consistently",
-    "eventually",
-]
-
-_HOMES = {
-    "ApiServer": "parts",
-    "Clock": "clock",
-    "ControllerManager": "parts",
-    "Engine": "engine",
-    "EngineError": "errors",
-    "EngineStart": "engine",
-    "EtcdMember": "parts",
-    "Failed": "pod_status",
-    "FaultProxy": "fault_proxy",
-    "KubectlError": "errors",
-    "Operator": "operators",
-    "Part": "parts",
-    "Plane": "plane",
-    "PodOutcome": "pod_status",
-    "PodRunner": "pod_runner",
-    "Running": "pod_status",
-    "Succeeded": "pod_status",
-    "Waiting": "pod_status",
-    "WorkloadRunner": "workload_runner",
-    "Write": "write_watch",
-    "Writes": "write_watch",
-    "consistently": "waiting",
-    "eventually": "waiting",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    from steersman.testing.clock import Clock as Clock
+    from steersman.testing.engine import Engine as Engine, EngineStart as EngineStart
+    from steersman.testing.errors import EngineError as EngineError, KubectlError as KubectlError
+    from steersman.testing.fault_proxy import FaultProxy as FaultProxy
+    from steersman.testing.operators import Operator as Operator
+    from steersman.testing.parts import (
+        ApiServer as ApiServer,
+        ControllerManager as ControllerManager,
+        EtcdMember as EtcdMember,
+        Part as Part,
+    )
+    from steersman.testing.plane import Plane as Plane
+    from steersman.testing.pod_runner import PodRunner as PodRunner
+    from steersman.testing.pod_status import (
+        Failed as Failed,
+        PodOutcome as PodOutcome,
+        Running as Running,
+        Succeeded as Succeeded,
+        Waiting as Waiting,
+    )
+    from steersman.testing.waiting import consistently as consistently, eventually as eventually
+    from steersman.testing.workload_runner import WorkloadRunner as WorkloadRunner
+    from steersman.testing.write_watch import Write as Write, Writes as Writes
+else:
+    __getattr__, __dir__ = lazy_names()

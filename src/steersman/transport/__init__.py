@@ -9,58 +9,29 @@ Guarantees of every transport
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from steersman.transport.http import HttpTransport
-from steersman.transport.inprocess import InProcessTransport
+from steersman._lazy_names import lazy_names
+from steersman.transport.http import HttpTransport as HttpTransport
+from steersman.transport.inprocess import InProcessTransport as InProcessTransport
 from steersman.transport.protocol import (
-    DEFAULT_TIMEOUT,
-    MAX_BODY,
-    Handler,
-    Push,
-    Pushing,
-    Response,
-    SendOptions,
-    Separable,
-    ServerResponse,
-    Transport,
-    TransportWrapper,
-    separated,
+    DEFAULT_TIMEOUT as DEFAULT_TIMEOUT,
+    MAX_BODY as MAX_BODY,
+    Handler as Handler,
+    Push as Push,
+    Pushing as Pushing,
+    Response as Response,
+    SendOptions as SendOptions,
+    Separable as Separable,
+    ServerResponse as ServerResponse,
+    Transport as Transport,
+    TransportWrapper as TransportWrapper,
+    separated as separated,
 )
-from steersman.transport.tls import ServerTls, TlsMaterial
+from steersman.transport.tls import ServerTls as ServerTls, TlsMaterial as TlsMaterial
 
+# Imported on first use: a client needs no server, and importing aiohttp's server is slow.
 if TYPE_CHECKING:
-    from steersman.transport.listener import Listener, Peer, current_peer
-
-#: Imported on first use: a client needs no server, and importing aiohttp's server is slow.
-_LATER = {"Listener": "listener", "Peer": "listener", "current_peer": "listener"}
-
-__all__ = [
-    "DEFAULT_TIMEOUT",
-    "MAX_BODY",
-    "Handler",
-    "HttpTransport",
-    "InProcessTransport",
-    "Listener",
-    "Peer",
-    "Push",
-    "Pushing",
-    "Response",
-    "SendOptions",
-    "Separable",
-    "ServerResponse",
-    "ServerTls",
-    "TlsMaterial",
-    "Transport",
-    "TransportWrapper",
-    "current_peer",
-    "separated",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Import the server's names on first access."""
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    from steersman.transport.listener import Listener as Listener, Peer as Peer, current_peer as current_peer
+else:
+    __getattr__, __dir__ = lazy_names()

@@ -10,6 +10,4 @@ What the room guarantees
 - A service keeps its address between runs.
 """
 
-from steersman.workloads.kinds import KINDS
-
-__all__ = ["KINDS"]
+from steersman.workloads.kinds import KINDS as KINDS

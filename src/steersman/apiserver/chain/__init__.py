@@ -6,35 +6,25 @@ request. An `ApiServer` assembles the chain itself; use `chain` to add your own 
 
 from __future__ import annotations
 
-from steersman.apiserver.chain.audit import Audit, AuditFile, AuditHook, AuthenticationAudit
-from steersman.apiserver.chain.authentication import Authentication, everybody_is
-from steersman.apiserver.chain.authorization import Authorization
-from steersman.apiserver.chain.impersonation import Impersonation
-from steersman.apiserver.chain.limits import RequestLimits
-from steersman.apiserver.chain.rbac import Rbac
-from steersman.apiserver.chain.reviews import Reviews
-from steersman.apiserver.identity import Access, Authorizer, Decision, always_allow
+from steersman.apiserver.chain.audit import (
+    Audit as Audit,
+    AuditFile as AuditFile,
+    AuditHook as AuditHook,
+    AuthenticationAudit as AuthenticationAudit,
+)
+from steersman.apiserver.chain.authentication import Authentication as Authentication, everybody_is as everybody_is
+from steersman.apiserver.chain.authorization import Authorization as Authorization
+from steersman.apiserver.chain.impersonation import Impersonation as Impersonation
+from steersman.apiserver.chain.limits import RequestLimits as RequestLimits
+from steersman.apiserver.chain.rbac import Rbac as Rbac
+from steersman.apiserver.chain.reviews import Reviews as Reviews
+from steersman.apiserver.identity import (
+    Access as Access,
+    Authorizer as Authorizer,
+    Decision as Decision,
+    always_allow as always_allow,
+)
 from steersman.apiserver.request import ChainHandler
-
-__all__ = [
-    "Access",
-    "Audit",
-    "AuditFile",
-    "AuditHook",
-    "Authentication",
-    "AuthenticationAudit",
-    "Authorization",
-    "Authorizer",
-    "Decision",
-    "Impersonation",
-    "Rbac",
-    "RequestLimits",
-    "Reviews",
-    "always_allow",
-    "chain",
-    "everybody_is",
-    "unlimited",
-]
 
 
 def chain(

@@ -1,18 +1,11 @@
 """Discovery: the served resources, the version, health, and the schemas of kinds."""
 
-from steersman.apiserver.discovery.catalogue import Catalogue, Snapshot
-from steersman.apiserver.discovery.health import Health, HealthCheck, feed_check, storage_check
-from steersman.apiserver.discovery.openapi import OpenApi
-from steersman.apiserver.discovery.routes import Discovery, discovery_routes
-
-__all__ = [
-    "Catalogue",
-    "Discovery",
-    "Health",
-    "HealthCheck",
-    "OpenApi",
-    "Snapshot",
-    "discovery_routes",
-    "feed_check",
-    "storage_check",
-]
+from steersman.apiserver.discovery.catalogue import Catalogue as Catalogue, Snapshot as Snapshot
+from steersman.apiserver.discovery.health import (
+    Health as Health,
+    HealthCheck as HealthCheck,
+    feed_check as feed_check,
+    storage_check as storage_check,
+)
+from steersman.apiserver.discovery.openapi import OpenApi as OpenApi
+from steersman.apiserver.discovery.routes import Discovery as Discovery, discovery_routes as discovery_routes

@@ -1,29 +1,21 @@
 """Managed fields and server-side apply for served resources; only verbs use it."""
 
 from steersman.apiserver.field_managers.managers import (
-    applied,
-    described,
-    forget_new_times,
-    keep_readable,
-    manager_of,
-    updated,
-    without_managed,
+    applied as applied,
+    described as described,
+    forget_new_times as forget_new_times,
+    keep_readable as keep_readable,
+    manager_of as manager_of,
+    updated as updated,
+    without_managed as without_managed,
 )
-from steersman.apiserver.field_managers.scaling import SCALE, ScaledFields, managed_scale
-from steersman.apiserver.field_managers.versions import Managed, ServedVersions, managed_of
-
-__all__ = [
-    "SCALE",
-    "Managed",
-    "ScaledFields",
-    "ServedVersions",
-    "applied",
-    "described",
-    "forget_new_times",
-    "keep_readable",
-    "managed_of",
-    "managed_scale",
-    "manager_of",
-    "updated",
-    "without_managed",
-]
+from steersman.apiserver.field_managers.scaling import (
+    SCALE as SCALE,
+    ScaledFields as ScaledFields,
+    managed_scale as managed_scale,
+)
+from steersman.apiserver.field_managers.versions import (
+    Managed as Managed,
+    ServedVersions as ServedVersions,
+    managed_of as managed_of,
+)

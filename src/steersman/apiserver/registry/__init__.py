@@ -1,35 +1,19 @@
 """Registry: the served resources, and how each kind behaves."""
 
 from steersman.apiserver.registry.builtin_resources import (
-    GenericStrategy,
-    builtin_definitions,
-    generic_definitions,
+    GenericStrategy as GenericStrategy,
+    builtin_definitions as builtin_definitions,
+    generic_definitions as generic_definitions,
 )
 from steersman.apiserver.registry.definition import (
-    ALL_VERBS,
-    Column,
-    Conversion,
-    Definition,
-    ScalePaths,
-    Strategy,
-    Subresource,
-    Surroundings,
-    Tree,
+    ALL_VERBS as ALL_VERBS,
+    Column as Column,
+    Conversion as Conversion,
+    Definition as Definition,
+    ScalePaths as ScalePaths,
+    Strategy as Strategy,
+    Subresource as Subresource,
+    Surroundings as Surroundings,
+    Tree as Tree,
 )
-from steersman.apiserver.registry.registry import Registry
-
-__all__ = [
-    "ALL_VERBS",
-    "Column",
-    "Conversion",
-    "Definition",
-    "GenericStrategy",
-    "Registry",
-    "ScalePaths",
-    "Strategy",
-    "Subresource",
-    "Surroundings",
-    "Tree",
-    "builtin_definitions",
-    "generic_definitions",
-]
+from steersman.apiserver.registry.registry import Registry as Registry

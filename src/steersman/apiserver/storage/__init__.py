@@ -1,41 +1,24 @@
 """Storage: where the API server keeps its objects."""
 
-from steersman.apiserver.storage.compaction import compact_forever
-from steersman.apiserver.storage.frames import DamagedJournal
-from steersman.apiserver.storage.journal import JournaledStorage
-from steersman.apiserver.storage.journal_folder import FolderInUse, Fsync, WriteFailed
-from steersman.apiserver.storage.memory import MemoryStorage
-from steersman.apiserver.storage.protocol import (
-    Change,
-    Compacted,
-    Delivery,
-    FutureRevision,
-    Mismatch,
-    Page,
-    Progress,
-    Record,
-    Storage,
-    StorageError,
-    Watching,
+from steersman.apiserver.storage.compaction import compact_forever as compact_forever
+from steersman.apiserver.storage.frames import DamagedJournal as DamagedJournal
+from steersman.apiserver.storage.journal import JournaledStorage as JournaledStorage
+from steersman.apiserver.storage.journal_folder import (
+    FolderInUse as FolderInUse,
+    Fsync as Fsync,
+    WriteFailed as WriteFailed,
 )
-
-__all__ = [
-    "Change",
-    "Compacted",
-    "DamagedJournal",
-    "Delivery",
-    "FolderInUse",
-    "Fsync",
-    "FutureRevision",
-    "JournaledStorage",
-    "MemoryStorage",
-    "Mismatch",
-    "Page",
-    "Progress",
-    "Record",
-    "Storage",
-    "StorageError",
-    "Watching",
-    "WriteFailed",
-    "compact_forever",
-]
+from steersman.apiserver.storage.memory import MemoryStorage as MemoryStorage
+from steersman.apiserver.storage.protocol import (
+    Change as Change,
+    Compacted as Compacted,
+    Delivery as Delivery,
+    FutureRevision as FutureRevision,
+    Mismatch as Mismatch,
+    Page as Page,
+    Progress as Progress,
+    Record as Record,
+    Storage as Storage,
+    StorageError as StorageError,
+    Watching as Watching,
+)

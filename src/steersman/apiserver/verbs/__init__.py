@@ -1,5 +1,3 @@
 """The verbs of a served resource, one file each."""
 
-from steersman.apiserver.verbs.dispatch import perform
-
-__all__ = ["perform"]
+from steersman.apiserver.verbs.dispatch import perform as perform

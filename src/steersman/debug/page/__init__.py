@@ -1,6 +1,4 @@
 """The debug page, as pure functions of statistics: `overview` of a manager, `explanation` of one key."""
 
-from steersman.debug.page.overview import explanation, overview
-from steersman.debug.page.problems import problems
-
-__all__ = ["explanation", "overview", "problems"]
+from steersman.debug.page.overview import explanation as explanation, overview as overview
+from steersman.debug.page.problems import problems as problems

@@ -5,7 +5,10 @@ Guarantees
 - A child that already matches its declaration costs no request.
 """
 
-from steersman.patterns.children.kinds import ChildKind, Children, Identity, child
-from steersman.patterns.children.outputs import ChildOptions, Output, Outputs
-
-__all__ = ["ChildKind", "ChildOptions", "Children", "Identity", "Output", "Outputs", "child"]
+from steersman.patterns.children.kinds import (
+    ChildKind as ChildKind,
+    Children as Children,
+    Identity as Identity,
+    child as child,
+)
+from steersman.patterns.children.outputs import ChildOptions as ChildOptions, Output as Output, Outputs as Outputs

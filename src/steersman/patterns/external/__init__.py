@@ -10,7 +10,13 @@ Guarantees
 - An exception from an `Api` fails only that object. Its condition shows the message, and Steersman retries with backoff.
 """
 
-from steersman.patterns.external.api import Api, Broken, ExternalKey, Gone, Present, Refused, Working
-from steersman.patterns.external.workers import External, look_outside
-
-__all__ = ["Api", "Broken", "External", "ExternalKey", "Gone", "Present", "Refused", "Working", "look_outside"]
+from steersman.patterns.external.api import (
+    Api as Api,
+    Broken as Broken,
+    ExternalKey as ExternalKey,
+    Gone as Gone,
+    Present as Present,
+    Refused as Refused,
+    Working as Working,
+)
+from steersman.patterns.external.workers import External as External, look_outside as look_outside

@@ -5,8 +5,6 @@ Guarantees
 - Nothing here sends a request, except the functions of `finalizers`.
 """
 
-from steersman.patterns.machine.definition import Machine
-from steersman.patterns.machine.graph import MachineGraph, StateNode
-from steersman.patterns.machine.steps import Failed, Goto, Next, Step, Wait
-
-__all__ = ["Failed", "Goto", "Machine", "MachineGraph", "Next", "StateNode", "Step", "Wait"]
+from steersman.patterns.machine.definition import Machine as Machine
+from steersman.patterns.machine.graph import MachineGraph as MachineGraph, StateNode as StateNode
+from steersman.patterns.machine.steps import Failed as Failed, Goto as Goto, Next as Next, Step as Step, Wait as Wait

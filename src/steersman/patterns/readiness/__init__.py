@@ -5,7 +5,8 @@ Guarantees
 - The result depends on the object alone: no request, no clock.
 """
 
-from steersman.patterns.readiness.evaluation import readiness_at_sight, readiness_of
-from steersman.patterns.readiness.result import Readiness
-
-__all__ = ["Readiness", "readiness_at_sight", "readiness_of"]
+from steersman.patterns.readiness.evaluation import (
+    readiness_at_sight as readiness_at_sight,
+    readiness_of as readiness_of,
+)
+from steersman.patterns.readiness.result import Readiness as Readiness

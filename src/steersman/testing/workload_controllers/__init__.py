@@ -20,8 +20,6 @@ from steersman.testing.workload_controllers.own_node import OwnNode
 from steersman.testing.workload_controllers.replica_sets import ReplicaSets
 from steersman.testing.workload_controllers.stateful_sets import StatefulSets
 
-__all__ = ["NAME", "workload_manager"]
-
 #: The field manager and event reporter that these controllers stand in for.
 NAME = "kube-controller-manager"
 

@@ -7,35 +7,18 @@ Guarantees, on Linux
 """
 
 from steersman.workloads.processes.runner import (
-    Attached,
-    Ended,
-    Exited,
-    FailedToStart,
-    Launch,
-    Listener,
-    Lost,
-    Process,
-    ProcessEvent,
-    ProcessRunner,
-    Refused,
-    Started,
-    Stopping,
+    Attached as Attached,
+    Ended as Ended,
+    Exited as Exited,
+    FailedToStart as FailedToStart,
+    Launch as Launch,
+    Listener as Listener,
+    Lost as Lost,
+    Process as Process,
+    ProcessEvent as ProcessEvent,
+    ProcessRunner as ProcessRunner,
+    Refused as Refused,
+    Started as Started,
+    Stopping as Stopping,
 )
-from steersman.workloads.processes.zygote_runner import ZygoteRunner
-
-__all__ = [
-    "Attached",
-    "Ended",
-    "Exited",
-    "FailedToStart",
-    "Launch",
-    "Listener",
-    "Lost",
-    "Process",
-    "ProcessEvent",
-    "ProcessRunner",
-    "Refused",
-    "Started",
-    "Stopping",
-    "ZygoteRunner",
-]
+from steersman.workloads.processes.zygote_runner import ZygoteRunner as ZygoteRunner
