@@ -21,8 +21,6 @@ from steersman.objects.hints import wire_names
 from steersman.patches import MergeSchema, extract_applied as extract_tree
 from steersman.schemas import readable_schema
 
-__all__ = ["extract_applied", "intent_of", "merge_schema_of"]
-
 
 def extract_applied(obj: AnyObject, *, manager: str, subresource: str = "") -> AnyObject:
     """Reduce a read object to the fields that ``manager`` applied: an intent to change and apply again.

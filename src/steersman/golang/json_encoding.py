@@ -5,8 +5,6 @@ from typing import Any, cast
 
 from steersman.golang.numbers import json_float
 
-__all__ = ["escape_html", "printed_json"]
-
 _HTML = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 

@@ -3,8 +3,6 @@
 import math
 from decimal import Decimal
 
-__all__ = ["json_float", "printed_number"]
-
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 

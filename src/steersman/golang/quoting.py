@@ -1,7 +1,5 @@
 """Texts in quotes, as Go's ``%q`` prints them."""
 
-__all__ = ["SHOWN_MAX", "cut", "quoted", "quoted_bytes", "quoted_in_full"]
-
 #: Messages show this many characters of a longer text; Go prints all of them.
 SHOWN_MAX = 1024
 

@@ -4,8 +4,6 @@ from typing import Any, Final, cast
 
 from steersman.golang.numbers import printed_number
 
-__all__ = ["deeply_equal", "printed_value", "type_name"]
-
 _TYPES: Final[dict[Any, str]] = {
     dict: "map[string]interface {}",
     list: "[]interface {}",

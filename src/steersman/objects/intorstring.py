@@ -3,8 +3,6 @@
 import re
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["IntOrString", "scaled_value"]
-
 IntOrString: TypeAlias = int | str
 """A number or a string; the wire format preserves which."""
 

@@ -18,8 +18,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, Literal, Self, TypeAlias, overload
 
-__all__ = ["Quantity", "QuantityFormat"]
-
 QuantityFormat: TypeAlias = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
 """How a quantity prints: 1Gi, 1G or 1e9."""
 

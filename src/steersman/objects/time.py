@@ -13,8 +13,6 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final, Self, SupportsIndex
 
-__all__ = ["MicroTime", "format_duration", "format_time", "parse_duration", "parse_time"]
-
 _RFC3339: Final = re.compile(
     r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})[Tt]"
     r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]+))?"

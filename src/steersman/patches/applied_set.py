@@ -17,8 +17,6 @@ from steersman.patches.field_set import EMPTY, FieldSet, make_field_set
 from steersman.patches.merge_schema import DEDUCED, MergeSchema
 from steersman.patches.path_element import PathElement, key_text, value_text
 
-__all__ = ["STATUS_FIELDS", "STRIPPED_FIELDS", "applied_set", "held_set", "item_text"]
-
 _METADATA: Final = PathElement.field("metadata")
 _ITSELF: Final = (True, EMPTY)
 

@@ -26,8 +26,6 @@ from steersman.patches.merge_schema import MergeSchema
 from steersman.patches.merging import ABSENT, Shape, is_leaf, place_of, shape_of
 from steersman.patches.trees import quickly_equal
 
-__all__ = ["NO_CHANGES", "Changes", "changes_between"]
-
 
 class Changes(NamedTuple):
     """The changes of an object."""

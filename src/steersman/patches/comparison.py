@@ -22,8 +22,6 @@ from steersman.patches.errors import MAX_DEPTH, TooDeep
 from steersman.patches.merge_schema import DEDUCED, MergeSchema, ValueKind
 from steersman.patches.path_element import PathElement
 
-__all__ = ["difference", "is_subset", "semantically_equal"]
-
 
 def is_subset(intent: Mapping[str, Any], live: Mapping[str, Any], schema: MergeSchema | None = None) -> bool:
     """Whether a live object already holds every value of an intent, so that applying it would change none."""

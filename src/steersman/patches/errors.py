@@ -2,16 +2,6 @@
 
 from typing import Final
 
-__all__ = [
-    "MAX_DEPTH",
-    "FieldSetError",
-    "JsonPatchError",
-    "JsonPatchTestFailed",
-    "PatchError",
-    "SchemaMismatch",
-    "TooDeep",
-]
-
 MAX_DEPTH: Final = 200
 """The maximum nesting of JSON. No Kubernetes object comes near it, and recursion stays far within Python's limit."""
 

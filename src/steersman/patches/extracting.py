@@ -15,8 +15,6 @@ from steersman.patches.managed_fields import Owner, read_managed_fields
 from steersman.patches.merge_schema import MergeSchema
 from steersman.patches.selecting import only_fields
 
-__all__ = ["extract_applied"]
-
 
 def extract_applied(
     obj: Mapping[str, Any], *, manager: str, subresource: str = "", schema: MergeSchema

@@ -31,8 +31,6 @@ from steersman.patches.ownership import ApplyConflicts, Ownership
 from steersman.patches.trees import quickly_equal
 from steersman.patches.versions import Versions
 
-__all__ = ["FieldManager"]
-
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE: Final = "before-first-apply"
 _KUBECTL: Final = "kubectl"

@@ -26,8 +26,6 @@ from steersman.patches.path_element import (
     order_of_all,
 )
 
-__all__ = ["EMPTY", "FieldSet", "flat_node", "make_field_set", "shared_node", "wrap_nodes"]
-
 
 class FieldSet:
     """A set of fields. A field in the set implies neither those below it nor those above."""

@@ -9,8 +9,6 @@ Guarantees:
 from steersman.patches.field_set import EMPTY, FieldSet, wrap_nodes
 from steersman.patches.merge_schema import DEDUCED, MergeSchema
 
-__all__ = ["fitted"]
-
 
 def fitted(fields: FieldSet, schema: MergeSchema) -> FieldSet:
     """The set, with fields that are atomic now owned as a whole."""

@@ -20,20 +20,6 @@ from msgspec import UNSET, UnsetType
 from steersman.patches.errors import MAX_DEPTH, JsonPatchError, JsonPatchTestFailed, TooDeep
 from steersman.patches.trees import check_depth, json_equal
 
-__all__ = [
-    "MAX_COPIED_BYTES",
-    "MAX_OPERATIONS",
-    "JsonPatch",
-    "Operation",
-    "add",
-    "copy",
-    "move",
-    "pointer",
-    "remove",
-    "replace",
-    "test",
-]
-
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 

@@ -19,8 +19,6 @@ from steersman.objects.time import parse_time
 from steersman.patches.errors import FieldSetError, PatchError, TooDeep
 from steersman.patches.field_set import EMPTY, FieldSet
 
-__all__ = ["MAX_UPDATERS", "ManagedFields", "ManagedFieldsError", "Operation", "Owned", "Owner"]
-
 MAX_UPDATERS: Final = 10
 """The maximum number of update entries of an object."""
 

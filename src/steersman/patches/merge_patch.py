@@ -14,8 +14,6 @@ from typing import Any, cast
 from steersman.patches.errors import MAX_DEPTH, TooDeep
 from steersman.patches.trees import check_depth, json_equal
 
-__all__ = ["apply_merge_patch", "merge_patch_between"]
-
 
 def apply_merge_patch(target: Any, patch: Any) -> Any:
     """Apply a merge patch: objects merge, null removes a field, everything else replaces the old value."""

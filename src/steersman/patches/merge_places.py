@@ -10,8 +10,6 @@ from typing import Any, Final, cast
 from steersman.golang import type_name
 from steersman.patches.errors import PatchError
 
-__all__ = ["ABSENT", "CRASHED", "Places", "StrategicMergeError", "deduplicated", "identity", "in_order"]
-
 CRASHED: Final = "This request caused apiserver to panic. Look in the logs for details."
 #: The key of an item without one.
 ABSENT: Final[Any] = object()

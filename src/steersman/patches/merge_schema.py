@@ -13,8 +13,6 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from steersman.patches.errors import PatchError
 
-__all__ = ["MergeSchema", "Resolver", "ValueKind"]
-
 Resolver: TypeAlias = Callable[[str], Mapping[str, Any]]
 """Finds the schema that a ``$ref`` names."""
 

@@ -17,8 +17,6 @@ from steersman.patches.errors import MAX_DEPTH, TooDeep
 from steersman.patches.merge_schema import DEDUCED, MergeSchema
 from steersman.patches.trees import quickly_equal
 
-__all__ = ["ABSENT", "Shape", "is_leaf", "merge_applied", "place_of", "shape_of"]
-
 ABSENT: Final = object()
 """Stands for an absent value; null is a value."""
 

@@ -22,8 +22,6 @@ from steersman.patches.path_element import Path, format_path
 from steersman.patches.pruning import pruned
 from steersman.patches.versions import UnknownVersion, Versions, converted
 
-__all__ = ["ApplyConflict", "ApplyConflicts", "Ownership"]
-
 
 class ApplyConflict(NamedTuple):
     """A field that another manager owns with another value."""

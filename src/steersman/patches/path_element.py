@@ -17,18 +17,6 @@ import msgspec
 
 from steersman.patches.errors import MAX_DEPTH, FieldSetError, TooDeep
 
-__all__ = [
-    "Path",
-    "PathElement",
-    "canonical_element",
-    "element_order",
-    "escaped",
-    "format_path",
-    "is_known_element",
-    "key_text",
-    "value_text",
-]
-
 _KINDS: Final[dict[str, Literal["field", "key", "value", "index"]]] = {
     "f": "field",
     "k": "key",

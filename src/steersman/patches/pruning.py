@@ -18,8 +18,6 @@ from steersman.patches.merge_schema import MergeSchema
 from steersman.patches.selecting import with_named_fields, without_fields
 from steersman.patches.versions import UnknownVersion, Versions, converted
 
-__all__ = ["pruned"]
-
 _PUTTING_BACK: Final = "failed to prune fields: failed add back owned items: failed to convert {} object at version {}"
 _TRYING: Final = "failed to prune fields: failed to convert merged object to last applied version"
 

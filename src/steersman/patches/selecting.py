@@ -17,8 +17,6 @@ from steersman.patches.field_set import EMPTY, FieldSet, wrap_nodes
 from steersman.patches.merge_schema import DEDUCED, MergeSchema
 from steersman.patches.merging import place_of, shape_of
 
-__all__ = ["only_fields", "with_named_fields", "without_fields"]
-
 _NOT_THERE = (False, EMPTY)
 
 

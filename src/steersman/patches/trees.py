@@ -7,8 +7,6 @@ import msgspec
 from steersman.objects.difference import same_json
 from steersman.patches.errors import MAX_DEPTH, TooDeep
 
-__all__ = ["check_depth", "json_equal", "quickly_equal"]
-
 _encode = msgspec.json.Encoder().encode
 
 

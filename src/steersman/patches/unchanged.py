@@ -25,8 +25,6 @@ from steersman.patches.applied_set import item_text
 from steersman.patches.errors import MAX_DEPTH
 from steersman.patches.merge_schema import MergeSchema, ValueKind
 
-__all__ = ["changes_nothing", "projection"]
-
 Tree: TypeAlias = Mapping[str, Any]
 
 _ABSENT: Final[Any] = object()

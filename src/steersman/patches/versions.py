@@ -14,8 +14,6 @@ from steersman.patches.errors import PatchError
 from steersman.patches.field_set import FieldSet
 from steersman.patches.merge_schema import MergeSchema
 
-__all__ = ["NotConvertible", "UnknownVersion", "Versions", "converted"]
-
 
 class UnknownVersion(PatchError):
     """A version of a kind that is no longer served: its managers are dropped."""

@@ -9,8 +9,6 @@ from steersman.cel.library.format import formatted
 from steersman.cel.values import CelError, CostExceeded, one, two
 from steersman.golang.regexp import BudgetSpent, Expression, expression
 
-__all__ = ["TEXTS", "compiled"]
-
 _QUOTED: Final = str.maketrans(
     {
         "\a": "\\a",
