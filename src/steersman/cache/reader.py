@@ -15,21 +15,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Hashable, Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
 from steersman.cache.contents import IndexName
+from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer
 from steersman.cache.store import OWNERS, Found
 from steersman.cache.stored import Stored, View
-from steersman.client import ListOf, Undecodable
+from steersman.client import Client, ListOf, Undecodable
 from steersman.client.bindings import raw_bytes, uid_of
 from steersman.client.missing import kind_not_served
 from steersman.errors import DecodeError, NotCached, NotFound
 from steersman.errors.status import ApiStatus, StatusDetails
 from steersman.objects import Key, Kind, Object, Selector, Unstructured
-
-if TYPE_CHECKING:
-    from steersman.cache.cache import Cache
 
 _log = logging.getLogger("steersman.cache")
 
@@ -57,10 +55,36 @@ def as_selector(labels: Selector | str | dict[str, str] | None) -> Selector:
             return labels
 
 
+class Informers(Protocol):
+    """The informers that a reader reads from: those of a `Cache`."""
+
+    @property
+    def client(self) -> Client:
+        """The client for kinds that are not cached."""
+        ...
+
+    @overload
+    def informer(self, kind: type[ObjectT]) -> Informer[ObjectT]: ...
+    @overload
+    def informer(self, kind: Kind) -> Informer[Unstructured]: ...
+
+    def index_function(self, kind: type[Any] | Kind, name: str) -> IndexFunction:
+        """Return the function of a declared index; raise `UnknownIndex` if it is not declared."""
+        ...
+
+    def is_uncached(self, kind: type[Any] | Kind) -> bool:
+        """Whether a kind is always read from the server."""
+        ...
+
+    async def key(self, kind: type[Any] | Kind, key: Key | str | tuple[str, str]) -> Key:
+        """Resolve a key as the client does: a bare name is in the client's namespace."""
+        ...
+
+
 class CacheReader:
     """Answers get, list and index reads from the cache; made by ``cache.reader()``."""
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: Informers) -> None:
         self._cache = cache
 
     @overload

@@ -91,7 +91,6 @@ class Client(Closable, Saver):
         self._field_manager = options.get("field_manager", "")
         self._field_validation = options.get("field_validation")
         self._validate = options.get("validate", True)
-        #: The reading verbs, returning metadata alone.
         self.metadata = MetadataReader(session, self.discovery, namespace=namespace)
 
     def __repr__(self) -> str:

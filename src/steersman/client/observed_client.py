@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from steersman.client.bindings import AnyObject
 from steersman.client.observed_session import ObservedSession
 from steersman.client.observing import Before, CachedReads, Intents, WriteObserver, nothing_before
 from steersman.client.preparing import PreparedApply
 from steersman.client.reads import AnyKind, KeyLike, ListSelection
-from steersman.client.results import Outcome
+from steersman.client.results import ListOf, Outcome
 from steersman.client.saves import Saver
 from steersman.errors import DecodeError, KindNotServed
-
-if TYPE_CHECKING:
-    from steersman.client.client import Client
-    from steersman.client.results import ListOf
 
 
 class ObservedClient(Saver):
@@ -34,7 +30,7 @@ class ObservedClient(Saver):
 
     def __init__(
         self,
-        client: Client,
+        client: Saver,
         observers: Iterable[WriteObserver] = (),
         *,
         reads: CachedReads | None = None,

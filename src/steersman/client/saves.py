@@ -16,6 +16,7 @@ from steersman.client.bindings import (
     tree_as_read,
 )
 from steersman.client.checks import check_constraints, check_whole
+from steersman.client.reads import MetadataReader
 from steersman.client.results import Outcome
 from steersman.client.retries import retry_on_conflict
 from steersman.client.writes import Writer
@@ -26,6 +27,9 @@ from steersman.objects.difference import same_json
 
 class Saver(Writer):
     """The composed verbs."""
+
+    #: The reading verbs, returning metadata alone.
+    metadata: MetadataReader
 
     async def create_or_update(self, obj: AnyObject, mutate: Callable[[AnyObject], None]) -> Outcome[AnyObject]:
         """Run ``mutate`` on the existing object and update it, or run it on ``obj`` and create that.

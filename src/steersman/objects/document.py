@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Raw
@@ -29,21 +29,13 @@ from steersman.objects.hints import (
     unwrap,
     wire_names,
 )
-from steersman.objects.origins import ORIGIN_KEY, Origin, OriginSlot, decoding, next_origin, origins_in, tracking
+from steersman.objects.origins import ORIGIN_KEY, Origin, OriginSlot, Place, decoding, next_origin, origins_in, tracking
 from steersman.objects.quantity import Quantity
 from steersman.objects.struct import Struct
 from steersman.objects.time import MicroTime, parse_time
 
 S = TypeVar("S", bound=Struct)
 Tree = dict[str, Any]
-
-
-class Place(NamedTuple):
-    """The JSON object a struct was read from, the same object as our types decoded it, and its class."""
-
-    raw: Tree
-    seen: Tree
-    cls: type[Struct]
 
 
 #: The exceptions of msgspec for unreadable bytes.

@@ -11,22 +11,49 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from itertools import count, repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
-
-if TYPE_CHECKING:
-    from steersman.objects.document import Document
 
 #: The wire name of the hidden field. DEL is legal in JSON and never a name in a Kubernetes API.
 ORIGIN_KEY = "\x7forigin"
 
 
+class Place(NamedTuple):
+    """The JSON object a struct was read from, the same object as our types decoded it, and its class."""
+
+    raw: dict[str, Any]
+    seen: dict[str, Any]
+    cls: type[Any]
+
+
+class Source(Protocol):
+    """The document of an origin; `objects.document.Document` is the only one."""
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes as read."""
+        ...
+
+    @property
+    def partial(self) -> bool:
+        """Whether the bytes are incomplete."""
+        ...
+
+    def place(self, ordinal: int) -> Place:
+        """Return the JSON object that the ``ordinal``-th struct was decoded from."""
+        ...
+
+    def decoded_again(self) -> Any:
+        """The object as it was read, with the same origins; None if it cannot be decoded on its own."""
+        ...
+
+
 class Origin(msgspec.Struct, frozen=True, gc=False, eq=False):
     """A place in a document. All origins compare equal, so that comparing structs compares only their values."""
 
-    document: Document
+    document: Source
     ordinal: int
 
     def __eq__(self, other: object) -> bool:
@@ -50,7 +77,7 @@ class _Decoding(threading.local):
 decoding = _Decoding()
 
 
-def origins_in(document: Document) -> Iterator[Origin]:
+def origins_in(document: Source) -> Iterator[Origin]:
     """The origins of a document's structs, in decoding order."""
     return map(Origin, repeat(document), count())
 
@@ -78,7 +105,7 @@ class tracking:  # noqa: N801 - reads as a statement: `with tracking(document):`
 
     __slots__ = ("_document",)
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Source) -> None:
         self._document = document
 
     def __enter__(self) -> None:
