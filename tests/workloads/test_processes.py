@@ -238,6 +238,7 @@ async def test_output_is_bounded_and_rotated(tmp_path):
         await events.first(Ended)
     files = [tmp_path / "out.2", tmp_path / "out.1", tmp_path / "out"]
     assert sorted(tmp_path.glob("out*")) == sorted(files)
+    assert all(file.stat().st_size <= 8192 for file in files)
     numbers = [int(line.rsplit(" ", 1)[1]) for file in files for line in file.read_text().splitlines()]
     assert numbers == list(range(numbers[0], 2000))
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,6 +15,8 @@ from steersman.workloads.processes.protocol import launch_message, parse_event
 from steersman.workloads.processes.runner import Ended, FailedToStart, Launch, Listener, Lost, Process
 
 _log = logging.getLogger("steersman.workloads")
+#: Seconds to wait for news of a zygote that lost a request.
+_AFTER_LOSS = 0.05
 #: Starts the zygote's package by itself: importing it as a part of Steersman would make every shim larger.
 _PROGRAM = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from zygote.server import main; main()"
 
@@ -26,6 +29,8 @@ class _Link(asyncio.Protocol):
         self._left = b""
         self._transport: asyncio.Transport | None = None
         self._over = False
+        #: Set by the first line of a shim; cancelled if there is no shim.
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -34,12 +39,17 @@ class _Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         *lines, self._left = (self._left + data).split(b"\n")
         for line in lines:
+            if not self.ready.done():
+                self.ready.set_result(None)
+                continue
             event = parse_event(line)
             self._over = self._over or isinstance(event, (Ended, FailedToStart))
             self._listener(event)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self._transport = None
+        if self.ready.cancel():
+            return
         if not self._over:
             self._over = True
             self._listener(Lost())
@@ -50,8 +60,8 @@ class _Link(asyncio.Protocol):
     def signal(self, number: int) -> None:
         self._write(f"signal {number}\n".encode())
 
-    def launch(self, launch: Launch) -> None:
-        self._write(launch_message(launch))
+    def launch(self, message: bytes) -> None:
+        self._write(message)
 
     def close(self) -> None:
         """Leave without a report: the shim notices that the control plane has ended."""
@@ -108,17 +118,18 @@ class ZygoteRunner:
 
     async def start(self, launch: Launch, listener: Listener) -> Process:
         """Start a process. `Started` or `FailedToStart` follows."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            await self._fork(b"persistent" if launch.socket else b"bound", theirs.fileno())
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        link = await self._linked(ours, listener)
-        link.launch(launch)
-        return link
+        message = launch_message(launch)
+        while True:
+            link = await self._shim(listener, is_persistent=bool(launch.socket))
+            # A zygote that was killed loses the request. Nothing was launched then, so that it can be repeated.
+            await asyncio.wait((link.ready,))
+            if not link.ready.cancelled():
+                link.launch(message)
+                return link
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_AFTER_LOSS):
+                    assert self._zygote is not None
+                    await self._zygote.wait()
 
     async def attach(self, socket: str, listener: Listener) -> Process | None:
         """Attach to a persistent process; None if it is gone. `Attached` follows."""
@@ -127,26 +138,23 @@ class ZygoteRunner:
             await asyncio.get_running_loop().create_unix_connection(lambda: link, socket)
         except OSError:
             return None
+        link.ready.set_result(None)
         self._keep(link)
         return link
 
-    async def _fork(self, message: bytes, descriptor: int) -> None:
-        async with self._lock:
-            await self._ready()
-            try:
-                await self._send(message, descriptor)
-            except ConnectionError:
-                # The zygote was killed a moment ago.
-                assert self._zygote is not None
-                await self._zygote.wait()
+    async def _shim(self, listener: Listener, *, is_persistent: bool) -> _Link:
+        """A connection to a shim that the zygote is asked to fork."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            ours.setblocking(False)
+            link = _Link(listener)
+            await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=ours)
+            self._keep(link)
+            async with self._lock:
                 await self._ready()
-                await self._send(message, descriptor)
-
-    async def _linked(self, ours: socket.socket, listener: Listener) -> _Link:
-        ours.setblocking(False)
-        link = _Link(listener)
-        await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=ours)
-        self._keep(link)
+                # A zygote that was killed a moment ago: the closed socket tells the link.
+                with suppress(ConnectionError):
+                    await self._send(b"persistent" if is_persistent else b"bound", theirs.fileno())
         return link
 
     def _keep(self, link: _Link) -> None:

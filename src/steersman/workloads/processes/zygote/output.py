@@ -22,14 +22,21 @@ class Log:
         prefix = b"%s.%06dZ " % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)).encode(), now % 1 * 1e6)
         ends, body = data.endswith(b"\n"), data.removesuffix(b"\n")
         text = (prefix if self._at_start else b"") + body.replace(b"\n", b"\n" + prefix) + (b"\n" if ends else b"")
-        if self._size + len(text) > self._limit and self._size and self._at_start:
-            self._rotate()
         self._at_start = ends
-        try:
-            self._size += os.write(self._file, text)
-        except OSError:
-            # The disk is full, or the folder is gone: the program must not notice.
-            self._at_start = True
+        while text:
+            # A file ends with a whole line, unless a single line is longer than a file may be.
+            room = self._limit - self._size
+            cut = len(text) if len(text) <= room else text.rfind(b"\n", 0, max(room, 0)) + 1
+            if not cut and self._size:
+                self._rotate()
+                continue
+            cut = cut or self._limit
+            try:
+                self._size += os.write(self._file, text[:cut])
+            except OSError:
+                # The disk is full, or the folder is gone: the program must not notice.
+                return
+            text = text[cut:]
 
     def _open(self) -> None:
         try:
@@ -48,5 +55,6 @@ class Log:
                 os.truncate(self._path, 0)
             os.close(self._file)
         except OSError:
+            self._size = 0
             return
         self._open()

@@ -294,6 +294,7 @@ def run_shim(control: int) -> None:
     """Be a shim until no descendant is left."""
     os.setsid()
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    os.write(control, b"ready\n")
     try:
         fields = read_fields(control)
     except OSError:
