@@ -25,7 +25,7 @@ from steersman.apiserver.go_types.shapes import referred
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest
-from steersman.golang import json_type
+from steersman.golang import cannot_unmarshal, json_type
 from steersman.objects import GroupVersionKind
 from steersman.patches.trees import check_depth
 from steersman.wire import JSON, YAML
@@ -81,8 +81,8 @@ def read_patched(
 ) -> Tree:
     """The object that a patch produced; ``twice`` lists the duplicate fields of its text."""
     if not isinstance(tree, dict):
-        why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_type(tree)} into Go value of type"
-        raise bad_request(f"the patch makes no object: {why} {TYPE_META}")
+        why = f"couldn't get version/kind; json parse error: {cannot_unmarshal(json_type(tree), TYPE_META)}"
+        raise bad_request(f"the patch makes no object: {why}")
     obj = cast("Tree", tree)
     for text in conform(definition, obj, twice or [], directive):
         request.warn(text)

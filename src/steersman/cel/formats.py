@@ -16,8 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from steersman.golang import is_email, is_uri
-from steersman.objects.time import parse_duration
+from steersman.golang import duration_nanoseconds, is_email, is_uri
 
 _DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 # The dot before the fraction matches any character, as in the server's own expression.
@@ -65,7 +64,7 @@ def _is_date_time(text: str) -> bool:
 
 def _is_duration(text: str) -> bool:
     with suppress(ValueError):
-        parse_duration(text)
+        duration_nanoseconds(text)
         return True
     known = False
     for found in _SCALA_TERM.finditer(text):

@@ -8,13 +8,18 @@ Two packages stand beside this surface: `steersman.golang.regexp` and `steersman
 """
 
 from steersman.golang.addresses import is_email as is_email, is_uri as is_uri
+from steersman.golang.durations import (
+    duration_nanoseconds as duration_nanoseconds,
+    printed_duration as printed_duration,
+)
 from steersman.golang.json_encoding import escape_html as escape_html, printed_json as printed_json
 from steersman.golang.json_errors import (
+    cannot_unmarshal as cannot_unmarshal,
+    json_problem as json_problem,
     json_type as json_type,
-    json_words as json_words,
     too_large_number as too_large_number,
 )
-from steersman.golang.json_syntax import syntax_problem as syntax_problem
+from steersman.golang.json_syntax import json_syntax_problem as json_syntax_problem
 from steersman.golang.numbers import printed_number as printed_number
 from steersman.golang.portable_patterns import check_pattern as check_pattern
 from steersman.golang.quoting import (
@@ -23,4 +28,5 @@ from steersman.golang.quoting import (
     quoted_bytes as quoted_bytes,
     quoted_in_full as quoted_in_full,
 )
+from steersman.golang.strconv import parse_int as parse_int, parse_uint as parse_uint
 from steersman.golang.values import deeply_equal as deeply_equal, printed_value as printed_value, type_name as type_name

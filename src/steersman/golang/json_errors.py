@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.golang.json_syntax import syntax_problem
+from steersman.golang.json_syntax import json_syntax_problem
 
 _NAMES: dict[Any, str] = {list: "array", str: "string", bool: "bool", dict: "object"}
 
@@ -18,23 +18,28 @@ _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]+|-?[0-9]{300,}(?:\.[0-9]+)?")
 
 
-def json_words(body: bytes, error: Exception, into: str) -> str:
+def cannot_unmarshal(given: str, go_type: str, field: str = "") -> str:
+    """The problem of a JSON value of another type than Go's; ``given`` is the `json_type` of the value."""
+    return f"json: cannot unmarshal {given} into Go {f'struct field {field}' if field else 'value'} of type {go_type}"
+
+
+def json_problem(body: bytes, error: Exception, into: str) -> str:
     """The problem with a text; ``into`` is Go's target type."""
-    wrong = syntax_problem(body)
+    wrong = json_syntax_problem(body)
     if wrong is not None:
         return wrong
     try:
         tree = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return too_large_number(body) or str(error)
-    return f"json: cannot unmarshal {json_type(tree)} into Go value of type {into}" if tree is not None else str(error)
+    return cannot_unmarshal(json_type(tree), into) if tree is not None else str(error)
 
 
 def too_large_number(body: bytes) -> str:
     """Go's message about the first number in a JSON text that does not fit a double; empty if all fit."""
     for found in _NUMBER.finditer(_STRINGS.sub(b'""', body)):
         if math.isinf(float(found[0])):
-            return f"json: cannot unmarshal number {found[0].decode()} into Go value of type float64"
+            return cannot_unmarshal(f"number {found[0].decode()}", "float64")
     return ""
 
 

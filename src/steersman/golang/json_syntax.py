@@ -24,7 +24,7 @@ class _Wrong(Exception):
     pass
 
 
-def syntax_problem(data: bytes, *, depth: int = DEPTH_MAX) -> str | None:
+def json_syntax_problem(data: bytes, *, depth: int = DEPTH_MAX) -> str | None:
     """The problem with a text; None if it is JSON within the allowed nesting."""
     part = data[:SCANNED_MAX]
     try:

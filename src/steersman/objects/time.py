@@ -13,6 +13,8 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final, Self, SupportsIndex
 
+from steersman.golang import duration_nanoseconds, printed_duration
+
 _RFC3339: Final = re.compile(
     r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})[Tt]"
     r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]+))?"
@@ -84,76 +86,22 @@ def parse_time(text: str) -> datetime:
         raise ValueError(f"not an RFC 3339 time: {_shown(text)}: {error}") from None
 
 
-_UNITS: Final[dict[str, int]] = {
-    "ns": 1,
-    "us": 1_000,
-    "µs": 1_000,  # the micro sign
-    "μs": 1_000,  # the Greek letter, which Go also accepts
-    "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "m": 60_000_000_000,
-    "h": 3_600_000_000_000,
-}
-_MAX_NANOS: Final = 2**63 - 1
-_TERM: Final = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit>[^0-9.]+)")
-_LONGEST_DURATION: Final = 256
-
-
 def parse_duration(text: str) -> timedelta:
     """Parse a Go duration such as ``1h30m``, ``-1.5s`` or ``300ms``; digits past the microsecond are truncated."""
-    if len(text) > _LONGEST_DURATION:
-        raise ValueError(f"not a duration: {_shown(text)}: it is too long")
-    unsigned = text[1:] if text[:1] in {"+", "-"} else text
-    if unsigned == "0":
-        return timedelta(0)
-    nanos = _nanos_of(text, unsigned)
-    if nanos > _MAX_NANOS + (text[0] == "-"):
-        raise ValueError(f"not a duration: {_shown(text)}: it exceeds Go's longest duration (292 years)")
-    micros = timedelta(microseconds=nanos // 1_000)
-    return -micros if text[0] == "-" else micros
-
-
-def _nanos_of(text: str, terms: str) -> int:
-    nanos = position = 0
-    while position < len(terms) or not terms:
-        match = _TERM.match(terms, position)
-        if match is None or not (match["whole"] or match["fraction"]):
-            raise ValueError(f"not a duration: {_shown(text)}; write numbers with units, such as 1h30m, 1.5s or 300ms")
-        scale = _UNITS.get(match["unit"])
-        if scale is None:
-            raise ValueError(
-                f"not a duration: {_shown(text)}: unknown unit {match['unit']!r}; the units are h, m, s, ms, us, ns"
-            )
-        fraction = match["fraction"] or ""
-        nanos += int(match["whole"] or "0") * scale + int(fraction or "0") * scale // 10 ** len(fraction)
-        position = match.end()
-    return nanos
+    try:
+        nanoseconds = duration_nanoseconds(text)
+    except ValueError:
+        raise ValueError(
+            f"not a duration: {_shown(text)}; write numbers with the units h, m, s, ms, us or ns, such as 1h30m or "
+            "300ms, up to 292 years"
+        ) from None
+    micros = timedelta(microseconds=abs(nanoseconds) // 1_000)
+    return -micros if nanoseconds < 0 else micros
 
 
 def format_duration(duration: timedelta) -> str:
     """Format a duration as Go does: ``1h30m0s``, ``1.5s``, ``300ms``, ``0s``."""
-    micros = duration // timedelta(microseconds=1)
-    if micros == 0:
-        return "0s"
-    sign, micros = ("-", -micros) if micros < 0 else ("", micros)
-    if micros < 1_000:
-        return f"{sign}{micros}µs"
-    if micros < 1_000_000:
-        return f"{sign}{_decimal(micros, 1_000)}ms"
-    minutes, rest = divmod(micros, 60_000_000)
-    hours, minutes = divmod(minutes, 60)
-    printed = f"{_decimal(rest, 1_000_000)}s"
-    if hours or minutes:
-        printed = f"{minutes}m{printed}"
-    if hours:
-        printed = f"{hours}h{printed}"
-    return sign + printed
-
-
-def _decimal(amount: int, unit: int) -> str:
-    whole, part = divmod(amount, unit)
-    digits = str(part).rjust(len(str(unit)) - 1, "0").rstrip("0")
-    return f"{whole}.{digits}" if digits else f"{whole}"
+    return printed_duration(duration // timedelta(microseconds=1) * 1_000)
 
 
 def _shown(text: str) -> str:

@@ -7,11 +7,12 @@ program is missing, the error says what to do.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from steersman.golang import duration_nanoseconds
 from steersman.testing.errors import EngineError
 
 _ASSETS = {
@@ -20,8 +21,6 @@ _ASSETS = {
     "kubectl": "TEST_ASSET_KUBECTL",
     "kube-controller-manager": "TEST_ASSET_KUBE_CONTROLLER_MANAGER",
 }
-_DURATION = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>ns|us|µs|ms|s|m|h)")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _START_SECONDS = 60.0
 _STOP_SECONDS = 20.0
 
@@ -84,10 +83,7 @@ def _seconds(variables: Mapping[str, str], name: str, default: float) -> float:
     text = variables.get(name, "")
     if not text:
         return default
-    total, rest = 0.0, text
-    while found := _DURATION.match(rest):
-        total += float(found["number"]) * _SECONDS[found["unit"]]
-        rest = rest[found.end() :]
-    if rest or total <= 0:
-        raise EngineError(f"{name} is {text!r}, which is not a duration such as 30s or 2m30s: correct it or unset it")
-    return total
+    with suppress(ValueError):
+        if (nanoseconds := duration_nanoseconds(text)) > 0:
+            return nanoseconds / 10**9
+    raise EngineError(f"{name} is {text!r}, which is not a duration such as 30s or 2m30s: correct it or unset it")

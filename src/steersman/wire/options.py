@@ -12,14 +12,12 @@ from typing import ClassVar, Literal, Self, cast
 
 import msgspec
 
+from steersman.golang import parse_int
 from steersman.wire.requests import Pairs
 
 FieldValidation = Literal["Ignore", "Warn", "Strict"]
 PropagationPolicy = Literal["Orphan", "Background", "Foreground"]
 ResourceVersionMatch = Literal["", "NotOlderThan", "Exact"]
-
-_INT64 = 2**63
-_INT64_DIGITS = 19
 
 
 class InvalidOption(ValueError):
@@ -53,13 +51,10 @@ def _integer(values: dict[str, str], name: str) -> int | None:
     text = values.get(name)
     if text is None:
         return None
-    digits = text.removeprefix("-").removeprefix("+")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > _INT64_DIGITS or len(text) - len(digits) > 1:
-        raise InvalidOption(name, text)
-    number = int(text)
-    if not -_INT64 <= number < _INT64:
-        raise InvalidOption(name, text)
-    return number
+    try:
+        return parse_int(text)
+    except ValueError:
+        raise InvalidOption(name, text) from None
 
 
 def _one_of(name: str, value: str | None, supported: tuple[str, ...]) -> str | None:

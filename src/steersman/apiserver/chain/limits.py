@@ -12,21 +12,18 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import Counter
 from collections.abc import Callable
 
 from steersman.apiserver.errors import Refused, bad_request, too_many_requests
 from steersman.apiserver.identity import User
 from steersman.apiserver.request import Next, ServerRequest
+from steersman.golang import duration_nanoseconds
 from steersman.transport import ServerResponse
 from steersman.wire import first_values
 
 _READING = frozenset({"get", "list", "watch", "head", "options"})
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 # Possessive quantifiers: digits around an absent decimal point are matched in only one way.
-_PART = re.compile(r"(\d++\.?+\d*+|\.\d++)(ns|us|µs|μs|ms|s|m|h)")
-_DURATION = re.compile(r"[+-]?((\d++\.?+\d*+|\.\d++)(ns|us|µs|μs|ms|s|m|h))+")
 
 #: kube-apiserver's answer to a request that took too long: its text names no kind.
 _LATE = ServerResponse(
@@ -103,21 +100,12 @@ class RequestLimits:
         text = first_values(request.wire.query).get("timeout", "")
         if not text:
             return self._timeout
-        seconds = parse_duration(text)
-        if seconds is None:
-            raise bad_request(f'invalid timeout specified in the request URL - time: invalid duration "{text}"')
+        try:
+            seconds = duration_nanoseconds(text) / 10**9
+        except ValueError as error:
+            raise bad_request(f"invalid timeout specified in the request URL - {error}") from None
         return min(seconds, self._timeout) if seconds > 0 else self._timeout
 
 
 def _is_long_running(request: ServerRequest) -> bool:
     return request.info.verb == "watch"
-
-
-def parse_duration(text: str) -> float | None:
-    """A duration as Go writes it (``1m30s``), in seconds; None if it is invalid."""
-    if text in {"0", "+0", "-0"}:
-        return 0.0
-    if len(text) > 64 or not _DURATION.fullmatch(text):
-        return None
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
-    return -seconds if text.startswith("-") else seconds

@@ -29,7 +29,7 @@ from steersman.apiserver.go_types.reader import TypedReader, Unreadable, as_pair
 from steersman.apiserver.go_types.shapes import shape_of
 from steersman.apiserver.go_types.tree_errors import tree_words
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.golang import json_type, syntax_problem, too_large_number
+from steersman.golang import cannot_unmarshal, json_syntax_problem, json_type, too_large_number
 from steersman.objects import GroupVersionKind
 from steersman.patches import MAX_DEPTH, TooDeep
 from steersman.patches.trees import check_depth
@@ -164,7 +164,7 @@ def _json_text(raw: bytes, kind: str) -> _Text:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TooDeep):
         # Invalid UTF-8 is not rejected: every such byte is read as a replacement character.
         text = _ESCAPED_BYTES.sub("\ufffd", raw.decode("utf-8", "surrogateescape"))
-        problem_found = syntax_problem(raw, depth=MAX_DEPTH)
+        problem_found = json_syntax_problem(raw, depth=MAX_DEPTH)
         if problem_found is not None:
             _unrecognized(kind, f"couldn't get version/kind; json parse error: {problem_found}", raw)
         try:
@@ -218,7 +218,7 @@ def _type_meta(text: _Text, kind: str) -> GroupVersionKind:
     # The result of a patch was never sent.
     sent = text.sent if text.json else None
     if not isinstance(tree, dict):
-        why = f"json: cannot unmarshal {json_type(tree)} into Go value of type {TYPE_META}"
+        why = cannot_unmarshal(json_type(tree), TYPE_META)
         _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", sent)
     found = {"apiversion": "", "kind": ""}
     for name, value in cast("Tree", tree).items():
@@ -234,7 +234,7 @@ def _type_meta(text: _Text, kind: str) -> GroupVersionKind:
             }
             word, given = words.get(cast("Any", type(value)), ("number", "int64"))
             field = "kind" if folded == "kind" else "apiVersion"
-            why = f"json: cannot unmarshal {word} into Go struct field .{field} of type string"
+            why = cannot_unmarshal(word, "string", f".{field}")
             of_tree = tree_words(given, "string", "string")
             _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", sent, of_tree=of_tree)
         found[folded] = value

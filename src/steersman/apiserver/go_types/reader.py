@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from steersman.apiserver.go_types import scalars
 from steersman.apiserver.go_types.shapes import Shape
 from steersman.apiserver.go_types.tree_errors import tree_words
-from steersman.golang import quoted_in_full
+from steersman.golang import cannot_unmarshal, quoted_in_full
 
 #: The maximum number of findings, and their total length except the last one.
 FINDINGS_MAX, FINDINGS_LENGTH = 100, 64 * 1024
@@ -309,11 +309,10 @@ class TypedReader:
         return _ABSENT
 
     def _end(self, word: str, go: str) -> NoReturn:
-        raise Unreadable(self._words(word, go), f"json: cannot unmarshal {word} into Go value of type {go}")
+        raise Unreadable(self._words(word, go), cannot_unmarshal(word, go))
 
     def _words(self, word: str, go: str) -> str:
-        place = f"struct field {self._struct}.{'.'.join(self._fields)}" if self._fields else "value"
-        return f"json: cannot unmarshal {word} into Go {place} of type {go}"
+        return cannot_unmarshal(word, go, f"{self._struct}.{'.'.join(self._fields)}" if self._fields else "")
 
     def _find(self, what: str, name: str) -> None:
         self._findings.add(what, self._path, name)

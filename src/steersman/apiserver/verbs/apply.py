@@ -27,7 +27,7 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.naming import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.update import Change
-from steersman.golang import json_type
+from steersman.golang import cannot_unmarshal, json_type
 from steersman.transport import ServerResponse
 
 
@@ -63,7 +63,7 @@ def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> T
         return {}
     check_names(tree, len(body))
     if not isinstance(tree, dict):
-        why = f"json: cannot unmarshal {json_type(tree)} into Go value of type map[string]interface {{}}"
+        why = cannot_unmarshal(json_type(tree), "map[string]interface {}")
         raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
     return cast("Tree", tree)
 

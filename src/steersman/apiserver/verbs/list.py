@@ -28,7 +28,7 @@ from steersman.apiserver.storage import Compacted, FutureRevision, Page, Record
 from steersman.apiserver.verbs.get import await_revision
 from steersman.apiserver.verbs.options import not_a_number, read_version, refuse_options, wrong_version
 from steersman.apiserver.watching.selection import Selection, check_syntax
-from steersman.golang import json_words
+from steersman.golang import json_problem
 from steersman.objects.field_problems import FieldProblem, problem
 from steersman.transport import ServerResponse
 from steersman.wire import InvalidOption, ListOptions, first_values
@@ -249,7 +249,7 @@ class Listing:
             msgspec.json.decode(raw)
             token = TypedReader().read(parse_pairs(raw.decode()), _TOKEN)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _bad_token(f": {json_words(raw, error, 'storage.continueToken')}") from None
+            raise _bad_token(f": {json_problem(raw, error, 'storage.continueToken')}") from None
         except Unreadable as error:
             raise _bad_token(f": {error}") from None
         version, revision, start = token.get("v", ""), token.get("rv", 0), token.get("start", "")

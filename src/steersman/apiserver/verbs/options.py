@@ -10,7 +10,7 @@ from steersman.apiserver.decoding.body import TYPE_META
 from steersman.apiserver.errors import Refused, bad_request, invalid, unnamed
 from steersman.apiserver.registry.metadata import manager_problems
 from steersman.apiserver.request import ServerRequest
-from steersman.golang import json_type, json_words, syntax_problem
+from steersman.golang import cannot_unmarshal, json_problem, json_syntax_problem, json_type, parse_int, parse_uint
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import FieldProblem, problem
 from steersman.wire import InvalidOption, first_values
@@ -29,21 +29,16 @@ def refuse_options(kind: Kind, problems: list[FieldProblem]) -> Refused:
 
 def not_a_number(option: InvalidOption) -> Refused:
     """The answer to an invalid number."""
-    digits = option.value.lstrip("+-")
-    why = "value out of range" if digits.isdigit() else "invalid syntax"
-    return bad_request(f'strconv.ParseInt: parsing "{option.value}": {why}')
+    try:
+        parse_int(option.value)
+    except ValueError as error:
+        return bad_request(str(error))
+    return bad_request(str(option))
 
 
 def read_version(text: str) -> int:
     """A resourceVersion as a number; empty is 0. Raises ValueError with Go's message if it is invalid."""
-    if not text:
-        return 0
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
-    number = int(text) if len(text) < 30 else 2**64
-    if number >= 2**64:
-        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
-    return number
+    return parse_uint(text) if text else 0
 
 
 def wrong_version(text: str, error: ValueError) -> str:
@@ -167,10 +162,10 @@ def _delete_body(body: bytes) -> DeleteOptions:
     try:
         options = _decode_delete(body)
     except (msgspec.DecodeError, RecursionError) as error:
-        if isinstance(error, msgspec.ValidationError) and syntax_problem(body) is None:
+        if isinstance(error, msgspec.ValidationError) and json_syntax_problem(body) is None:
             raise bad_request(_wrong_type(body) or f"json: {error}") from None
         raise bad_request(
-            f"couldn't get version/kind; json parse error: {json_words(body, error, 'DeleteOptions')}"
+            f"couldn't get version/kind; json parse error: {json_problem(body, error, 'DeleteOptions')}"
         ) from None
     if options.kind not in {"", "DeleteOptions"}:
         version = options.api_version or f"{_META}/v1"
@@ -196,13 +191,11 @@ def _wrong_type(body: bytes) -> str | None:
     except (msgspec.DecodeError, RecursionError):
         return None
     if not isinstance(tree, dict):
-        problem_found = f"json: cannot unmarshal {json_type(tree)} into Go value of type {TYPE_META}"
-        return f"couldn't get version/kind; json parse error: {problem_found}"
+        return f"couldn't get version/kind; json parse error: {cannot_unmarshal(json_type(tree), TYPE_META)}"
     for name, (go_type, type_) in _GO_TYPES.items():
         value: Any = cast("dict[str, Any]", tree).get(name)
         if value is not None and (not isinstance(value, type_) or (type_ is int and isinstance(value, bool))):
-            found = json_type(value)
-            return f"json: cannot unmarshal {found} into Go struct field DeleteOptions.{name} of type {go_type}"
+            return cannot_unmarshal(json_type(value), go_type, f"DeleteOptions.{name}")
     return None
 
 
@@ -210,16 +203,10 @@ def _delete_query(request: ServerRequest) -> DeleteOptions:
     first = first_values(request.wire.query)
     grace = first.get("gracePeriodSeconds")
     orphan = first.get("orphanDependents")
-    if grace is not None:
-        try:
-            # Python also accepts 1_0 and spaces.
-            seconds = int(grace) if grace.isascii() and len(grace) < 20 and grace.lstrip("+-").isdigit() else None
-        except ValueError:
-            seconds = None
-        if seconds is None:
-            raise not_a_number(InvalidOption("gracePeriodSeconds", grace))
-    else:
-        seconds = None
+    try:
+        seconds = None if grace is None else parse_int(grace)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
     return DeleteOptions(
         grace_period_seconds=seconds,
         orphan_dependents=None if orphan is None else orphan != "0" and orphan.lower() != "false",

@@ -29,7 +29,7 @@ from steersman.apiserver.verbs.naming import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.update import Change
 from steersman.errors.status import ApiStatus, StatusDetails
-from steersman.golang import json_type, json_words, printed_value
+from steersman.golang import cannot_unmarshal, json_problem, json_type, printed_value
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import invalid as invalid_field
 from steersman.patches import JsonPatch, JsonPatchError, PatchError, apply_merge_patch
@@ -103,9 +103,7 @@ def read_patch(
     if not isinstance(tree, dict):
         if lenient and form == MERGE_PATCH:
             return lambda _: tree
-        raise bad_request(
-            f"{told}json: cannot unmarshal {json_type(tree)} into Go value of type map[string]interface {{}}"
-        )
+        raise bad_request(told + cannot_unmarshal(json_type(tree), "map[string]interface {}"))
     if form == MERGE_PATCH:
         return lambda current: apply_merge_patch(current, tree)
     schema = definition.schema() if schema is None else schema
@@ -116,7 +114,7 @@ def _parse(body: bytes, told: str) -> Any:
     try:
         tree = parse_json(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, PatchError) as error:
-        raise bad_request(f"{told}{json_words(body, error, 'map[string]interface {}')}") from None
+        raise bad_request(f"{told}{json_problem(body, error, 'map[string]interface {}')}") from None
     return tree
 
 

@@ -15,7 +15,6 @@ from steersman.cel.values import (
     INT_MAX,
     INT_MIN,
     NOTHING,
-    UINT_MAX,
     CelError,
     Maybe,
     Opaque,
@@ -23,7 +22,7 @@ from steersman.cel.values import (
     one,
     two,
 )
-from steersman.golang import is_uri, quoted
+from steersman.golang import is_uri, parse_uint, quoted
 from steersman.objects.quantity import Quantity
 
 
@@ -125,9 +124,7 @@ class Version(Opaque):
 
 
 def _number(text: str, name: str) -> int:
-    if not re.fullmatch(r"[0-9]+", text):
-        if not text:
-            raise CelError('strconv.ParseUint: parsing "": invalid syntax')
+    if not re.fullmatch(r"[0-9]*", text):
         raise CelError(f"Invalid character(s) found in {name} number {quoted(text)}")
     if len(text) > 1 and text[0] == "0":
         raise CelError(f"{name.capitalize()} number must not contain leading zeroes {quoted(text)}")
@@ -135,10 +132,10 @@ def _number(text: str, name: str) -> int:
 
 
 def _uint(text: str) -> int:
-    # Python cannot convert thousands of digits.
-    if len(text) > len(str(UINT_MAX)) or int(text) > UINT_MAX:
-        raise CelError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
-    return int(text)
+    try:
+        return parse_uint(text)
+    except ValueError as error:
+        raise CelError(str(error)) from None
 
 
 def _pre(text: str) -> tuple[int, int, str]:

@@ -8,18 +8,8 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from steersman.cel.values import CelError, Duration, Timestamp
+from steersman.golang import duration_nanoseconds
 
-_UNITS: Final = {
-    "ns": 1,
-    "us": 10**3,
-    "µs": 10**3,
-    "μs": 10**3,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "h": 3600 * 10**9,
-}
-_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _WORDS: Final = re.compile(r"(\d+)\s*([A-Za-zµ]+)")
 _WORD_UNITS: Final = {
     **dict.fromkeys(("ns", "nano"), 1),
@@ -41,25 +31,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 def read_duration(text: str) -> Duration | None:
     """Go's ``time.ParseDuration``; None if the text is invalid."""
-    sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text[1:] if text[:1] == "+" else text)
-    if rest == "0":
-        return Duration(0)
-    total, at = 0, 0
-    while at < len(rest):
-        part = _PART.match(rest, at)
-        if part is None or not (part[1] or part[2]):
-            return None
-        unit = _UNITS[part[3]]
-        whole, fraction = part[1].lstrip("0"), (part[2] or "")[:_DIGITS_MAX]
-        if len(whole) > _DIGITS_MAX:
-            return None
-        total += int(whole or 0) * unit
-        if fraction:
-            total += int(fraction) * unit // 10 ** len(fraction)
-        at = part.end()
-    if not rest or total > 2**63 - (sign > 0):
+    try:
+        return Duration(duration_nanoseconds(text))
+    except ValueError:
         return None
-    return Duration(sign * total)
 
 
 def read_schema_duration(text: str) -> Duration | None:

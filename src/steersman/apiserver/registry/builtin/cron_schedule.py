@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from steersman.golang import quoted
-from steersman.objects import parse_duration
+from steersman.golang import duration_nanoseconds, parse_int
 
 _MONTHS = {
     name: index
@@ -68,17 +66,10 @@ def _nickname(schedule: str) -> None:
         return
     if not schedule.startswith(_EVERY):
         raise _Wrong(f"unrecognized descriptor: {schedule}")
-    written = schedule.removeprefix(_EVERY)
     try:
-        parse_duration(written)
-    except ValueError:
-        unit = re.fullmatch(r"[+-]?[0-9.]+(?P<unit>[^0-9.]+)?", written)
-        why = f"time: invalid duration {quoted(written)}"
-        if unit is not None and unit["unit"] is None:
-            why = f"time: missing unit in duration {quoted(written)}"
-        elif unit is not None:
-            why = f"time: unknown unit {quoted(unit['unit'])} in duration {quoted(written)}"
-        raise _Wrong(f"failed to parse duration {schedule}: {why}") from None
+        duration_nanoseconds(schedule.removeprefix(_EVERY))
+    except ValueError as error:
+        raise _Wrong(f"failed to parse duration {schedule}: {error}") from None
 
 
 def _range(text: str, least: int, most: int, names: Mapping[str, int]) -> None:
@@ -111,11 +102,10 @@ def _range(text: str, least: int, most: int, names: Mapping[str, int]) -> None:
 def _number(text: str, names: Mapping[str, int]) -> int:
     if text.lower() in names:
         return names[text.lower()]
-    if not re.fullmatch("[+-]?[0-9]+", text):
-        raise _Wrong(f"failed to parse int from {text}: strconv.Atoi: parsing {quoted(text)}: invalid syntax")
-    number = int(text)
-    if abs(number) > _LARGEST:
-        raise _Wrong(f"failed to parse int from {text}: strconv.Atoi: parsing {quoted(text)}: value out of range")
+    try:
+        number = parse_int(text, function="Atoi")
+    except ValueError as error:
+        raise _Wrong(f"failed to parse int from {text}: {error}") from None
     if number < 0:
         raise _Wrong(f"negative number ({number}) not allowed: {text}")
     return number

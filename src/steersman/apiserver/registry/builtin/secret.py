@@ -11,6 +11,7 @@ from steersman.apiserver.registry.builtin.formats import config_key
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.trees import Tree, inner, metadata
 from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.golang import cannot_unmarshal, json_type
 from steersman.objects.field_problems import FieldProblem, each, invalid, required, too_long, unchanged
 
 _ACCOUNT = "kubernetes.io/service-account.name"
@@ -99,7 +100,6 @@ def _not_an_object(raw: bytes) -> str:
         if first not in '{["-0123456789tfn':
             return f"invalid character '{first}' looking for beginning of value"
         return "unexpected end of JSON input"
-    names = {str: "string", bool: "bool", int: "number", float: "number", list: "array"}
     if isinstance(value, dict) or value is None:
         return ""
-    return f"json: cannot unmarshal {names[type(value)]} into Go value of type map[string]interface {{}}"
+    return cannot_unmarshal(json_type(value), "map[string]interface {}")

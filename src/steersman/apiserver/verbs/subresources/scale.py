@@ -36,6 +36,7 @@ from steersman.apiserver.verbs.options import WriteOptions, read_version, write_
 from steersman.apiserver.verbs.patch import apply_patch, patch_type, read_patch, unreadable_patch
 from steersman.apiserver.verbs.update import Change
 from steersman.errors import SelectorError
+from steersman.golang import cannot_unmarshal
 from steersman.kinds import schema_of
 from steersman.objects import Selector
 from steersman.objects.field_problems import problem
@@ -294,8 +295,6 @@ def _replicas(definition: Definition, wanted: Tree, name: str) -> int:
 
 
 def _unreadable(value: Any) -> Refused:
-    kind = "string" if isinstance(value, str) else "number" if isinstance(value, int | float) else "object"
-    return bad_request(
-        f'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal {kind} into Go struct field '
-        "ScaleSpec.spec.replicas of type int32"
-    )
+    given = "string" if isinstance(value, str) else "number" if isinstance(value, int | float) else "object"
+    why = cannot_unmarshal(given, "int32", "ScaleSpec.spec.replicas")
+    return bad_request(f'Scale in version "v1" cannot be handled as a Scale: {why}')
