@@ -57,15 +57,13 @@ async def test_only_so_many_large_requests_are_processed_at_a_time():
 
     async def request() -> None:
         nonlocal under_way, most
-        async with workers.turn(LARGE):
-            under_way += 1
-            most = max(most, under_way)
-            # What admission sends within a request needs no turn of its own.
-            async with workers.turn(LARGE):
-                await workers.run(lambda: None, size=LARGE)
-            under_way -= 1
+        under_way += 1
+        most = max(most, under_way)
+        # What admission sends within a request needs no turn of its own.
+        await workers.in_turn(workers.run(lambda: None, size=LARGE), size=LARGE)
+        under_way -= 1
 
-    await asyncio.gather(*(request() for _ in range(4 * TURNS)))
+    await asyncio.gather(*(workers.in_turn(request(), size=LARGE) for _ in range(4 * TURNS)))
     workers.close()
     assert most == TURNS
 
@@ -75,11 +73,11 @@ async def test_users_have_turns_in_rotation():
     workers, order = Workers(), []
 
     async def request(user: str) -> None:
-        async with workers.turn(LARGE, user=user):
-            order.append(user)
-            await asyncio.sleep(0)
+        order.append(user)
+        await asyncio.sleep(0)
 
-    await asyncio.gather(*map(request, [*["greedy"] * 50, "kim"]))
+    users = [*["greedy"] * 50, "kim"]
+    await asyncio.gather(*(workers.in_turn(request(user), size=LARGE, user=user) for user in users))
     assert order.index("kim") <= 2 * TURNS
     assert order.count("greedy") == 50
 
@@ -88,8 +86,7 @@ async def test_a_turn_of_a_request_that_is_gone_is_the_next_ones():
     workers = Workers()
 
     async def request() -> None:
-        async with workers.turn(LARGE, user="kim"):
-            await asyncio.sleep(0)
+        await workers.in_turn(asyncio.sleep(0), size=LARGE, user="kim")
 
     async with asyncio.timeout(20):
         for _ in range(3):

@@ -31,6 +31,11 @@ class _MetadataOnly(msgspec.Struct):
 _decode_metadata = msgspec.json.Decoder(_MetadataOnly).decode
 
 
+def copied(tree: Any) -> Any:
+    """A copy of a JSON tree that shares nothing with it. Raises if a value is not JSON."""
+    return _decode(_encode(tree))
+
+
 def encode_stored(tree: dict[str, Any]) -> bytes:
     """The bytes of an object to store."""
     metadata: dict[str, Any] = tree["metadata"].copy()

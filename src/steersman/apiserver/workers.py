@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from contextvars import ContextVar, copy_context
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from steersman.aio import is_bound
 
@@ -42,20 +41,21 @@ class Workers:
         self._turns = _Rotation(TURNS)
         self._executor: ThreadPoolExecutor | None = None
 
-    @asynccontextmanager
-    async def turn(self, size: int, *, user: str = "") -> AsyncGenerator[None]:
-        """Wait for a turn to process a user's request of this size in bytes. A small one needs none."""
-        if size < LARGE or _has_turn.get():
-            yield
-            return
-        await self._turns.take(user)
+    def in_turn(self, work: Coroutine[Any, Any, _T], *, size: int, user: str = "") -> Coroutine[Any, Any, _T]:
+        """The processing of a user's request of this size in bytes, once it has a turn. A small one needs none."""
+        return work if size < LARGE or _has_turn.get() else self._in_turn(work, user)
+
+    async def _in_turn(self, work: Coroutine[Any, Any, _T], user: str) -> _T:
         try:
-            token = _has_turn.set(True)
-            try:
-                yield
-            finally:
-                _has_turn.reset(token)
+            await self._turns.take(user)
+        except BaseException:
+            work.close()
+            raise
+        token = _has_turn.set(True)
+        try:
+            return await work
         finally:
+            _has_turn.reset(token)
             self._turns.give_back()
 
     async def run(self, work: Callable[[], _T], *, size: int) -> _T:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from steersman.apiserver.bootstrap.rbac_roles import AGGREGATED, BOUND_TO, PART_OF, ROLES
 from steersman.apiserver.context import Backend
+from steersman.apiserver.documents import copied
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.create import create_object
 from steersman.apiserver.verbs.options import WriteOptions
@@ -58,7 +57,7 @@ async def _create(backend: Backend, resource: str, tree: dict[str, Any]) -> None
         return
     tree["apiVersion"] = f"{_GROUP}/{_VERSION}"
     # The rules are constants, and the default form is made in place.
-    tree = msgspec.json.decode(msgspec.json.encode(tree))
+    tree = copied(tree)
     definition.strategy.default(tree)
     path, agent = f"/apis/{_GROUP}/{_VERSION}/{resource}", ("User-Agent", "kube-apiserver")
     request = ServerRequest(Request("POST", path, headers=(agent,)))

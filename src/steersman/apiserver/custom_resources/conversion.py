@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
+from steersman.apiserver.documents import copied
 from steersman.apiserver.errors import Refused, unnamed
 from steersman.apiserver.registry.definition import Conversion, Tree
 from steersman.apiserver.storage import Record
@@ -102,7 +103,7 @@ class Versions:
         source = tree["apiVersion"]
         try:
             # A result that is not JSON fails here, not where it is answered or stored.
-            made: Any = msgspec.json.decode(msgspec.json.encode(convert(tree | {"metadata": dict(metadata)}, wanted)))
+            made: Any = copied(convert(tree | {"metadata": dict(metadata)}, wanted))
         except Refused:
             raise
         except Exception as error:

@@ -23,7 +23,7 @@ from steersman.apiserver.context import Backend
 from steersman.apiserver.custom_resources.conversion import Converter
 from steersman.apiserver.custom_resources.definitions import definitions_of
 from steersman.apiserver.custom_resources.instance_deletion import InstanceDeletion
-from steersman.apiserver.documents import decode_stored
+from steersman.apiserver.documents import copied, decode_stored
 from steersman.apiserver.errors import Refused
 from steersman.apiserver.identity import User
 from steersman.apiserver.registry.crd.conditions import (
@@ -242,7 +242,7 @@ class CustomResources:
 
     async def _write(self, name: str, change: Callable[[Tree], bool]) -> bool:
         """Write a condition if it changed. Returns whether it did."""
-        trial: Tree = msgspec.json.decode(msgspec.json.encode(self._known[name].crd))
+        trial: Tree = copied(self._known[name].crd)
         if not change(trial):
             return False
         await self.write_status(name, change)

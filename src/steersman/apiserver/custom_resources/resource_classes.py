@@ -9,13 +9,12 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import cast
 
-import msgspec
-
 from steersman import kinds as builtin
 from steersman.apiserver.context import Backend
 from steersman.apiserver.custom_resources.conversion import Converter
 from steersman.apiserver.custom_resources.definitions import definitions_of
 from steersman.apiserver.custom_resources.lifecycle import GROUP, HEADERS, ITSELF, RESOURCE
+from steersman.apiserver.documents import copied
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.create import create_object
@@ -77,7 +76,7 @@ async def install_crds(backend: Backend, crds: Iterable[Tree]) -> None:
     assert definition is not None
     context = backend.context(definition)
     for crd in crds:
-        tree: Tree = msgspec.json.decode(msgspec.json.encode(crd))
+        tree: Tree = copied(crd)
         name: str = tree["metadata"]["name"]
         there, _ = await backend.storage.get(definition.storage_key("", name))
         definition.strategy.default(tree)
@@ -91,5 +90,5 @@ async def install_crds(backend: Backend, crds: Iterable[Tree]) -> None:
 
 
 def _with_spec(spec: Tree, crd: Tree) -> Tree:
-    crd["spec"] = msgspec.json.decode(msgspec.json.encode(spec))
+    crd["spec"] = copied(spec)
     return crd

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from steersman.apiserver.documents import copied
 from steersman.apiserver.errors import Refused
 from steersman.apiserver.field_managers.typed_problems import typed_problems
 from steersman.apiserver.registry.builtin.canonical_form import empty, knows
@@ -86,7 +87,7 @@ class ServedVersions:
         wanted = self._find(api_version)
         if present == api_version:
             return tree
-        converted = _copied(tree)
+        converted = copied(tree)
         source = self._find(present)
         if source.conversion is not None:
             source.conversion.to_stored(converted)
@@ -136,7 +137,7 @@ class DeclaredVersions:
         version = self._version(api_version)
         if tree.get("apiVersion") == api_version:
             return tree
-        converted = _copied(tree)
+        converted = copied(tree)
         try:
             self._conversion.change(converted, version)
         except Refused as refused:
@@ -145,10 +146,6 @@ class DeclaredVersions:
         if problems := typed_problems(fields, self.schema(api_version)):
             raise NotConvertible(problems)
         return converted
-
-
-def _copied(tree: Mapping[str, Any]) -> Tree:
-    return msgspec.json.decode(msgspec.json.encode(tree))
 
 
 class OneVersion:

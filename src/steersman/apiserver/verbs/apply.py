@@ -56,9 +56,6 @@ def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> T
         raise bad_request(f"error strict decoding YAML: {told}")
     for text in twice if options.field_validation == "Warn" else ():
         request.warn(text)
-    if b"&" in body and b"*" in body:
-        # What an alias stands for is in the tree several times as one and the same, and is changed in place later.
-        tree = _unshared(tree)
     if tree is None:
         return {}
     check_names(tree, len(body))
@@ -66,12 +63,6 @@ def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> T
         why = cannot_unmarshal(json_type(tree), "map[string]interface {}")
         raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
     return cast("Tree", tree)
-
-
-def _unshared(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _unshared(inner) for name, inner in cast("Tree", value).items()}
-    return [_unshared(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def read_plain_json(body: bytes) -> tuple[Any, list[str]] | None:

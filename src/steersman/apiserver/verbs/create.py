@@ -18,7 +18,7 @@ from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import media_type_of
-from steersman.apiserver.documents import encode_served, encode_stored
+from steersman.apiserver.documents import copied, encode_served, encode_stored
 from steersman.apiserver.errors import Refused, already_exists, invalid, name_taken, too_large, unnamed
 from steersman.apiserver.field_managers import keep_readable, without_managed
 from steersman.apiserver.presenting import form_for
@@ -104,7 +104,7 @@ async def create_object(
         return await _store(context, attributes, obj, options, allocates=allocates, spares=manages)
     taken: Refused | None = None
     for _ in range(_ATTEMPTS):
-        attempt: Tree = msgspec.json.decode(msgspec.json.encode(obj))
+        attempt: Tree = copied(obj)
         prefix: str = metadata["generateName"]
         attempt["metadata"]["name"] = f"{prefix[:_GENERATED_MAX]}{name_suffix()}"
         try:

@@ -17,7 +17,6 @@ from steersman.apiserver.verbs.review import review
 from steersman.apiserver.verbs.subresources import SUBRESOURCE_VERBS, bind, scale
 from steersman.apiserver.verbs.update import update
 from steersman.apiserver.verbs.watch import watch
-from steersman.apiserver.workers import LARGE
 from steersman.transport import ServerResponse
 
 _VERBS: dict[str, Verb] = {
@@ -43,10 +42,7 @@ async def perform(context: VerbContext, request: ServerRequest) -> ServerRespons
     if request.size:
         request.size = max(request.size, definition.strategy.counts_as(request.size))
     verb = _perform_custom if definition.custom else _perform_builtin
-    if request.size < LARGE:
-        return await verb(context, request)
-    async with context.workers.turn(request.size, user=request.user.name):
-        return await verb(context, request)
+    return await context.workers.in_turn(verb(context, request), size=request.size, user=request.user.name)
 
 
 async def _perform_builtin(context: VerbContext, request: ServerRequest) -> ServerResponse:

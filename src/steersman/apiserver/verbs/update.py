@@ -18,7 +18,7 @@ from steersman.apiserver.admission.attributes import Attributes
 from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.documents import decode_served, encode_served
+from steersman.apiserver.documents import copied, decode_served, encode_served
 from steersman.apiserver.errors import conflict, invalid, modified, not_found, unnamed
 from steersman.apiserver.field_managers import forget_new_times, keep_readable
 from steersman.apiserver.presenting import form_for
@@ -30,7 +30,6 @@ from steersman.apiserver.verbs.create import create_object, small_enough, warn_o
 from steersman.apiserver.verbs.managed_fields import managed_update
 from steersman.apiserver.verbs.naming import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
-from steersman.apiserver.workers import LARGE
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import problem
 from steersman.patches.trees import json_equal, quickly_equal
@@ -113,11 +112,8 @@ class Change:
             try:
                 if record is None:
                     return await self._make_new()
-                size = self._size(record)
-                if size < LARGE:
-                    return await self._try(record)
-                async with context.workers.turn(size, user=self._request.user.name):
-                    return await self._try(record)
+                size, user = self._size(record), self._request.user.name
+                return await context.workers.in_turn(self._try(record), size=size, user=user)
             except Mismatch as mismatch:
                 record = mismatch.current
 
@@ -283,11 +279,11 @@ class Change:
 
     async def _delete(self, record: Record, obj: Tree) -> Record:
         context = self._context
-        copied: Tree = msgspec.json.decode(msgspec.json.encode(obj))
+        deleted: Tree = copied(obj)
         value = encode_served(context.definition, obj)
         if not self._options.dry_run:
             await context.storage.delete(record.key, expect=record.modified)
-            await context.definition.strategy.released(copied, context)
+            await context.definition.strategy.released(deleted, context)
         return record._replace(value=value)
 
     def _uid_conflict(self, why: str) -> Exception:

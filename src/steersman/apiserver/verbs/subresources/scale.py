@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.documents import decode_served, encode_stored
+from steersman.apiserver.documents import copied, decode_served, encode_stored
 from steersman.apiserver.errors import Refused, bad_request, internal, invalid, method_not_allowed, modified, unnamed
 from steersman.apiserver.field_managers import (
     SCALE,
@@ -235,7 +235,7 @@ class _Scaling:
         entries = fields.of_scale()
         if entries:
             scale["metadata"]["managedFields"] = entries
-        before = msgspec.json.decode(msgspec.json.encode(scale))
+        before = copied(scale)
         wanted = _checked(self._definition, self._request, self._make(scale))
         replicas = self._replicas(wanted)
         self._check_version(wanted, current)
