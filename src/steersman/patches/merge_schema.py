@@ -73,6 +73,10 @@ _SCALARS: Final[dict[ScalarType, frozenset[type]]] = {
 }
 
 
+#: Stands for a place that was not visited yet.
+_UNVISITED: Final[Any] = object()
+
+
 class _Shared:
     """State shared by all places of one schema."""
 
@@ -95,11 +99,11 @@ class MergeSchema:
     """
 
     __slots__ = (
-        "_additional",
         "_items",
         "_properties",
         "_schema",
         "_shared",
+        "_undeclared",
         "_unfolds",
         "allows_list",
         "allows_map",
@@ -162,7 +166,7 @@ class MergeSchema:
         self._unfolds = preserve or schema.get("x-kubernetes-preserve-unknown-fields") is True
         self.places = _Places(self)
         self._items: MergeSchema | None = None
-        self._additional: MergeSchema | None = None
+        self._undeclared: MergeSchema | None = _UNVISITED
         self._properties: Mapping[str, Any] = schema.get("properties") or {}
         if is_object or schema.get("x-kubernetes-embedded-resource") is True:
             self._properties = _with_object_fields(self._properties)
@@ -189,19 +193,22 @@ class MergeSchema:
         """The schema of a field or map value; None if no such field may exist."""
         return self.places[name]
 
-    def first_visit(self, name: str) -> "MergeSchema | None":
-        """The schema of a field on its first visit; `places` caches declared fields."""
-        if name in self._properties:
-            return _place(self._shared, self._properties[name], preserve=self._unfolds)
-        return self._of_undeclared()
+    def first_visit(self, name: str) -> "MergeSchema":
+        """The schema of a declared field on its first visit; `places` caches it."""
+        return _place(self._shared, self._properties[name], preserve=self._unfolds)
 
-    def _of_undeclared(self) -> "MergeSchema | None":
+    @property
+    def of_undeclared(self) -> "MergeSchema | None":
+        """The schema of every field and map value that is not declared; None if there may be none."""
+        if self._undeclared is _UNVISITED:
+            self._undeclared = self._find_undeclared()
+        return self._undeclared
+
+    def _find_undeclared(self) -> "MergeSchema | None":
         additional = self._schema.get("additionalProperties")
         if isinstance(additional, Mapping):
             # One place for all: the names come from data and must not fill the memory.
-            if self._additional is None:
-                self._additional = _place(self._shared, cast("Mapping[str, Any]", additional), preserve=self._unfolds)
-            return self._additional
+            return _place(self._shared, cast("Mapping[str, Any]", additional), preserve=self._unfolds)
         if additional is None:
             return DEDUCED if self._unfolds or not self._properties else None
         return DEDUCED if additional else None
@@ -229,11 +236,12 @@ class _Places(dict[str, "MergeSchema | None"]):
         self._schema = schema
 
     def __missing__(self, name: str) -> MergeSchema | None:
-        found = self._schema.first_visit(name)
+        schema = self._schema
+        if schema.declares(name):
+            found = self[name] = schema.first_visit(name)
+            return found
         # Undeclared names come from data and must not fill the memory.
-        if self._schema.declares(name):
-            self[name] = found
-        return found
+        return schema.of_undeclared
 
 
 def _place(shared: _Shared, schema: Mapping[str, Any], *, preserve: bool) -> MergeSchema:

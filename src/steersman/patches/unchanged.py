@@ -92,31 +92,43 @@ def _in_map(ours: Tree, theirs: Tree, node: Tree, schema: MergeSchema, *, typed:
     if depth > MAX_DEPTH:
         return _NO
     count = 0
+    places = schema.places
     for name, value in ours.items():
-        place = schema.field(name)
+        place = places[name]
         if place is None:
             return _NO
         child: Any = node.get(f"f:{name}")
         other = theirs.get(name, _ABSENT)
-        member = not schema.declares(name)
-        below = 0
-        if isinstance(value, dict) and value and not place.is_atomic_map:
-            if not place.allows_map or not isinstance(other, dict):
-                return _NO
-            inner = cast("dict[str, Any]", value)
-            below = _in_map(
-                inner, cast("dict[str, Any]", other), child or _NOTHING, place, typed=typed, depth=depth + 1
-            )
-        elif isinstance(value, list) and place.allows_list and place.list_type != "atomic":
-            below = _in_list(cast("list[Any]", value), other, child or _NOTHING, place, typed=typed, depth=depth + 1)
-        else:
-            member = True
-            if not _same(value, other, place, name, schema, typed=typed, depth=depth + 1):
-                return _NO
+        if child == _NOTHING and _is_same_scalar(value, other, place):
+            count += 1
+            continue
+        member, below = _in_field(name, value, other, child or _NOTHING, place, schema, typed=typed, depth=depth + 1)
         if below == _NO or not _is_node(child, member=member, below=below):
             return _NO
         count += member or below > 0
     return count if count == len(node) - ("." in node) else _NO
+
+
+def _in_field(
+    name: str, ours: Any, theirs: Any, node: Tree, place: MergeSchema, schema: MergeSchema, *, typed: bool, depth: int
+) -> tuple[bool, int]:
+    """Whether a field itself is in its owner's set, and the number of fields below it."""
+    if isinstance(ours, dict) and ours and not place.is_atomic_map:
+        below = _NO
+        if place.allows_map and isinstance(theirs, dict):
+            mine, others = cast("dict[str, Any]", ours), cast("dict[str, Any]", theirs)
+            below = _in_map(mine, others, node, place, typed=typed, depth=depth)
+        return not schema.declares(name), below
+    if isinstance(ours, list) and place.allows_list and place.list_type != "atomic":
+        below = _in_list(cast("list[Any]", ours), theirs, node, place, typed=typed, depth=depth)
+        return not schema.declares(name), below
+    return True, 0 if _same(ours, theirs, place, name, schema, typed=typed, depth=depth) else _NO
+
+
+def _is_same_scalar(ours: Any, theirs: Any, place: MergeSchema) -> bool:
+    """Whether two scalars are the same without conversion: a fast path, because most fields are."""
+    kind = cast("type[object]", type(ours))
+    return kind is type(theirs) and kind in place.scalars and ours == theirs
 
 
 def _in_list(ours: list[Any], theirs: Any, node: Tree, schema: MergeSchema, *, typed: bool, depth: int) -> int:
@@ -140,6 +152,9 @@ def _in_list(ours: list[Any], theirs: Any, node: Tree, schema: MergeSchema, *, t
 
 def _by_text(items: list[Any], schema: MergeSchema) -> dict[str | None, tuple[int, Any]]:
     """Items by name; empty if an item has no name or a name occurs twice."""
+    if len(items) == 1:
+        text = item_text(items[0], schema)
+        return {} if text is None else {text: (0, items[0])}
     found = {item_text(item, schema): (position, item) for position, item in enumerate(items)}
     return {} if None in found or len(found) < len(items) else found
 
@@ -193,14 +208,7 @@ def _whole(ours: Any, theirs: Any, place: MergeSchema, *, typed: bool, depth: in
     if depth > MAX_DEPTH or isinstance(ours, dict) != isinstance(theirs, dict):
         return False
     if isinstance(ours, dict):
-        mine, others = cast("dict[str, Any]", ours), cast("dict[str, Any]", theirs)
-        return all(
-            _same_inside(value, others.get(name, _ABSENT), name, place, typed=typed, depth=depth + 1)
-            for name, value in mine.items()
-        ) and all(
-            name in mine or (typed and value is not None and place.default_of(name) == value)
-            for name, value in others.items()
-        )
+        return _whole_map(cast("dict[str, Any]", ours), cast("dict[str, Any]", theirs), place, typed=typed, depth=depth)
     if isinstance(ours, list) and isinstance(theirs, list):
         items, found = cast("list[Any]", ours), cast("list[Any]", theirs)
         return len(items) == len(found) and all(
@@ -210,10 +218,26 @@ def _whole(ours: Any, theirs: Any, place: MergeSchema, *, typed: bool, depth: in
     return _same_scalar(ours, theirs, place, typed=typed)
 
 
-def _same_inside(ours: Any, theirs: Any, name: str, schema: MergeSchema, *, typed: bool, depth: int) -> bool:
-    place = schema.field(name)
-    if place is None:
-        return False
+def _whole_map(ours: Tree, theirs: Tree, schema: MergeSchema, *, typed: bool, depth: int) -> bool:
+    places = schema.places
+    for name, value in ours.items():
+        place = places[name]
+        if place is None:
+            return False
+        other = theirs.get(name, _ABSENT)
+        if not _is_same_scalar(value, other, place) and not _same_inside(
+            value, other, name, place, schema, typed=typed, depth=depth + 1
+        ):
+            return False
+    return theirs.keys() <= ours.keys() or all(
+        name in ours or (typed and value is not None and schema.default_of(name) == value)
+        for name, value in theirs.items()
+    )
+
+
+def _same_inside(
+    ours: Any, theirs: Any, name: str, place: MergeSchema, schema: MergeSchema, *, typed: bool, depth: int
+) -> bool:
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return _whole(cast("dict[str, Any]", ours), theirs, place, typed=typed, depth=depth)
     return _same(ours, theirs, place, name, schema, typed=typed, depth=depth)
