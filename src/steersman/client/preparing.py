@@ -38,7 +38,7 @@ class PreparedApply(Generic[AnyObject]):
         body = self.intent.body
         if not named:
             return body
-        start = _top_level_metadata(body)
+        start = start_of_metadata(body)
         if start < 0:
             tree = msgspec.json.decode(body)
             tree["metadata"] = {**named, **tree["metadata"]}
@@ -46,7 +46,7 @@ class PreparedApply(Generic[AnyObject]):
         return b"%b%b,%b" % (body[:start], msgspec.json.encode(named)[1:-1], body[start:])
 
 
-def _top_level_metadata(body: bytes) -> int:
+def start_of_metadata(body: bytes) -> int:
     """Where the fields of the object's own metadata begin; -1 if a scan cannot tell.
 
     Only metadata before any other nested object is certainly the object's own, and only if it is not empty.

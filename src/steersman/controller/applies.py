@@ -136,6 +136,20 @@ class Applies:
         self.unsent += 1
         return informer.view(seen)
 
+    def confirm(self, view: View, intent: Intent, token: bytes) -> bool:
+        """Whether an object that `look` returned holds an intent. Remembers the intent's inputs by ``token`` if it does."""
+        informer, stored, place = self._informer_of(intent.kind), view.stored, _place(intent)
+        if informer is None or stored.partial or intent.manager == _KUBECTL:
+            return False
+        known = self._known.get(place)
+        if (known is not None and known.result) or not _holds(intent, stored):
+            return False
+        # Without a digest of the intent, only the token recalls it.
+        known = _Known(stored.uid, stored.resource_version, informer.overlay.epoch, b"", token=token)
+        self._remember(place, known)
+        self.unsent += 1
+        return True
+
     def note(self, intent: Intent, token: bytes) -> None:
         """Remember the inputs of an intent, if the intent itself is remembered."""
         place = _place(intent)

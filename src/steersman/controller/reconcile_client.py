@@ -18,6 +18,7 @@ from steersman.cache.reader import CacheReader, kind_name
 from steersman.client import ListOf
 from steersman.client.bindings import AnyObject, resource_version_of
 from steersman.client.observed_client import ObservedClient
+from steersman.client.observing import Intent
 from steersman.client.preparing import NO_VERSION, PreparedApply
 from steersman.controller.applies import Applies
 from steersman.controller.takeovers import owns_formerly, take_over
@@ -107,6 +108,16 @@ class ReconcileClient(ObservedClient):
         if self._reads is None or not isinstance(intents, Applies):
             return None
         return intents.recall(kind, key, self._field_manager, token)
+
+    def confirm_apply(self, view: View, declared: type[Object], body: bytes, token: bytes) -> bool:
+        """Whether applying ``body`` to an object that `look` returned would change nothing.
+
+        If so, `recall_apply` finds it under the token.
+        """
+        intents = self._intents
+        if self._reads is None or not isinstance(intents, Applies):
+            return False
+        return intents.confirm(view, Intent(view.kind, view.key, body, self._field_manager, "", declared), token)
 
     def note_apply(self, prepared: PreparedApply[Any], token: bytes) -> None:
         """Remember the inputs of a prepared apply, so that `recall_apply` can skip building it again."""

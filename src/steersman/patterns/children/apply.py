@@ -30,8 +30,16 @@ from steersman.objects import Object, Unstructured
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.conflicts import find_other_writer
 from steersman.patterns.children.former_names import taken_over
+from steersman.patterns.children.intent_annotation import has_intent_annotation
 from steersman.patterns.children.kinds import Identity
-from steersman.patterns.children.membership import Marks, standing_of, state_label, was_made
+from steersman.patterns.children.membership import (
+    OWNER_UID_LABEL,
+    Marks,
+    standing_of,
+    state_label,
+    was_made,
+    was_marked,
+)
 from steersman.patterns.children.memory import ChildMemory
 from steersman.patterns.children.outputs import Output, Outputs
 from steersman.patterns.children.problems import Problem, contested, not_ours
@@ -164,6 +172,7 @@ class _StateApply:
         self._marks = Marks(owner)
         self._state = outputs.state
         self._labels = labels
+        self._former_names = len(ctx.client.field_managers) > 1
         #: The token suffixes that children of this state share.
         self._rest: dict[tuple[str, int, bool], bytes] = {}
         self.results: dict[int, Applied] = {}
@@ -178,8 +187,9 @@ class _StateApply:
                 self._wait_for(output.identity)
             applied = self._held_back(output) if output.after else None
             if applied is None:
-                token = self._token(output)
-                applied = self._recalled(output, token) or await self._compared(output, token)
+                applied = self._matching(output)
+            if isinstance(applied, bytes):
+                applied = await self._compared(output, token=applied)
             if isinstance(applied, Applied):
                 self.results[place] = applied
             else:
@@ -203,22 +213,29 @@ class _StateApply:
                 return Applied(output, None, Readiness(ready=False, reason="HeldBack", message=words))
         return None
 
-    def _recalled(self, output: Output, token: bytes) -> Applied | None:
-        """The cached child, if the same intent was applied before and the child has not changed since: the most common case."""
-        if not token:
-            return None
-        identity = output.identity
-        same = self._client.recall_apply(output.known.gvk, identity.key, token)
-        return None if same is None else Applied(output, same, self._memory.readiness_of(identity, same))
+    def _matching(self, output: Output) -> Applied | bytes:
+        """The cached child, if its intent would change nothing; otherwise the token of the intent.
 
-    def _token(self, output: Output) -> bytes:
-        """A hash of the intent: the child, its owner, its state and its prune option; empty if other options matter too."""
-        options, prune = output.options, True
-        if options:
-            if not options.keys().isdisjoint(_LOOKED_AT_ANEW):
-                return b""
-            prune = options.get("prune", True)
-        made_of = blake2b(encode_any(output.child), digest_size=16)
+        Most children of a converged cluster end here: either the same intent was applied before and the child has not changed
+        since, or, after a start, the bytes of the child are compared with the cache.
+        """
+        if output.options and not output.options.keys().isdisjoint(_LOOKED_AT_ANEW):
+            return b""
+        identity, gvk, client = output.identity, output.known.gvk, self._client
+        encoded = encode_any(output.child)
+        token = self._token(output, encoded)
+        view = client.recall_apply(gvk, identity.key, token)
+        if view is None:
+            looked = client.look(gvk, identity.key)
+            if not isinstance(looked, View) or not self._holds(output, encoded, looked, token):
+                return token
+            view = looked
+        return Applied(output, view, self._memory.readiness_of(identity, view))
+
+    def _token(self, output: Output, encoded: bytes) -> bytes:
+        """A hash of the intent: the child, its owner, its state and its prune option."""
+        made_of = blake2b(encoded, digest_size=16)
+        prune = output.options.get("prune", True)
         marks = (output.bond, output.depth, prune)
         rest = self._rest.get(marks)
         if rest is None:
@@ -227,6 +244,25 @@ class _StateApply:
             )
         made_of.update(rest)
         return made_of.digest()
+
+    def _holds(self, output: Output, encoded: bytes, view: View, token: bytes) -> bool:
+        """Whether a child that we made needs no write. False in doubt: `_compared` knows every case."""
+        child, uid = output.child, self._marks.uid
+        if (
+            output.bond != "reference"
+            or view.deleting
+            or view.controller_uid != uid
+            or OWNER_UID_LABEL in view.labels
+            or not was_marked(view, uid, "reference")
+            or isinstance(child, Unstructured)
+            or not output.options.get("prune", True)
+            or self._former_names
+            or b":null" in encoded
+            or has_intent_annotation(view.stored.raw)
+        ):
+            return False
+        body = self._marks.marked_bytes(child, encoded, state_label=self._state_label_of(output))
+        return body is not None and self._client.confirm_apply(view, type(child), body, token)
 
     def _state_label_of(self, output: Output) -> str:
         return state_label(self._state, output.depth, labels=self._labels) if output.bond != "none" else ""

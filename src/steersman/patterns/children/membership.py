@@ -17,7 +17,8 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from steersman.cache import View
-from steersman.objects import Object, ObjectMeta, OwnerReference, Unstructured, owner_reference, replace
+from steersman.client.preparing import start_of_metadata
+from steersman.objects import Object, ObjectMeta, OwnerReference, Unstructured, encode, owner_reference, replace
 from steersman.objects.field_managers import is_manager_of
 
 #: The uid of the owner, on children that no owner reference can hold.
@@ -162,13 +163,14 @@ def is_of_predecessor(metadata: ObjectMeta, owner: Object) -> bool:
 class Marks:
     """The marks for the children of one owner, computed once for all of them."""
 
-    __slots__ = ("_reference", "_text", "owner", "uid")
+    __slots__ = ("_encoded_reference", "_reference", "_text", "owner", "uid")
 
     def __init__(self, owner: Object) -> None:
         self.owner = owner
         self._reference = owner_reference(owner)
         self.uid = self._reference.uid
         self._text = owner_text(owner)
+        self._encoded_reference = b""
 
     def inherits(self, view: View) -> bool:
         """Whether our field manager created an object for an earlier owner of this name, and it outlived that owner."""
@@ -205,6 +207,29 @@ class Marks:
                 else metadata.owner_references,
             ),
         )
+
+    def marked_bytes(self, child: Object, encoded: bytes, *, state_label: str) -> bytes | None:
+        """An encoded child with the owner reference and the state label, in any order of fields.
+
+        None if the bytes alone do not tell where the marks belong.
+        """
+        metadata, start = child.metadata, start_of_metadata(encoded)
+        if start < 0 or metadata.owner_references is not None:
+            return None
+        if not self._encoded_reference:
+            self._encoded_reference = b'"ownerReferences":[%b],' % encode(self._reference)
+        head, tail = encoded[:start] + self._encoded_reference, encoded[start:]
+        if not state_label:
+            return head + tail
+        mark = b'"%b":"%b"' % (STATE_LABEL.encode(), state_label.encode())
+        labels = metadata.labels
+        if labels is None:
+            return b'%b"labels":{%b},%b' % (head, mark, tail)
+        if not labels or STATE_LABEL in labels:
+            return None
+        # No field of the metadata before its labels holds an object.
+        before, _, after = tail.partition(b'"labels":{')
+        return b'%b%b"labels":{%b,%b' % (head, before, mark, after)
 
     def _marked_tree(
         self,

@@ -87,12 +87,13 @@ class ChildMemory:
 
     def readiness_of(self, identity: Identity, view: CacheView) -> Readiness:
         """Whether a child is ready; computed once per version."""
+        if not view.deleting and (at_sight := readiness_at_sight(identity.kind)) is not None:
+            return at_sight
         state = (view.uid, view.resource_version)
         known = self._judged.get(identity)
         if known is not None and known[0] == state:
             return known[1]
-        at_sight = None if view.deleting else readiness_at_sight(view.kind.group_kind)
-        found = at_sight or readiness_of(view.object)
+        found = readiness_of(view.object)
         self._judged[identity] = (state, found)
         if len(self._judged) > _JUDGED_MAX:
             self._judged.popitem(last=False)
@@ -175,14 +176,14 @@ class _Owners:
                 and _group(reference) == self._primary.group
             ):
                 found[Key(view.key.namespace if self._namespaced else "", reference.name)] = None
-        named = (metadata.annotations or {}).get(OWNER_ANNOTATION, "")
+        named = metadata.annotations.get(OWNER_ANNOTATION, "") if metadata.annotations else ""
         if named.startswith(self._named):
             namespace, _, name = named.removeprefix(self._named).partition("/")
             found[Key(namespace, name)] = None
-        if (claimers := self._claimers.get(view.kind.group_kind)) is not None:
+        if self._claimers and (claimers := self._claimers.get(view.kind.group_kind)) is not None:
             found |= dict.fromkeys(claimers(view, stores))
-        for owner in self._memories.of(stores).subscriptions.owners(Identity(view.kind.group_kind, view.key)):
-            found[owner] = None
+        if subscriptions := self._memories.of(stores).subscriptions:
+            found |= dict.fromkeys(subscriptions.owners(Identity(view.kind.group_kind, view.key)))
         return found
 
 

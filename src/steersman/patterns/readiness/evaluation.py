@@ -10,6 +10,8 @@ Guarantees
 
 from __future__ import annotations
 
+from functools import cache
+
 from steersman.objects import GroupKind, Object, PartialObjectMetadata, Unstructured
 from steersman.patterns.readiness.fields import items, root
 from steersman.patterns.readiness.result import Readiness, waits
@@ -45,6 +47,7 @@ def readiness_of(obj: Object | Unstructured) -> Readiness:
     return rule_of(group, kind)(node)
 
 
+@cache
 def readiness_at_sight(kind: GroupKind) -> Readiness | None:
     """The readiness of kinds whose objects are ready once they exist; None if it depends on the object."""
     return exists(None) if rule_of(kind.group, kind.kind) is exists else None
