@@ -44,10 +44,10 @@ class Scope(msgspec.Struct, frozen=True):
     def requests(self, returned: object) -> tuple[Request, ...]:
         """The requests that a mapper returned: one target or several."""
         if isinstance(returned, Request | Key | str):
-            return (self.check(as_request(returned)),)
+            return (self.check(_request_for(returned)),)
         if isinstance(returned, Iterable):
             several = cast("Iterable[object]", returned)
-            return tuple(dict.fromkeys(self.check(as_request(target)) for target in several))
+            return tuple(dict.fromkeys([self.check(_request_for(target)) for target in several]))
         raise TypeError(f"it returned {_short(returned)}; return a list of {_WRITE}, or one of them")
 
 
@@ -57,11 +57,15 @@ ANY_SCOPE = Scope()
 
 def as_request(target: object) -> Request:
     """The request for a target."""
+    return check_request(_request_for(target))
+
+
+def _request_for(target: object) -> Request:
     match target:
         case Request():
-            return check_request(target)
+            return target
         case Key():
-            return check_request(Request(target))
+            return Request(target)
         case str():
             return Request(Key.parse(target))
         case _:
