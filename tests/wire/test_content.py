@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, strategies as st
 
 from steersman.wire import (
-    AGGREGATED_DISCOVERY,
     JSON,
-    PARTIAL_OBJECT_METADATA,
-    TABLE,
-    YAML,
     MediaType,
-    negotiate,
     parse_accept,
     parse_media_type,
 )
@@ -26,14 +23,19 @@ media_types = st.builds(
 )
 
 
+def printed(media_type):
+    parameters = [(name, '"' + re.sub(r'(["\\])', r"\\\1", value) + '"') for name, value in media_type.parameters]
+    return ";".join([media_type.name, *(f"{name}={value}" for name, value in parameters), f"q={media_type.quality}"])
+
+
 @given(media_types)
-def test_a_media_type_is_read_back_as_it_was_printed(media_type):
-    assert parse_media_type(str(media_type)) == media_type
+def test_a_media_type_is_read_as_it_was_printed(media_type):
+    assert parse_media_type(printed(media_type)) == media_type
 
 
 @given(st.lists(media_types, min_size=1))
 def test_an_accept_header_is_read_best_first(clauses):
-    read = parse_accept(",".join(map(str, clauses)))
+    read = parse_accept(",".join(map(printed, clauses)))
     assert list(read) == sorted(clauses, key=lambda clause: -clause.quality)
 
 
@@ -59,39 +61,3 @@ def test_what_is_no_media_type_is_refused(text):
 def test_case_and_spaces_do_not_matter():
     assert parse_media_type(" Application/JSON ; Charset=utf-8 ;") == MediaType(JSON, (("charset", "utf-8"),))
     assert parse_media_type('application/json;a="b;c,\\"d"').parameter("a") == 'b;c,"d'
-
-
-KUBECTL = (
-    "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
-)
-
-
-@pytest.mark.parametrize(
-    ("accept", "offers", "expected"),
-    [
-        (None, (JSON, YAML), JSON),
-        ("", (JSON, YAML), JSON),
-        ("*/*", (JSON, TABLE), JSON),
-        ("application/*", (YAML, JSON), YAML),
-        ("application/yaml", (JSON, YAML), YAML),
-        ("application/yaml;q=0.5, application/json", (YAML, JSON), JSON),
-        ("application/json;q=0, */*", (YAML, JSON), YAML),
-        ("application/vnd.kubernetes.protobuf, application/json", (JSON,), JSON),
-        ("application/vnd.kubernetes.protobuf", (JSON,), None),
-        ("text/html, garbage, application/json;pretty=1", (JSON,), JSON),
-        (KUBECTL, (JSON, TABLE), TABLE),
-        (KUBECTL, (JSON,), JSON),
-        (TABLE, (JSON,), None),
-        (PARTIAL_OBJECT_METADATA, (JSON, TABLE, PARTIAL_OBJECT_METADATA), PARTIAL_OBJECT_METADATA),
-        (AGGREGATED_DISCOVERY + "," + JSON, (JSON, AGGREGATED_DISCOVERY), AGGREGATED_DISCOVERY),
-        (
-            "application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io",
-            (AGGREGATED_DISCOVERY,),
-            AGGREGATED_DISCOVERY,
-        ),
-        ("application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList", (AGGREGATED_DISCOVERY,), None),
-    ],
-)
-def test_the_server_picks(accept, offers, expected):
-    picked = negotiate(accept, offers)
-    assert (None if picked is None else str(picked)) == expected

@@ -4,33 +4,11 @@ from __future__ import annotations
 
 import tracemalloc
 
-import msgspec
 import pytest
-from hypothesis import given, strategies as st
 
 from steersman.errors import ProtocolError
 from steersman.objects import Key
-from steersman.wire import RawList, key_of, print_list, split_list
-
-values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=8,
-)
-pages = st.builds(
-    RawList,
-    items=st.lists(st.dictionaries(st.text(), values).map(msgspec.json.encode)),
-    resource_version=st.text(),
-    continue_=st.text(),
-    remaining_item_count=st.none() | st.integers(0, 2**62),
-    api_version=st.text(),
-    kind=st.text(),
-)
-
-
-@given(pages)
-def test_a_list_is_read_back_as_it_was_printed(page):
-    assert split_list(print_list(page)) == page
+from steersman.wire import key_of, split_list
 
 
 def test_items_are_the_servers_bytes():
@@ -47,7 +25,7 @@ def test_go_prints_an_empty_list_as_null():
 
 def test_keeping_one_item_does_not_keep_the_page():
     item = b'{"data":"%s"}' % (b"x" * 1000)
-    body = print_list(RawList(items=[item] * 5000))
+    body = b'{"items":[%s]}' % b",".join([item] * 5000)
     tracemalloc.start()
     try:
         kept = split_list(bytes(bytearray(body))).items[0]

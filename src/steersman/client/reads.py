@@ -16,7 +16,7 @@ from steersman.client.watches import Watch
 from steersman.errors import DecodeError, Expired, NotFound, ProtocolError
 from steersman.objects import Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
 from steersman.objects.selectors import FieldSelector, Selector, check_equalities
-from steersman.wire import GetOptions, ListOptions, RawList, Request, WatchOptions, key_of, split_list
+from steersman.wire import ListOptions, RawList, Request, WatchOptions, key_of, split_list
 from steersman.wire.content import JSON, PARTIAL_OBJECT_METADATA, PARTIAL_OBJECT_METADATA_LIST
 from steersman.wire.options import ResourceVersionMatch
 
@@ -140,7 +140,7 @@ class Reading:
     async def _get(self, kind: AnyKind, key: KeyLike, resource_version: str | None) -> Any:
         binding = self._bound(kind) or await self._bind(kind)
         key = self._key(binding, key)
-        query = GetOptions(resource_version=resource_version).to_query() if resource_version else ()
+        query = (("resourceVersion", resource_version),) if resource_version else ()
         request = Request(method="GET", path=binding.path(*key), query=query, headers=self._accept_object)
         tried = Attempt("get", binding.gvk, key)
         return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)

@@ -49,13 +49,12 @@ from steersman.objects import (
 from steersman.objects.difference import differing_fields
 from steersman.patches import merge_patch_between
 from steersman.wire import (
-    CreateOptions,
     DeleteOptions,
     ListOptions,
     PatchOptions,
     Preconditions,
     Request,
-    UpdateOptions,
+    WriteOptions,
 )
 from steersman.wire.content import APPLY_PATCH, JSON, MERGE_PATCH
 from steersman.wire.options import FieldValidation, PropagationPolicy
@@ -142,7 +141,7 @@ class Writer(Reader):
         if owner is not None:
             obj = self._owned(obj, owner, key, tried)
         self._check(obj, tried)
-        options = CreateOptions(
+        options = WriteOptions(
             dry_run=dry_run,
             field_manager=self._field_manager,
             field_validation=field_validation or self._field_validation,
@@ -177,7 +176,7 @@ class Writer(Reader):
         request = Request(
             method="POST",
             path=binding.path(*key, subresource),
-            query=CreateOptions(field_manager=self._field_manager).to_query(),
+            query=WriteOptions(field_manager=self._field_manager).to_query(),
             headers=_JSON_BODY,
             body=encode_any(body),
         )
@@ -230,7 +229,7 @@ class Writer(Reader):
         dry_run: bool = False,
         field_validation: FieldValidation | None = None,
     ) -> Any:
-        options = UpdateOptions(
+        options = WriteOptions(
             dry_run=dry_run,
             field_manager=self._field_manager,
             field_validation=field_validation or self._field_validation,

@@ -16,10 +16,8 @@ from steersman.wire.content import (
     PARTIAL_OBJECT_METADATA_LIST as PARTIAL_OBJECT_METADATA_LIST,
     PROTOBUF as PROTOBUF,
     STRATEGIC_MERGE_PATCH as STRATEGIC_MERGE_PATCH,
-    TABLE as TABLE,
     YAML as YAML,
     MediaType as MediaType,
-    negotiate as negotiate,
     parse_accept as parse_accept,
     parse_media_type as parse_media_type,
 )
@@ -31,10 +29,6 @@ from steersman.wire.discovery import (
     parse_aggregated_discovery as parse_aggregated_discovery,
     parse_group_list as parse_group_list,
     parse_resource_list as parse_resource_list,
-    print_aggregated_discovery as print_aggregated_discovery,
-    print_api_versions as print_api_versions,
-    print_group_list as print_group_list,
-    print_resource_list as print_resource_list,
 )
 from steersman.wire.errors import (
     describe_request as describe_request,
@@ -43,7 +37,6 @@ from steersman.wire.errors import (
     parse_warnings as parse_warnings,
     print_warning as print_warning,
     raise_for_failure as raise_for_failure,
-    raise_for_status as raise_for_status,
 )
 from steersman.wire.frames import (
     MAX_FRAME as MAX_FRAME,
@@ -56,21 +49,18 @@ from steersman.wire.frames import (
 from steersman.wire.lists import (
     RawList as RawList,
     key_of as key_of,
-    print_list as print_list,
     split_list as split_list,
 )
 from steersman.wire.options import (
-    CreateOptions as CreateOptions,
     DeleteOptions as DeleteOptions,
     FieldValidation as FieldValidation,
-    GetOptions as GetOptions,
     InvalidOption as InvalidOption,
     ListOptions as ListOptions,
     PatchOptions as PatchOptions,
     Preconditions as Preconditions,
     PropagationPolicy as PropagationPolicy,
-    UpdateOptions as UpdateOptions,
     WatchOptions as WatchOptions,
+    WriteOptions as WriteOptions,
     first_values as first_values,
     is_watch as is_watch,
 )
@@ -83,7 +73,6 @@ from steersman.wire.paths import (
 from steersman.wire.requests import (
     Pairs as Pairs,
     Request as Request,
-    find_header as find_header,
     parse_query as parse_query,
     print_query as print_query,
 )
@@ -92,11 +81,9 @@ from steersman.wire.table import (
     TableColumn as TableColumn,
     TableRow as TableRow,
     TableRowCondition as TableRowCondition,
-    parse_table as parse_table,
     print_table as print_table,
 )
 from steersman.wire.version import (
     ServerVersion as ServerVersion,
     parse_version as parse_version,
-    print_version as print_version,
 )

@@ -1,13 +1,6 @@
-"""Content negotiation: media types, what a client accepts, and what a server chooses.
-
-Guarantees
-- `parse_media_type` and `str()` are inverse, up to case and spaces.
-- `negotiate` chooses as kube-apiserver does: in the client's order of quality. A clause for another representation
-  (`as=Table`) matches exactly that one or is skipped, never ignored.
-"""
+"""Content negotiation: media types, and what a client accepts, in its order of quality."""
 
 import re
-from collections.abc import Iterable
 
 import msgspec
 
@@ -15,7 +8,6 @@ JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PARTIAL_OBJECT_METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 PARTIAL_OBJECT_METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 #: The response has the same parameters, or is the older document of a single group.
@@ -58,23 +50,6 @@ class MediaType(msgspec.Struct, frozen=True):
         """The requested form of the object: `as`, `g` and `v`; three empty strings for the object itself."""
         as_, group, version = (self.parameter(name) or "" for name in _REPRESENTATION)
         return (as_, group, version) if as_ else ("", "", "")
-
-    def takes(self, offer: "MediaType") -> bool:
-        """Whether an offer matches this clause of an Accept header."""
-        if self.representation != offer.representation:
-            return False
-        return self.name in {offer.name, "*/*", offer.name.partition("/")[0] + "/*"}
-
-    def __str__(self) -> str:
-        text = "".join(f";{name}={_print_value(value)}" for name, value in self.parameters)
-        return f"{self.name}{text}" if self.quality == 1.0 else f"{self.name}{text};q={self.quality:g}"
-
-
-def _print_value(value: str) -> str:
-    if _TOKEN.fullmatch(value):
-        return value
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def parse_media_type(text: str) -> MediaType:
@@ -122,13 +97,3 @@ def parse_accept(header: str | None) -> tuple[MediaType, ...]:
         if clause.quality > 0:
             clauses.append(clause)
     return tuple(sorted(clauses, key=lambda clause: -clause.quality))
-
-
-def negotiate(header: str | None, offers: Iterable[str]) -> MediaType | None:
-    """Choose the best offer for an Accept header; None means 406. The first offer is the server's preference."""
-    choices = [parse_media_type(offer) for offer in offers]
-    for clause in parse_accept(header):
-        for choice in choices:
-            if clause.takes(choice):
-                return choice
-    return None

@@ -1,7 +1,7 @@
 """Discovery: what a server serves, from any of its documents, in one form.
 
 A server publishes it twice: in one aggregated document each for `/api` and `/apis` (Kubernetes 1.27 and later), and in
-a small document for each group and version. Both are parsed into `ApiResource`, and printed from it.
+a small document for each group and version. Both are parsed into `ApiResource`.
 
 Guarantees
 - A missing or stale part is a failure of its own group and version; everything readable is kept.
@@ -9,7 +9,6 @@ Guarantees
 - Information that only one of the documents has (the kind of a resource with only subresources) is left empty.
 """
 
-from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -88,30 +87,30 @@ class _ResponseKind(msgspec.Struct):
     kind: str = ""
 
 
-class _Subresource(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+class _Subresource(msgspec.Struct, kw_only=True, rename="camel"):
     subresource: str
     response_kind: _ResponseKind | None = None
-    verbs: Texts = msgspec.field(default_factory=tuple[str, ...])
+    verbs: Texts = ()
 
 
-class _Resource(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+class _Resource(msgspec.Struct, kw_only=True, rename="camel"):
     resource: str
     response_kind: _ResponseKind | None = None
     scope: str = ""
     singular_resource: str = ""
-    verbs: Texts = msgspec.field(default_factory=tuple[str, ...])
+    verbs: Texts = ()
     short_names: Texts = ()
     categories: Texts = ()
     subresources: tuple[_Subresource, ...] | None = ()
 
 
-class _Version(msgspec.Struct, kw_only=True, omit_defaults=True):
+class _Version(msgspec.Struct, kw_only=True):
     version: str
     resources: tuple[_Resource, ...] | None = ()
     freshness: str = ""
 
 
-class _GroupName(msgspec.Struct, omit_defaults=True):
+class _GroupName(msgspec.Struct):
     name: str = ""
 
 
@@ -120,42 +119,34 @@ class _Group(msgspec.Struct, kw_only=True):
     versions: tuple[_Version, ...] | None = ()
 
 
-def _no_metadata() -> msgspec.Raw:
-    return msgspec.Raw(b"{}")
-
-
-class _Aggregated(msgspec.Struct, kw_only=True, rename="camel"):
+class _Aggregated(msgspec.Struct, kw_only=True):
     kind: str
-    api_version: str
-    metadata: msgspec.Raw = msgspec.field(default_factory=_no_metadata)
     items: tuple[_Group, ...] | None = ()
 
 
-class _LegacyResource(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+class _LegacyResource(msgspec.Struct, kw_only=True, rename="camel"):
     name: str
-    singular_name: str = msgspec.field(default_factory=str)
-    namespaced: bool = msgspec.field(default_factory=bool)
+    singular_name: str = ""
+    namespaced: bool = False
     group: str = ""
     version: str = ""
-    kind: str = msgspec.field(default_factory=str)
-    verbs: Texts = msgspec.field(default_factory=tuple[str, ...])
+    kind: str = ""
+    verbs: Texts = ()
     short_names: Texts = ()
     categories: Texts = ()
 
 
 class _LegacyResourceList(msgspec.Struct, kw_only=True, rename="camel"):
     kind: str
-    api_version: str = "v1"
     group_version: str
     resources: tuple[_LegacyResource, ...] | None = ()
 
 
-class _GroupVersion(msgspec.Struct, kw_only=True, rename="camel"):
-    group_version: str
+class _GroupVersion(msgspec.Struct):
     version: str
 
 
-class _LegacyGroup(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+class _LegacyGroup(msgspec.Struct, kw_only=True, rename="camel"):
     name: str
     versions: tuple[_GroupVersion, ...] | None
     preferred_version: _GroupVersion | None = None
@@ -163,7 +154,6 @@ class _LegacyGroup(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=T
 
 class _LegacyGroupList(msgspec.Struct, kw_only=True, rename="camel"):
     kind: str
-    api_version: str = "v1"
     groups: tuple[_LegacyGroup, ...] | None
 
 
@@ -176,7 +166,6 @@ _aggregated_decoder = msgspec.json.Decoder(_Aggregated)
 _resource_list_decoder = msgspec.json.Decoder(_LegacyResourceList)
 _group_list_decoder = msgspec.json.Decoder(_LegacyGroupList)
 _api_versions_decoder = msgspec.json.Decoder(_ApiVersions)
-_encoder = msgspec.json.Encoder()
 
 
 def _decode(decoder: "msgspec.json.Decoder[T]", body: bytes, what: str) -> T:
@@ -242,55 +231,6 @@ def _subresource(group: str, version: str, name: str, kind: _ResponseKind, verbs
     )
 
 
-def print_aggregated_discovery(result: DiscoveryResult, *, core: bool) -> bytes:
-    """Print the aggregated response of `/api` (`core=True`) or `/apis`; failures are printed as stale."""
-    groups: dict[str, dict[str, list[ApiResource]]] = {}
-    for group, version in result.preferred_versions.items():
-        groups.setdefault(group, {})[version] = []
-    for resource in result.resources:
-        groups.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
-    for failed in result.failures:
-        groups.setdefault(failed.group, {}).setdefault(failed.version, [])
-    items = tuple(
-        _Group(
-            metadata=_GroupName(group),
-            versions=tuple(
-                _Version(
-                    version=version,
-                    resources=tuple(_to_aggregated(resource) for resource in resources),
-                    freshness="Stale" if GroupVersion(group, version) in result.failures else "Current",
-                )
-                for version, resources in versions.items()
-            ),
-        )
-        for group, versions in groups.items()
-        if (group == "") == core
-    )
-    return _encoder.encode(_Aggregated(kind="APIGroupDiscoveryList", api_version="apidiscovery.k8s.io/v2", items=items))
-
-
-def _to_aggregated(resource: ApiResource) -> _Resource:
-    return _Resource(
-        resource=resource.resource,
-        response_kind=_ResponseKind(kind=resource.kind) if resource.kind else None,
-        scope="Namespaced" if resource.namespaced else "Cluster",
-        singular_resource=resource.singular,
-        verbs=resource.verbs,
-        short_names=resource.short_names,
-        categories=resource.categories,
-        subresources=tuple(
-            _Subresource(subresource=sub.name, response_kind=_own_kind(resource, sub), verbs=sub.verbs)
-            for sub in resource.subresources
-        ),
-    )
-
-
-def _own_kind(resource: ApiResource, sub: ApiSubresource) -> _ResponseKind:
-    if (sub.group, sub.version) == (resource.group, resource.version):
-        return _ResponseKind(kind=sub.kind)
-    return _ResponseKind(sub.group, sub.version, sub.kind)
-
-
 # --- one document per group and version -----------------------------------------------------------------------------
 
 
@@ -347,62 +287,3 @@ def parse_resource_list(body: bytes) -> list[ApiResource]:
         )
         for name, entry in parents.items()
     ]
-
-
-def print_api_versions(versions: Iterable[str]) -> bytes:
-    """Print the plain response of `/api`."""
-    return _encoder.encode(_ApiVersions(kind="APIVersions", versions=tuple(versions)))
-
-
-def print_group_list(groups: GroupList) -> bytes:
-    """Print the plain response of `/apis`, without the core group."""
-    entries: dict[str, list[_GroupVersion]] = {}
-    for version in groups.versions:
-        if version.group:
-            entry = _GroupVersion(group_version=version.api_version, version=version.version)
-            entries.setdefault(version.group, []).append(entry)
-    listed = tuple(
-        _LegacyGroup(
-            name=name,
-            versions=tuple(versions),
-            preferred_version=next(
-                (entry for entry in versions if entry.version == groups.preferred_versions.get(name)), versions[0]
-            ),
-        )
-        for name, versions in entries.items()
-    )
-    return _encoder.encode(_LegacyGroupList(kind="APIGroupList", groups=listed))
-
-
-def print_resource_list(served: GroupVersion, resources: Iterable[ApiResource]) -> bytes:
-    """Print the resources of one group and version, each followed by its subresources."""
-    entries: list[_LegacyResource] = []
-    for resource in resources:
-        # a resource without a kind only has subresources, and is not listed itself
-        if resource.kind:
-            entries.append(
-                _LegacyResource(
-                    name=resource.resource,
-                    singular_name=resource.singular,
-                    namespaced=resource.namespaced,
-                    kind=resource.kind,
-                    verbs=resource.verbs,
-                    short_names=resource.short_names,
-                    categories=resource.categories,
-                )
-            )
-        for sub in resource.subresources:
-            kind = _own_kind(resource, sub)
-            entries.append(
-                _LegacyResource(
-                    name=f"{resource.resource}/{sub.name}",
-                    namespaced=resource.namespaced,
-                    group=kind.group,
-                    version=kind.version,
-                    kind=kind.kind,
-                    verbs=sub.verbs,
-                )
-            )
-    return _encoder.encode(
-        _LegacyResourceList(kind="APIResourceList", group_version=served.api_version, resources=tuple(entries))
-    )

@@ -24,14 +24,6 @@ _TEXT_MAX = 200
 _TITLE = re.compile(rb"<title[^>]*>([^<]{1,200})</title>", re.IGNORECASE)
 
 
-def raise_for_status(request: Request, status: int, headers: Mapping[str, str], body: bytes) -> None:
-    """Raise the exception of a failed response. `headers` is looked up in the case written here."""
-    if status >= 300:
-        raise error_from_response(status, headers, body, tried=describe_request(request))
-    if _might_be_status(body):
-        raise_for_failure(body, tried=describe_request(request))
-
-
 def _might_be_status(body: bytes) -> bool:
     """Whether a body starts like a Status; quick, and a False is always right."""
     return b'"Status"' in body[:160]

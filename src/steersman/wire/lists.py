@@ -1,7 +1,7 @@
-"""Lists: split into the bytes of their items without decoding them, and assembled again.
+"""Lists: split into the bytes of their items without decoding them.
 
 Guarantees
-- `split_list(print_list(page)) == page`, and the items are the server's bytes, unchanged.
+- The items are the server's bytes, unchanged.
 - Every item is a copy: keeping one does not keep the page it came from.
 """
 
@@ -22,7 +22,7 @@ class RawList(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
 
 
-class _ListMeta(msgspec.Struct, rename="camel", omit_defaults=True):
+class _ListMeta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
     remaining_item_count: int | None = None
@@ -47,7 +47,6 @@ class _Named(msgspec.Struct):
 
 _list_decoder = msgspec.json.Decoder(_List)
 _named_decoder = msgspec.json.Decoder(_Named)
-_encoder = msgspec.json.Encoder()
 
 
 def split_list(body: bytes) -> RawList:
@@ -66,17 +65,6 @@ def split_list(body: bytes) -> RawList:
         remaining_item_count=meta.remaining_item_count,
         api_version=page.api_version,
         kind=page.kind,
-    )
-
-
-def print_list(page: RawList) -> bytes:
-    """Print a list as kube-apiserver does; items are inserted unchanged."""
-    meta = _ListMeta(page.resource_version, page.continue_, page.remaining_item_count)
-    return b'{"kind":%s,"apiVersion":%s,"metadata":%s,"items":[%s]}\n' % (
-        _encoder.encode(page.kind),
-        _encoder.encode(page.api_version),
-        _encoder.encode(meta),
-        b",".join(page.items),
     )
 
 

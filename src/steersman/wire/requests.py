@@ -35,7 +35,8 @@ class Request(msgspec.Struct, frozen=True):
 
     def header(self, name: str) -> str | None:
         """The first value of a header, case-insensitive; None if it is absent."""
-        return find_header(self.headers, name)
+        wanted = name.lower()
+        return next((value for present, value in self.headers if present.lower() == wanted), None)
 
     def with_headers(self, *added: tuple[str, str]) -> "Request":
         """The same request with headers inserted before its own."""
@@ -45,15 +46,6 @@ class Request(msgspec.Struct, frozen=True):
         size = "no body" if self.body is None else f"{len(self.body)} bytes"
         names = ", ".join(name for name, _ in self.headers)
         return f"<Request {self.method} {self.target} headers=[{names}] {size}>"
-
-
-def find_header(headers: Iterable[tuple[str, str]], name: str) -> str | None:
-    """The first value of a header, case-insensitive; None if it is absent."""
-    wanted = name.lower()
-    for present, value in headers:
-        if present.lower() == wanted:
-            return value
-    return None
 
 
 def print_query(query: Iterable[tuple[str, str]]) -> str:

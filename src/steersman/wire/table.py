@@ -9,8 +9,6 @@ from typing import Any
 
 import msgspec
 
-from steersman.errors import ProtocolError
-
 
 class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
     """A column: priority 0 is always shown, higher priorities only in a wide table."""
@@ -74,32 +72,7 @@ class _Table(msgspec.Struct, rename="camel"):
     rows: tuple[_Row, ...] | None = ()
 
 
-_decoder = msgspec.json.Decoder(_Table)
 _encoder = msgspec.json.Encoder()
-
-
-def parse_table(body: bytes) -> Table:
-    """Parse a table; raises ProtocolError for any other document."""
-    try:
-        read = _decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ProtocolError(f"the server's response of {len(body)} bytes is not a table: {error}") from None
-    if read.kind != "Table":
-        raise ProtocolError("the server sent another document instead of the requested table")
-    return Table(
-        columns=read.column_definitions or (),
-        rows=tuple(
-            TableRow(
-                cells=row.cells,
-                conditions=row.conditions,
-                object=raw if (raw := bytes(row.object)) not in {b"", b"null"} else None,
-            )
-            for row in read.rows or ()
-        ),
-        resource_version=read.metadata.resource_version,
-        continue_=read.metadata.continue_,
-        remaining_item_count=read.metadata.remaining_item_count,
-    )
 
 
 def print_table(table: Table) -> bytes:

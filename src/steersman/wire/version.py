@@ -10,15 +10,12 @@ import msgspec
 from steersman.errors import ProtocolError
 
 
-class _Info(msgspec.Struct, rename="camel", omit_defaults=True):
+class _Info(msgspec.Struct, rename="camel"):
     git_version: str
     major: str = ""
     minor: str = ""
     git_commit: str = ""
-    git_tree_state: str = ""
     build_date: str = ""
-    go_version: str = ""
-    compiler: str = ""
     platform: str = ""
 
 
@@ -41,7 +38,6 @@ class ServerVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _decoder = msgspec.json.Decoder(_Info)
-_encoder = msgspec.json.Encoder()
 _GIT_VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
@@ -66,17 +62,3 @@ def parse_version(body: bytes) -> ServerVersion:
 def _number(text: str, otherwise: str | None) -> int:
     found = _NUMBER.match(text)
     return int(found[0] if found else otherwise or 0)
-
-
-def print_version(version: ServerVersion) -> bytes:
-    """Print a response of `/version`."""
-    return _encoder.encode(
-        _Info(
-            git_version=version.git_version,
-            major=str(version.major),
-            minor=str(version.minor),
-            git_commit=version.git_commit,
-            build_date=version.build_date,
-            platform=version.platform,
-        )
-    )
