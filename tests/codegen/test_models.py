@@ -15,6 +15,7 @@ import pytest
 import yaml
 from hypothesis import given, settings, strategies as st
 
+from samples.type_checkers import pyright
 from steersman.codegen import (
     Catalog,
     Target,
@@ -441,18 +442,7 @@ def test_type_checkers_understand_the_models(tmp_path: Path) -> None:
     for name, text in texts().items():
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
     (tmp_path / "use.py").write_text(textwrap.dedent(USE), encoding="utf-8")
-    environment = Path(sys.prefix)
-    told = {
-        "typeCheckingMode": "strict",
-        "pythonVersion": "3.11",
-        "venvPath": str(environment.parent),
-        "venv": environment.name,
-        "extraPaths": [str(ROOT / "src")],
-    }
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(told), encoding="utf-8")
-    command = [sys.executable, "-m", "pyright", "--outputjson", "--project", str(tmp_path)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    findings = json.loads(answer.stdout)["generalDiagnostics"]
+    findings = pyright(tmp_path)
     seen = sorted((finding["range"]["start"]["line"], finding["message"].splitlines()[0]) for finding in findings)
     wrong = "\"Literal['static', 'dynamic'] | None\" in function \"__init__\""
     assert [message for _, message in seen] == [

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from samples.type_checkers import check_with_pyright
 
 PROGRAM = """\
 from typing_extensions import reveal_type
@@ -72,31 +69,4 @@ plan.watches(Secret, map=lambda secret: [secret.object.sepc])  # wrong: no such 
 
 
 def test_a_mapper_for_another_kind_is_an_error_where_it_is_written(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
-    environment = Path(sys.prefix)
-    settings = {
-        "typeCheckingMode": "strict",
-        "pythonVersion": "3.11",
-        "venvPath": str(environment.parent),
-        "venv": environment.name,
-        "extraPaths": [str(ROOT / "src")],
-    }
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
-    answer = subprocess.run(
-        [sys.executable, "-m", "pyright", "--outputjson", "--project", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    findings = json.loads(answer.stdout)["generalDiagnostics"]
-    lines = PROGRAM.splitlines()
-    revealed, wrong = [], set()
-    for finding in findings:
-        line = lines[finding["range"]["start"]["line"]]
-        if finding["severity"] == "information":
-            revealed.append((finding["message"].rpartition(' is "')[2].rstrip('"'), line.rpartition("# ")[2]))
-        else:
-            wrong.add(line)
-    assert [said for said, wanted in revealed if said != wanted] == []
-    assert len(revealed) == PROGRAM.count("reveal_type(")
-    assert wrong == {line for line in lines if "# wrong" in line}
+    check_with_pyright(tmp_path, PROGRAM)

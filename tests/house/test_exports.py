@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import json
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import steersman
+from samples.type_checkers import pyright
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "steersman"
@@ -76,22 +76,7 @@ def test_type_checkers_see_every_public_name(tmp_path: Path) -> None:
     for number, (module, name) in enumerate(names):
         lines += [f"from {module} import {name} as public_{number}", f"reveal_type(public_{number})"]
     (tmp_path / "names.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    environment = Path(sys.prefix)
-    settings = {
-        "typeCheckingMode": "strict",
-        "pythonVersion": "3.11",
-        "venvPath": str(environment.parent),
-        "venv": environment.name,
-        "extraPaths": [str(ROOT / "src")],
-    }
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
-    answer = subprocess.run(
-        [sys.executable, "-m", "pyright", "--outputjson", "--project", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    findings = json.loads(answer.stdout)["generalDiagnostics"]
+    findings = pyright(tmp_path)
     assert [finding["message"] for finding in findings if finding["severity"] in {"error", "warning"}] == []
 
     seen = {}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from samples.type_checkers import mypy, pyright
 from steersman.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -53,28 +52,6 @@ Manager(nmae="sites")  # error: call-arg
 """
 
 
-def mypy(folder: Path, *arguments: str) -> str:
-    """What strict mypy says of a folder's files, as a user runs it."""
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
-
-
-def pyright(folder: Path) -> list[str]:
-    """The errors that strict pyright finds in a folder."""
-    environment = Path(sys.prefix)
-    settings = {
-        "typeCheckingMode": "strict",
-        "pythonVersion": "3.11",
-        "venvPath": str(environment.parent),
-        "venv": environment.name,
-        "extraPaths": [str(ROOT / "src"), str(folder)],
-    }
-    (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
-    command = [sys.executable, "-m", "pyright", "--outputjson", "--project", str(folder)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    return [f"{found['file']}: {found['message']}" for found in json.loads(answer.stdout)["generalDiagnostics"]]
-
-
 def test_mypy_sees_types_and_mistakes(tmp_path: Path) -> None:
     """Without a plugin: required fields may follow those with defaults, and all are given by name."""
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
@@ -113,4 +90,4 @@ def test_type_checkers_accept_a_new_project(tmp_path: Path, monkeypatch: pytest.
     assert main(["new", "garden-operator"]) == 0
     project = tmp_path / "garden-operator"
     assert mypy(project) == ""
-    assert pyright(project) == []
+    assert [f"{found['file']}: {found['message']}" for found in pyright(project)] == []

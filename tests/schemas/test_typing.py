@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
-ROOT = Path(__file__).parents[2]
+from samples.type_checkers import pyright
 
 PROGRAM = '''\
 from datetime import datetime
@@ -77,19 +72,7 @@ class Wrong(Resource[SiteSpec, None], group="a.example.com", version="v1", short
 def test_pyright_sees_types_and_mistakes(tmp_path):
     """Strict, and without a plugin: completion and errors come from the classes alone."""
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
-    environment = Path(sys.prefix)
-    settings = {
-        "typeCheckingMode": "strict",
-        "pythonVersion": "3.11",
-        "venvPath": str(environment.parent),
-        "venv": environment.name,
-        "extraPaths": [str(ROOT / "src")],
-        "reportUnusedExpression": "none",
-    }
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
-    command = [sys.executable, "-m", "pyright", "--outputjson", "--project", str(tmp_path)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = json.loads(answer.stdout)["generalDiagnostics"]
+    found = pyright(tmp_path, reportUnusedExpression="none")
     lines = PROGRAM.splitlines()
     revealed = {
         finding["range"]["start"]["line"]: finding["message"].partition(" is ")[2].strip('"')

@@ -9,24 +9,45 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, Never, TypeVar, cast, get_args, get_origin, overload
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    Never,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    get_args,
+    get_origin,
+    overload,
+)
 
 import msgspec
 
 from steersman.controller import ControllerBuilder, ControllerPlan, Done, KindLike, Source
 from steersman.objects import Object
-from steersman.patterns.children import ChildKind, Children
+from steersman.patterns.children import ChildKind, Children, Outputs
 from steersman.patterns.external import External
 from steersman.patterns.machine.condition_ownership import check_shared, ready_of
 from steersman.patterns.machine.definition import Machine
 from steersman.patterns.machine.graph import MachineGraph, StateNode, check_graph, check_state_name
-from steersman.patterns.machine.signatures import check_options, check_state, first_line, steps_of
+from steersman.patterns.machine.signatures import check_object, check_options, check_state, first_line, steps_of
 from steersman.patterns.machine.steps import Failed, Step, Wait
 from steersman.patterns.reconciler import plan_of
 
 T = TypeVar("T", bound=Object)
-StateT = TypeVar("StateT", bound=Callable[..., Coroutine[Any, Any, Step]])
-FinalizerT = TypeVar("FinalizerT", bound=Callable[..., Coroutine[Any, Any, Done | Wait | Failed]])
+ObjectT = TypeVar("ObjectT", bound=Object)
+MachineT = TypeVar("MachineT", bound="StateMachine[Any]")
+StepT = TypeVar("StepT", bound=Step)
+LastStepT = TypeVar("LastStepT", bound=Done | Wait | Failed)
+Same = TypeVar("Same")
+
+#: A state as its class has it: a method of a machine that takes an object of the machine's kind.
+StateMethod: TypeAlias = Callable[[MachineT, ObjectT, Outputs], Coroutine[Any, Any, StepT]]
 
 _MARK = "__steersman_state__"
 
@@ -43,15 +64,33 @@ class _Mark(NamedTuple):
     to: tuple[str, ...] = ()
 
 
+def _same(machine: Same, /) -> Same:
+    return machine
+
+
+class StateDecorator(Protocol):
+    """Makes a method a state."""
+
+    def __call__(
+        self,
+        method: StateMethod[MachineT, ObjectT, StepT],
+        # Not to be passed. Its default lets pyright relate the two types: the machine must be a StateMachine[ObjectT].
+        of: Callable[[MachineT], StateMachine[ObjectT]] = _same,
+        /,
+    ) -> StateMethod[MachineT, ObjectT, StepT]:
+        """Return the method, marked."""
+        ...
+
+
 @overload
-def state(*, condition: str, to: Sequence[str] = ()) -> Callable[[StateT], StateT]: ...
+def state(*, condition: str, to: Sequence[str] = ()) -> StateDecorator: ...
 @overload
 def state(method: Callable[..., Any], /) -> Never: ...
 
 
 def state(
     method: Callable[..., Any] | None = None, /, *, condition: Any = None, to: Sequence[str] = ()
-) -> Callable[[StateT], StateT]:
+) -> StateDecorator:
     """Make a method a state: ``@state(condition="StorageReady")``; ``to`` names the states that its `Goto` may name."""
     if method is not None or not isinstance(condition, str):
         raise TypeError('@state needs the name of its condition: write @state(condition="StorageReady")')
@@ -59,29 +98,33 @@ def state(
         raise TypeError(f'@state(condition="{condition}"): to= are several names; write to=("{to}",)')
     mark = _Mark(finalizer=False, condition=condition, to=tuple(to))
 
-    def decorate(method: StateT) -> StateT:
+    def decorate(method: Any, _of: object = None, /) -> Any:
         setattr(method, _MARK, mark)
         return method
 
     return decorate
 
 
-def finalizer(method: FinalizerT) -> FinalizerT:
+def finalizer(
+    method: StateMethod[MachineT, ObjectT, LastStepT],
+    of: Callable[[MachineT], StateMachine[ObjectT]] = _same,  # noqa: ARG001 - as for StateDecorator
+    /,
+) -> StateMethod[MachineT, ObjectT, LastStepT]:
     """Make a method the clean-up that runs before the object is removed: ``@finalizer``."""
     setattr(method, _MARK, _Mark(finalizer=True))
     return method
 
 
-class MachineOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of a machine's class."""
+class MachineOptions(TypedDict, total=False):
+    """The options of a machine's class; `StateMachine` describes them."""
 
-    children: Iterable[KindLike | ChildKind] = ()
-    retired: Iterable[KindLike | ChildKind] = ()
-    name: str = ""
-    finalizer: str = ""
-    retired_finalizers: Iterable[str] = ()
-    ordered_deletion: bool = False
-    ready: str = ""
+    children: Iterable[KindLike | ChildKind]
+    retired: Iterable[KindLike | ChildKind]
+    name: str
+    finalizer: str
+    retired_finalizers: Iterable[str]
+    ordered_deletion: bool
+    ready: str
 
 
 class StateMachine(Generic[T]):
@@ -116,42 +159,22 @@ class StateMachine(Generic[T]):
     machine: ClassVar[MachineGraph]
     kind: ClassVar[type[Object]]
     children: ClassVar[Children]
-    _options: ClassVar[MachineOptions] = MachineOptions()
+    _options: ClassVar[MachineOptions] = {}
 
-    def __init_subclass__(
-        cls,
-        *,
-        children: Iterable[KindLike | ChildKind] | None = None,
-        retired: Iterable[KindLike | ChildKind] | None = None,
-        name: str | None = None,
-        finalizer: str | None = None,
-        retired_finalizers: Iterable[str] | None = None,
-        ordered_deletion: bool | None = None,
-        ready: str | None = None,
-        **unknown: Any,
-    ) -> None:
+    def __init_subclass__(cls, **options: Unpack[MachineOptions]) -> None:
         super().__init_subclass__()
-        check_options(unknown, MachineOptions.__struct_fields__, f"class {cls.__name__}")
-        said: dict[str, Any] = {
-            "children": children,
-            "retired": retired,
-            "name": name,
-            "finalizer": finalizer,
-            "retired_finalizers": retired_finalizers,
-            "ordered_deletion": ordered_deletion,
-            "ready": ready,
-        }
-        cls._options = msgspec.structs.replace(
-            cls._options, **{key: value for key, value in said.items() if value is not None}
-        )
+        known = MachineOptions.__annotations__
+        check_options([name for name in options if name not in known], known, f"class {cls.__name__}")
+        cls._options = {**cls._options, **options}
         kind = _kind_of(cls)
         if isinstance(kind, TypeVar):
             return  # a base class without a kind: its subclasses are checked
         where = f"class {cls.__name__}(StateMachine[{kind.__name__}])"
         cls.kind = kind
-        graph = _graph_of(cls, kind, cls._options.ready, where)
-        cls.children = Children(kind, cls._options.children, retired=cls._options.retired, where=where)
-        deletes = cls._options.ordered_deletion or cls.children.needs_finalizer
+        said = cls._options
+        graph = _graph_of(cls, kind, said.get("ready", ""), where)
+        cls.children = Children(kind, said.get("children", ()), retired=said.get("retired", ()), where=where)
+        deletes = said.get("ordered_deletion", False) or cls.children.needs_finalizer
         cls.machine = msgspec.structs.replace(graph, deletes_children=deletes)
 
     def declare(self, controller: ControllerBuilder[T]) -> None:
@@ -169,11 +192,11 @@ class StateMachine(Generic[T]):
             cls.children,
             graph,
             {node.name: getattr(self, node.name) for node in graph.states},
-            name=options.name,
+            name=options.get("name", ""),
             clean_up=getattr(self, graph.finalizer) if graph.finalizer is not None else None,
-            finalizer=options.finalizer,
-            retired_finalizers=options.retired_finalizers,
-            ordered_deletion=options.ordered_deletion,
+            finalizer=options.get("finalizer", ""),
+            retired_finalizers=options.get("retired_finalizers", ()),
+            ordered_deletion=options.get("ordered_deletion", False),
             sources=sources,
             declare=cast("Callable[[ControllerBuilder[Any]], None]", self.declare),
         )
@@ -240,6 +263,8 @@ def _graph_of(cls: type, kind: type[Object], ready: str, where: str) -> MachineG
             )
         )
     last = _finalizer_of([(name, method) for name, method, mark in written if mark.finalizer], where)
+    for name, method, mark in written:
+        check_object(method, kind, f"{where}, {'finalizer' if mark.finalizer else 'state'} {name}")
     ready, reports = ready_of(kind, ready, where)
     graph = MachineGraph(
         name=cls.__name__,

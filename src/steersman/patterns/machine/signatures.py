@@ -1,7 +1,8 @@
 """Check the signatures of state functions: async, two parameters, and a return annotation that names steps.
 
 Guarantees
-- Only the return annotation is evaluated, so parameters may use types that only a type checker imports.
+- Only the return annotation must be readable when the class is defined: parameters may use types that only a type
+  checker imports.
 - A mistake raises `TypeError` with one sentence: what is wrong, where, and what to write instead.
 """
 
@@ -14,6 +15,7 @@ from types import UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
 from steersman.controller import Done, RequeueAfter
+from steersman.objects import Object
 from steersman.patterns.machine.steps import Failed, Goto, Next, Wait
 
 _STEPS: dict[Any, str] = {each: each.__name__ for each in (Next, Goto, Wait, Done, RequeueAfter, Failed)}
@@ -41,6 +43,21 @@ def check_state(function: object, where: str, write: str) -> None:
         inspect.signature(function).bind(*(object(),) * (2 + write.count("self")))
     except TypeError:
         raise TypeError(f"{where} cannot be called with an object and outputs; write {write}") from None
+
+
+def check_object(method: Callable[..., Any], kind: type[Object], where: str) -> None:
+    """Reject a method whose first parameter is annotated with a kind other than ``kind``.
+
+    An annotation that cannot be read here, such as a name that only a type checker imports, is not checked.
+    """
+    annotation = list(inspect.signature(method).parameters.values())[1].annotation
+    if isinstance(annotation, str):
+        annotation = getattr(inspect.unwrap(method), "__globals__", {}).get(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Object) and not issubclass(kind, annotation):
+        raise TypeError(
+            f"{where} takes a {annotation.__name__}, but its machine reconciles {kind.__name__};"
+            f" write async def {method.__name__}(self, obj: {kind.__name__}, out: Outputs)"
+        )
 
 
 def steps_of(function: Callable[..., Any], where: str, *, example: str) -> frozenset[str]:
