@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from bench.apiserver_objects import MANY, config_map, config_map_name
+from bench.memory import private
 from bench.report import BenchmarkFailed
 from steersman.apiserver import ApiServer
 from steersman.transport.inprocess import InProcessTransport
@@ -69,15 +70,7 @@ async def _settled(server: ApiServer) -> int:
     await server.feed.wait_for(revision, 10)
     await server.storage.compact(revision)
     gc.collect()
-    return _own_memory()
-
-
-def _own_memory() -> int:
-    for line in Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines():
-        name, _, value = line.partition(":")
-        if name == "Private_Dirty":
-            return int(value.split()[0]) * 1024
-    raise RuntimeError("the kernel does not report the private memory of this process")
+    return private()
 
 
 def in_fresh_process(*arguments: str) -> list[float]:

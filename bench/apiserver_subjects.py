@@ -67,10 +67,10 @@ class Subject:
         return Spent(cpu, msgspec.json.decode(line, type=Done))
 
     def _clocks(self) -> dict[str, float]:
-        return {name: time.clock_gettime(_cpu_clock(pid)) for name, pid in self._pids.items()}
+        return {name: time.clock_gettime(cpu_clock(pid)) for name, pid in self._pids.items()}
 
 
-def _cpu_clock(pid: int) -> int:
+def cpu_clock(pid: int) -> int:
     """The kernel's CPU clock of a process with all its threads: finer than the ticks in /proc/PID/stat."""
     return (~pid << 3) | 2
 
@@ -79,11 +79,11 @@ def _cpu_clock(pid: int) -> int:
 async def embedded(scratch: Path) -> AsyncGenerator[Subject]:
     """The embedded server as a user runs it: objects in memory, TLS, client certificates, RBAC."""
     kubeconfig = scratch / "embedded-kubeconfig"
-    async with _process("-m", "steersman", "serve", "--kubeconfig", str(kubeconfig)) as server:
+    async with process("-m", "steersman", "serve", "--kubeconfig", str(kubeconfig)) as server:
         assert server.stdout is not None
         if not await server.stdout.readline():
             raise BenchmarkFailed("steersman serve exited before it served; see its output above")
-        async with _process("-m", "bench.apiserver_load", str(kubeconfig)) as load:
+        async with process("-m", "bench.apiserver_load", str(kubeconfig)) as load:
             yield Subject(EMBEDDED, load, {EMBEDDED: server.pid})
 
 
@@ -94,7 +94,7 @@ async def engine() -> AsyncGenerator[Subject]:
         api_server, etcd = running.api_servers[0].pid, running.etcd[0].pid
         assert api_server is not None
         assert etcd is not None
-        async with _process("-m", "bench.apiserver_load", str(running.kubeconfig)) as load:
+        async with process("-m", "bench.apiserver_load", str(running.kubeconfig)) as load:
             yield Subject(ENGINE, load, {ENGINE: api_server, ETCD: etcd})
 
 
@@ -107,7 +107,7 @@ async def both() -> AsyncGenerator[tuple[Subject, Subject]]:
 
 
 @asynccontextmanager
-async def _process(*arguments: str) -> AsyncGenerator[Process]:
+async def process(*arguments: str) -> AsyncGenerator[Process]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, stdin=PIPE, stdout=PIPE, stderr=None, cwd=ROOT, env=os.environ, limit=2**24
     )

@@ -16,11 +16,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import aiohttp
 import msgspec
 
+from bench import memory
 from bench.report import Bar, Figure, Report
 from steersman import Client, ObjectMeta
 from steersman.cache import Informer, KindOptions
@@ -72,18 +72,9 @@ async def fill(client: Client, count: int, say: Callable[[str], None]) -> None:
 
 
 def memory_now() -> tuple[int, int]:
-    """The private memory of this process, and its peak resident memory.
-
-    Not the kernel's ``ru_maxrss``: a child starts with its parent's value.
-    """
+    """The private memory of this process, and its peak resident memory."""
     gc.collect()
-    found = {}
-    for file in ("smaps_rollup", "status"):
-        for line in Path("/proc/self", file).read_text(encoding="ascii").splitlines():
-            name, _, value = line.partition(":")
-            if name in {"Private_Dirty", "VmHWM"}:
-                found[name] = int(value.split()[0]) * 1024
-    return found["Private_Dirty"], found["VmHWM"]
+    return memory.private(), memory.peak()
 
 
 async def process(kubeconfig: str, *, cached: bool) -> tuple[int, int]:
@@ -97,7 +88,7 @@ async def process(kubeconfig: str, *, cached: bool) -> tuple[int, int]:
             return memory_now()
 
 
-def memory(engine: Engine, *, cached: bool) -> tuple[int, int]:
+def process_memory(engine: Engine, *, cached: bool) -> tuple[int, int]:
     work = f"asyncio.run(process({str(engine.kubeconfig)!r}, cached={cached}))"
     program = f"import asyncio; from bench.cache import process; print(*{work})"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
@@ -152,7 +143,7 @@ async def run(options: argparse.Namespace) -> Report:
                     await work
                     spent.append(time.perf_counter() - started)
         say("memory")
-        (connected, lowest), (held, peak) = memory(engine, cached=False), memory(engine, cached=True)
+        (connected, lowest), (held, peak) = process_memory(engine, cached=False), process_memory(engine, cached=True)
     sync, listing = statistics.median(ours), statistics.median(bare)
     return Report(
         name="cache",

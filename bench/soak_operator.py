@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from bench import memory
 from steersman import Client, Context, Done, Manager, MergePatch, ObjectMeta, Request, Resource, Spec, Status
 from steersman.cache import KindOptions
 from steersman.client import load_kubeconfig
@@ -88,11 +89,6 @@ async def reconcile(ctx: Context, request: Request) -> Done:
 
 def measure() -> dict[str, Any]:
     """The current memory, tasks and sockets of this process."""
-    found: dict[str, int] = {}
-    for line in Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines():
-        name, _, value = line.partition(":")
-        if name in {"Private_Dirty", "Rss"}:
-            found[name] = int(value.split()[0]) * 1024
     sockets = 0
     for entry in Path("/proc/self/fd").iterdir():
         try:
@@ -100,8 +96,8 @@ def measure() -> dict[str, Any]:
         except OSError:
             continue  # the directory's own descriptor
     return {
-        "memory": found["Private_Dirty"],
-        "resident": found["Rss"],
+        "memory": memory.private(),
+        "resident": memory.resident(),
         "tasks": len(asyncio.all_tasks()),
         "sockets": sockets,
     }
