@@ -9,7 +9,6 @@ import pytest
 from samples.embedded import Raw
 from steersman.apiserver import ApiServer
 from steersman.apiserver.decoding.bounds import NAME_MAX, VALUES_MAX
-from steersman.apiserver.go_types import scalars
 from steersman.wire import Request
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -139,24 +138,6 @@ async def test_many_controllers_are_not_each_told_of_all_others(server):
     status, tree, _ = await sent(server, {"metadata": {"name": "x", "ownerReferences": owners}})
     assert status == 422
     assert len(json.dumps(tree)) < 4_000_000
-
-
-@pytest.mark.parametrize(
-    "text", ["AAAA", "AAA", "AA==", "AA=", "A===", "=", "AAA=\n", "A\nA\r\nA\nA!", "AAAA\nAA=\n=", "", "\n", "AAAAAA=A"]
-)
-def test_what_is_wrong_with_base64_is_found_behind_much_that_is_right(text):
-    """The place that is named does not depend on how much is skipped at once."""
-
-    def problem(text: str) -> str:
-        try:
-            scalars.check_base64(text)
-        except ValueError as error:
-            return str(error)
-        return ""
-
-    alone, behind = problem(text), problem("A\nAAA" * 1_000 + text)
-    place = alone.rpartition(" ")[2]
-    assert behind == (alone.removesuffix(place) + str(int(place) + 5_000) if alone else "")
 
 
 async def test_items_that_have_the_same_fields_share_what_is_known_of_them():

@@ -1,10 +1,22 @@
-"""Durations and integers as Go parses them: the messages are those of ``time.ParseDuration`` and ``strconv``."""
+"""Values as Go parses them: the messages are those of its ``time``, ``strconv``, ``net/url``, ``net/netip`` and others."""
 
 from __future__ import annotations
 
 import pytest
 
-from steersman.golang import duration_nanoseconds, parse_int, parse_uint, printed_duration
+from steersman.golang import (
+    base64_problem,
+    duration_nanoseconds,
+    is_uri,
+    parse_address,
+    parse_int,
+    parse_prefix,
+    parse_uint,
+    printed_duration,
+    quoted,
+    uri_problem,
+    url_problem,
+)
 
 
 @pytest.mark.parametrize(
@@ -73,3 +85,89 @@ def test_integers_beyond_64_bits():
         parse_int(str(2**63), function="Atoi")
     with pytest.raises(ValueError, match=r"strconv.ParseUint: .* value out of range"):
         parse_uint("9" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed", "requested"),
+    [
+        ("https://a.b/c?d#e", "", ""),
+        ("mailto:a", "", ""),
+        ("", "", "empty url"),
+        ("a/b", "", "invalid URI for request"),
+        ("a:b/c", "", ""),
+        ("1:b", "first path segment in URL cannot contain colon", "invalid URI for request"),
+        (":x", "missing protocol scheme", "missing protocol scheme"),
+        ("/a\n", "net/url: invalid control character in URL", "net/url: invalid control character in URL"),
+        ("http://a b/", 'invalid character " " in host name', 'invalid character " " in host name'),
+        ("http://a:b/", 'invalid port ":b" after host', 'invalid port ":b" after host'),
+        ("http://a:1:2/", 'invalid port ":1:2" after host', 'invalid port ":1:2" after host'),
+        ("db://a:1,b:2/", "", ""),
+        ("http://[::1", "missing ']' in host", "missing ']' in host"),
+        ("http://[1.2.3.4]/", "invalid IP-literal", "invalid IP-literal"),
+        ("http://[fe80::1%25en0]:80/", "", ""),
+        ("http://u[r@h/", "net/url: invalid userinfo", "net/url: invalid userinfo"),
+        ("/%zz", 'invalid URL escape "%zz"', 'invalid URL escape "%zz"'),
+        ("/%aé", r'invalid URL escape "%a\xc3"', r'invalid URL escape "%a\xc3"'),
+    ],
+)
+def test_urls(text, parsed, requested):
+    """The verdicts and messages of ``url.Parse`` and ``url.ParseRequestURI``."""
+    assert url_problem(text).removeprefix(f"parse {quoted(text)}: ") == parsed
+    assert uri_problem(text).removeprefix(f"parse {quoted(text)}: ") == requested
+    assert is_uri(text) == (not requested)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("1.2.3.4", ""),
+        ("::1", ""),
+        ("fe80::1%a/b%c", ""),
+        ("::ffff:1.2.3.4", ""),
+        ("a", "unable to parse IP"),
+        ("%a", "missing IPv6 address"),
+        ("::%", "zone must be a non-empty string"),
+        ("01.2.3.4", "IPv4 field has octet with leading zero"),
+        ("1.2.3", "IPv4 address too short"),
+        ("1..2.3", 'IPv4 field must have at least one digit (at ".2.3")'),
+        ("12345::", 'each group must have 4 or less digits (at "12345::")'),
+        ("1::2::3", 'multiple :: in address (at ":3")'),
+        ("1:2", "address string too short"),
+        ("1:2:3:4:5:6:7::8", "the :: must expand to at least one field of zeros"),
+        ("1:2:3:4:5:6:7:8:9", 'trailing garbage after address (at "9")'),
+        ("1:1.2.3.4", 'embedded IPv4 address must replace the final 2 fields of the address (at "1.2.3.4")'),
+    ],
+)
+def test_addresses(text, problem):
+    """The verdicts and messages of ``netip.ParseAddr``."""
+    if not problem:
+        parse_address(text)
+        return
+    with pytest.raises(ValueError, match=r"^ParseAddr\(") as raised:
+        parse_address(text)
+    assert str(raised.value) == f'ParseAddr("{text}"): {problem}'
+
+
+def test_prefixes():
+    assert [bits for _, bits in map(parse_prefix, ("10.0.0.0/8", "::/0"))] == [8, 0]
+    for text, problem in (("1.2.3.4", "no '/'"), ("::/08", 'bad bits after slash: "08"'), ("::/129", "prefix length")):
+        with pytest.raises(ValueError, match=r"^netip.ParsePrefix\(") as raised:
+            parse_prefix(text)
+        assert problem in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "at"), [("", -1), ("YQ==", -1), ("Y\nQ=\r=", -1), ("YQ", 0), ("YQ=", 3), ("Y!==", 1), ("YWJj?", 4)]
+)
+def test_base64(text, at):
+    assert base64_problem(text) == (f"illegal base64 data at input byte {at}" if at >= 0 else "")
+
+
+@pytest.mark.parametrize(
+    "text", ["AAAA", "AAA", "AA==", "AA=", "A===", "=", "AAA=\n", "A\nA\r\nA\nA!", "AAAA\nAA=\n=", "", "\n", "AAAAAA=A"]
+)
+def test_what_is_wrong_with_base64_is_found_behind_much_that_is_right(text):
+    """The place that is named does not depend on how much is skipped at once."""
+    alone, behind = base64_problem(text), base64_problem("A\nAAA" * 1_000 + text)
+    place = alone.rpartition(" ")[2]
+    assert behind == (alone.removesuffix(place) + str(int(place) + 5_000) if alone else "")

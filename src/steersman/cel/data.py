@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
@@ -28,7 +27,7 @@ from steersman.cel.values import (
     map_size,
     no_overload,
 )
-from steersman.golang import deeply_equal, quoted
+from steersman.golang import base64_problem, deeply_equal, quoted
 
 _GO_TYPES: Final = {
     bool: "bool",
@@ -139,9 +138,7 @@ def _unread(form: str, text: str) -> str:
         case "duration":
             return f"Invalid duration {text}: unable to parse {text} as duration"
         case "byte":
-            wrong = re.search(r"[^A-Za-z0-9+/\n\r]", text)
-            at = wrong.start() if wrong and not text[wrong.start() :].startswith("=") else len(text) // 4 * 4
-            return f"Invalid byte formatted string {text}: illegal base64 data at input byte {at}"
+            return f"Invalid byte formatted string {text}: {base64_problem(text)}"
         case "date":
             layout = "2006-01-02"
         case _:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from steersman.apiserver.go_types import scalars
 from steersman.apiserver.go_types.shapes import Shape
 from steersman.apiserver.go_types.tree_errors import tree_words
-from steersman.golang import cannot_unmarshal, quoted_in_full
+from steersman.golang import base64_problem, cannot_unmarshal, quoted_in_full
 
 #: The maximum number of findings, and their total length except the last one.
 FINDINGS_MAX, FINDINGS_LENGTH = 100, 64 * 1024
@@ -290,10 +290,8 @@ class TypedReader:
         return self._end(f"number {raw}" if isinstance(raw, Number) else _word(raw), "int32")
 
     def _bytes(self, text: str) -> Any:
-        try:
-            scalars.check_base64(text)
-        except ValueError as error:
-            self._mismatch = self._mismatch or Unreadable(str(error), f"error decoding from json: {error}")
+        if problem := base64_problem(text):
+            self._mismatch = self._mismatch or Unreadable(problem, f"error decoding from json: {problem}")
             return _ABSENT
         return base64.b64encode(base64.b64decode(text)).decode()
 

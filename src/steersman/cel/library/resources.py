@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from steersman.cel.declarations import NAMED_FORMATS
 from steersman.cel.formats import matches_format
-from steersman.cel.library.network import url_error
 from steersman.cel.values import (
     INT_MAX,
     INT_MIN,
@@ -22,7 +21,7 @@ from steersman.cel.values import (
     one,
     two,
 )
-from steersman.golang import is_uri, parse_uint, quoted
+from steersman.golang import parse_uint, quoted, uri_problem
 from steersman.objects.quantity import Quantity
 
 
@@ -307,7 +306,7 @@ def _validate(form: Format, text: str) -> Maybe:
     elif name == "qualifiedName":
         problems = _qualified_problems(text)
     elif name == "uri":
-        problems = [] if is_uri(text) else [url_error(text)]
+        problems = list(filter(None, [uri_problem(text)]))
     else:
         known, sentence = _TOLD[name]
         problems = [] if matches_format(known, text) else [sentence]

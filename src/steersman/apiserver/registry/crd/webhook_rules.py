@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from steersman.apiserver.registry.builtin.trees import Tree, inner
 from steersman.apiserver.registry.names import dns_1035_label, dns_subdomain
-from steersman.golang import printed_json, quoted
+from steersman.golang import printed_json, url_problem
 from steersman.objects.field_problems import (
     FieldProblem,
     Printed,
@@ -30,7 +30,6 @@ _FORM: Final = "; desired format: https://host[/path]"
 _PORT_MAX: Final = 65535
 _PEM: Final = re.compile(r"-----BEGIN (?P<kind>[^-\n]+)-----\s*\n(?P<body>.*?)-----END (?P=kind)-----", re.DOTALL)
 _NOT_SET: Final = "should not be set when strategy is not set to Webhook"
-_WITH_SCHEME: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):")
 
 
 def conversion_problems(conversion: Tree, path: str, *, any_review: bool, any_bundle: bool) -> list[FieldProblem]:
@@ -92,8 +91,8 @@ def bundle_problem(bundle: str) -> str:
 
 def url_problems(url: str, path: str) -> list[FieldProblem]:
     """The problems of a webhook's URL."""
-    if told := _unreadable(url):
-        return [required(path, f"url must be a valid URL: parse {quoted(url)}: {told}{_FORM}")]
+    if problem := url_problem(url):
+        return [required(path, f"url must be a valid URL: {problem}{_FORM}")]
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     found: list[FieldProblem] = []
@@ -108,36 +107,6 @@ def url_problems(url: str, path: str) -> list[FieldProblem]:
     if parts.query:
         found.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
     return found
-
-
-def _unreadable(url: str) -> str:
-    """Go's message about an invalid URL; empty if it is valid."""
-    if any(ord(sign) < 0x20 or ord(sign) == 0x7F for sign in url):
-        return "net/url: invalid control character in URL"
-    if url.startswith(":"):
-        return "missing protocol scheme"
-    bare = url.partition("#")[0]
-    schemed = _WITH_SCHEME.match(bare)
-    rest = bare[schemed.end() :] if schemed else bare
-    if not schemed and not rest.startswith("/") and ":" in rest.partition("/")[0].partition("?")[0]:
-        return "first path segment in URL cannot contain colon"
-    told = _bad_host(re.split(r"[/?]", rest[2:], maxsplit=1)[0]) if rest.startswith("//") else ""
-    return told or _bad_escape(rest.partition("?")[0])
-
-
-def _bad_host(authority: str) -> str:
-    host = authority.rpartition("@")[2]
-    if " " in host:
-        return 'invalid character " " in host name'
-    name, colon, port = host.rpartition(":") if not host.endswith("]") else (host, "", "")
-    if colon and name and not re.fullmatch("[0-9]*", port):
-        return f"invalid port {quoted(':' + port)} after host"
-    return ""
-
-
-def _bad_escape(text: str) -> str:
-    wrong = re.search(r"%(?![0-9A-Fa-f]{2}).{0,2}", text)
-    return f"invalid URL escape {quoted(wrong[0])}" if wrong else ""
 
 
 def _service_problems(service: Tree, path: str) -> list[FieldProblem]:

@@ -1,8 +1,4 @@
-"""Mail addresses and URIs as kube-apiserver's formats ``email`` and ``uri`` accept them.
-
-Both follow Go's parsers, which differ from Python's: a mail address may have a display name and comments, and a URI
-must be absolute or a rooted path.
-"""
+"""Mail addresses as Go's ``net/mail`` parses them: with an optional display name and comments."""
 
 from __future__ import annotations
 
@@ -10,76 +6,6 @@ import ipaddress
 import re
 from contextlib import suppress
 from typing import Final
-
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
-_PORT: Final = re.compile(r"(?::[0-9]*)?")
-_USER: Final = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
-# ASCII characters that a host may contain unescaped. An escape must encode a byte beyond ASCII, or the percent sign.
-_HOST: Final = re.compile(r"""(?:[^\x00-\x7f]|[A-Za-z0-9._~!$&'()*+,;=:\[\]<>"-]|%25|%[89a-fA-F][0-9a-fA-F])*""")
-_ZONE: Final = re.compile(r"""(?:[^\x00-\x7f]|[A-Za-z0-9._~!$&'()*+,;=:\[\]<>"-]|%[0-9a-fA-F]{2})*""")
-
-
-def is_uri(text: str) -> bool:
-    """Whether a text is an absolute URI or a rooted path."""
-    if not text or _CONTROL.search(text):
-        return False
-    if text == "*":
-        return True
-    scheme, rest = _scheme_of(text)
-    if scheme is None:
-        return False
-    rest = rest.partition("?")[0]
-    if not rest.startswith("/"):
-        return scheme != ""
-    if scheme and rest.startswith("//"):
-        authority, slash, path = rest[2:].partition("/")
-        if not _is_authority(scheme.lower(), authority):
-            return False
-        rest = slash + path
-    return not _BAD_ESCAPE.search(rest)
-
-
-def _scheme_of(text: str) -> tuple[str | None, str]:
-    """Split off the scheme; None if there is a colon without a scheme."""
-    if text.startswith(":"):
-        return None, text
-    found = _SCHEME.match(text)
-    if found is None or text[found.end() : found.end() + 1] != ":":
-        return "", text
-    return found[0], text[found.end() + 1 :]
-
-
-def _is_authority(scheme: str, authority: str) -> bool:
-    user, at, host = authority.rpartition("@")
-    if at and (not _USER.fullmatch(user) or _BAD_ESCAPE.search(user)):
-        return False
-    return _is_host(scheme, host)
-
-
-def _is_host(scheme: str, host: str) -> bool:
-    if host.rfind("[") > 0:
-        return False
-    if host.startswith("["):
-        address, bracket, port = host[1:].rpartition("]")
-        return bracket == "]" and _PORT.fullmatch(port) is not None and _is_ip_literal(address)
-    first, last = host.find(":"), host.rfind(":")
-    if first >= 0:
-        port = host[first:] if scheme in {"http", "https"} else host[last:]
-        if not _PORT.fullmatch(port):
-            return False
-    return _HOST.fullmatch(host) is not None
-
-
-def _is_ip_literal(address: str) -> bool:
-    host, percent, zone = address.partition("%25")
-    if percent and (not zone or not _ZONE.fullmatch(zone)):
-        return False
-    with suppress(ValueError):
-        return "%" not in host and ipaddress.ip_address(host).version == 6
-    return False
-
 
 # Every character beyond ASCII counts as visible.
 _ATEXT: Final = r"""[^\x00-\x20\x7f()<>\[\]:;@\\,"]"""
