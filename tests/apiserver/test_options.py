@@ -9,6 +9,7 @@ from samples.site import GROUP, Site, site
 from steersman import Client, Resource, Spec, apiserver
 from steersman.apiserver import ApiServer, User
 from steersman.apiserver.chain import Authentication, chain
+from steersman.controlplane import ControlPlane
 from steersman.errors import ApiError, Forbidden, Invalid
 from steersman.kinds.authentication_v1 import SelfSubjectReview
 from steersman.kinds.core_v1 import ConfigMap
@@ -92,6 +93,13 @@ async def test_a_function_admits():
         refused = await raw.post(path, {"metadata": {"name": "b"}})
         assert (refused.code, refused.body["message"]) == (403, 'configmaps "b" is forbidden: so says the function')
         assert (await raw.delete(f"{path}/a")).code == 200
+
+
+def test_a_misspelled_option_is_rejected():
+    """It would have no effect, and the program would not find out."""
+    for make in (ApiServer, ControlPlane):
+        with pytest.raises(TypeError, match="resource is not an option of ApiServer; did you mean resources"):
+            make(resource=[Site])
 
 
 # where objects are

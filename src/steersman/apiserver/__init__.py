@@ -36,6 +36,7 @@ from steersman.apiserver.chain import (
 from steersman.apiserver.context import Limits as Limits
 from steersman.apiserver.errors import Refused as Refused
 from steersman.apiserver.identity import User as User
+from steersman.apiserver.options import ServerOptions as ServerOptions
 from steersman.apiserver.registry import Definition as Definition, Strategy as Strategy
 from steersman.apiserver.request import (
     ChainHandler as ChainHandler,

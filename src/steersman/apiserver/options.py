@@ -1,18 +1,54 @@
-"""Checks of the options of an `ApiServer`. Each error says what to write instead."""
+"""The options of an `ApiServer`, and their checks. Each error says what to write instead."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypedDict
 
 from steersman import kinds as builtin
-from steersman.apiserver.chain import Authorizer, Rbac
+from steersman.apiserver.admission import AdmissionFunction, Plugin
+from steersman.apiserver.chain import AuditHook, Rbac
+from steersman.apiserver.context import Limits
+from steersman.apiserver.custom_resources import Converter
+from steersman.apiserver.identity import Authorizer, User
+from steersman.apiserver.registry import Definition
+from steersman.apiserver.request import ChainHandler, Route
 from steersman.apiserver.storage import JournaledStorage, MemoryStorage, Storage
-from steersman.objects import GroupVersion
+from steersman.objects import GroupVersion, Object
 from steersman.objects.misuse import nearest
 
+
+class ServerOptions(TypedDict, total=False):
+    """The options of an `ApiServer`, which describes them; a `ControlPlane` takes them too. Each has a default."""
+
+    kinds: Iterable[GroupVersion | str] | None
+    resources: Iterable[type[Object]]
+    conversions: Mapping[str, Converter] | None
+    definitions: Iterable[Definition]
+    storage: Storage | Path | str | None
+    authorizer: Authorizer | Literal["rbac"]
+    tokens: Mapping[str, User] | None
+    audit: AuditHook | None
+    chain: Sequence[ChainHandler] | None
+    routes: Sequence[Route]
+    admission: Sequence[Plugin | AdmissionFunction]
+    limits: Limits | None
+    history: int
+
+
 _RBAC = GroupVersion("rbac.authorization.k8s.io", "v1")
+
+
+def check_names(options: ServerOptions) -> None:
+    """Raise TypeError for an unknown option."""
+    known = ServerOptions.__annotations__
+    for name in options.keys() - known.keys():
+        near = nearest(name, known)
+        raise TypeError(
+            f"{name} is not an option of ApiServer; "
+            + (f"did you mean {near}?" if near else f"available: {', '.join(known)}")
+        )
 
 
 def group_versions(kinds: Iterable[GroupVersion | str] | None, *, rbac: bool = False) -> list[GroupVersion] | None:

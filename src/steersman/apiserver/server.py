@@ -20,19 +20,15 @@ Extension points
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import Literal, Self
+from typing import Self, Unpack
 
 from steersman.aio import Supervisor
 from steersman.apiserver.admission import (
     Admission,
-    AdmissionFunction,
     ClaimGrowth,
     DefinitionLifecycle,
     NamespaceLifecycle,
-    Plugin,
     PodClasses,
     UnsupportedFeatures,
 )
@@ -43,7 +39,6 @@ from steersman.apiserver.chain.escalation import Escalation
 from steersman.apiserver.chain.impersonation import completed
 from steersman.apiserver.context import Backend, Limits
 from steersman.apiserver.custom_resources import (
-    Converter,
     CustomResources,
     crds_of,
     install_crds,
@@ -52,15 +47,14 @@ from steersman.apiserver.custom_resources import (
 from steersman.apiserver.discovery import discovery_routes, feed_check, storage_check
 from steersman.apiserver.errors import Refused, internal, no_such_resource, unauthorized
 from steersman.apiserver.identity import IN_PROCESS, UNKNOWN, AccountTokens, User, request_peer
-from steersman.apiserver.options import chosen_authorizer, group_versions, opened
-from steersman.apiserver.registry import Definition, Registry, builtin_definitions
+from steersman.apiserver.options import ServerOptions, check_names, chosen_authorizer, group_versions, opened
+from steersman.apiserver.registry import Registry, builtin_definitions
 from steersman.apiserver.request import ChainHandler, Next, Route, ServerRequest
-from steersman.apiserver.storage import Storage, StorageError, compact_forever
+from steersman.apiserver.storage import StorageError, compact_forever
 from steersman.apiserver.verbs import perform
 from steersman.apiserver.watching import Feed
 from steersman.apiserver.watching.feed import HISTORY
 from steersman.apiserver.workers import Workers
-from steersman.objects import GroupVersion, Object
 from steersman.transport import Handler, InProcessTransport, ServerResponse
 from steersman.wire import Request
 
@@ -97,27 +91,13 @@ class ApiServer:
     are sizes and times. ``history`` is how many changes of a resource a watch can go back.
     """
 
-    def __init__(
-        self,
-        *,
-        kinds: Iterable[GroupVersion | str] | None = None,
-        resources: Iterable[type[Object]] = (),
-        conversions: Mapping[str, Converter] | None = None,
-        definitions: Iterable[Definition] = (),
-        storage: Storage | Path | str | None = None,
-        authorizer: Authorizer | Literal["rbac"] = always_allow,
-        tokens: Mapping[str, User] | None = None,
-        audit: AuditHook | None = None,
-        chain: Sequence[ChainHandler] | None = None,
-        routes: Sequence[Route] = (),
-        admission: Sequence[Plugin | AdmissionFunction] = (),
-        limits: Limits | None = None,
-        history: int = HISTORY,
-    ) -> None:
-        self.registry = Registry(builtin_definitions(group_versions(kinds, rbac=authorizer == "rbac")))
-        self._crds = crds_of(resources)
-        self.storage, self._own_storage = opened(storage)
-        self.feed = Feed(self.storage, history=history)
+    def __init__(self, **options: Unpack[ServerOptions]) -> None:
+        check_names(options)
+        authorizer, conversions = options.get("authorizer", always_allow), options.get("conversions") or {}
+        self.registry = Registry(builtin_definitions(group_versions(options.get("kinds"), rbac=authorizer == "rbac")))
+        self._crds = crds_of(options.get("resources", ()))
+        self.storage, self._own_storage = opened(options.get("storage"))
+        self.feed = Feed(self.storage, history=options.get("history", HISTORY))
         self.admission = Admission(guards=[Escalation(self.storage)])
         #: Registry, store, feed, admission, limits and worker threads, for the verbs.
         self.backend = Backend(
@@ -125,34 +105,35 @@ class ApiServer:
             storage=self.storage,
             feed=self.feed,
             admission=self.admission,
-            limits=limits or Limits(),
+            limits=options.get("limits") or Limits(),
             workers=Workers(),
         )
         #: Serves custom resources as their definitions are created, changed and deleted.
-        self.custom_resources = CustomResources(self.backend, conversions or {})
+        self.custom_resources = CustomResources(self.backend, conversions)
         if self.custom_resources.definition is None:
-            for definition in unstored_definitions(self._crds, conversions or {}):
+            for definition in unstored_definitions(self._crds, conversions):
                 self.registry.add(definition)
         #: Signs and reviews the tokens of service accounts.
         self.account_tokens = AccountTokens(self.storage)
         #: Handlers that every request passes, outermost first.
         self.chain: list[ChainHandler] = []
         self._creates_policy = authorizer == "rbac"
+        chain, tokens, audit = options.get("chain"), options.get("tokens"), options.get("audit")
         if chain is None:
             self._guard(chosen_authorizer(authorizer, self.storage), Authentication(tokens=tokens), audit)
         elif tokens is not None or audit is not None or authorizer is not always_allow:
             raise ValueError("your own chain= needs its own authorizer, tokens and audit: pass them to chain(...)")
         else:
             self.chain += chain
-        for definition in definitions:
+        for definition in options.get("definitions", ()):
             self.registry.add(definition)
         if self.registry.any_version("", "namespaces") is not None:
             self.admission.add(NamespaceLifecycle())
         self.admission.add(UnsupportedFeatures(), PodClasses(), ClaimGrowth())
-        self.admission.add(DefinitionLifecycle(self.custom_resources.is_terminating), *admission)
+        self.admission.add(DefinitionLifecycle(self.custom_resources.is_terminating), *options.get("admission", ()))
         #: Handlers of requests that do not concern resources, in order.
         self.routes: list[Route] = [
-            *routes,
+            *options.get("routes", ()),
             *discovery_routes(
                 self.registry, alive=[storage_check(self.storage)], ready=[feed_check(self.storage, self.feed)]
             ),

@@ -11,32 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Self, Unpack
 
 from steersman.aio import Supervisor
-from steersman.apiserver import (
-    AdmissionFunction,
-    ApiServer,
-    AuditHook,
-    Authorizer,
-    ChainHandler,
-    Definition,
-    Limits,
-    Plugin,
-    Route,
-    Storage,
-    User,
-    always_allow,
-)
-from steersman.apiserver.custom_resources import Converter
-from steersman.apiserver.watching.feed import HISTORY
+from steersman.apiserver import ApiServer, ServerOptions, User
 from steersman.client import Client
 from steersman.controlplane.assembly import Assembled, chosen
-from steersman.objects import GroupVersion, Object
 from steersman.transport import InProcessTransport
 
 _log = logging.getLogger("steersman.controlplane")
@@ -69,41 +53,15 @@ class ControlPlane:
         port: int | None = None,
         folder: Path | str | None = None,
         kubeconfig: Path | str | None = None,
-        kinds: Iterable[GroupVersion | str] | None = None,
-        resources: Iterable[type[Object]] = (),
-        conversions: Mapping[str, Converter] | None = None,
-        definitions: Iterable[Definition] = (),
-        storage: Storage | Path | str | None = None,
-        authorizer: Authorizer | Literal["rbac"] = always_allow,
-        tokens: Mapping[str, User] | None = None,
-        audit: AuditHook | None = None,
-        chain: Sequence[ChainHandler] | None = None,
-        routes: Sequence[Route] = (),
-        admission: Sequence[Plugin | AdmissionFunction] = (),
-        limits: Limits | None = None,
-        history: int = HISTORY,
+        **options: Unpack[ServerOptions],
     ) -> None:
         if port is None and kubeconfig is not None:
             raise ValueError("kubeconfig needs a port to point at: pass port=0 for any free one")
         #: The names of its controllers.
         self.controllers = chosen(controllers)
-        if storage is None and folder is not None:
-            storage = Path(folder) / "journal"
-        self.server = ApiServer(
-            kinds=kinds,
-            resources=resources,
-            conversions=conversions,
-            definitions=definitions,
-            storage=storage,
-            authorizer=authorizer,
-            tokens=tokens,
-            audit=audit,
-            chain=chain,
-            routes=routes,
-            admission=admission,
-            limits=limits,
-            history=history,
-        )
+        if options.get("storage") is None and folder is not None:
+            options["storage"] = Path(folder) / "journal"
+        self.server = ApiServer(**options)
         #: Its address, and the administrator's kubeconfig; None without a port.
         self.url: str | None = None
         self.kubeconfig: Path | None = None
