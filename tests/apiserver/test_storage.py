@@ -15,7 +15,6 @@ from steersman.apiserver.storage import (
     JournaledStorage,
     MemoryStorage,
     Mismatch,
-    Progress,
     Storage,
     Watching,
 )
@@ -28,8 +27,8 @@ async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         yield store
 
 
-async def take(watching: Watching, count: int) -> list[Change | Progress]:
-    found: list[Change | Progress] = []
+async def take(watching: Watching, count: int) -> list[Change]:
+    found: list[Change] = []
     async with asyncio.timeout(5):
         async for delivery in watching:
             found.append(delivery)
@@ -108,14 +107,6 @@ async def test_a_watch_delivers_every_change_after_a_revision_in_order(storage: 
             Change("x/a", second.modified, second, first),
             Change("x/a", deleted, None, second),
         ]
-
-
-async def test_progress_comes_after_the_changes_before_it(storage: Storage) -> None:
-    async with storage.watch("x/", after=await storage.revision()) as watching:
-        record = await storage.put("x/a", b"1", expect=0)
-        other = await storage.put("y/a", b"1", expect=0)
-        await watching.request_progress()
-        assert await take(watching, 2) == [Change("x/a", record.modified, record, None), Progress(other.modified)]
 
 
 async def test_a_watch_of_a_quiet_prefix_survives_compaction(storage: Storage) -> None:

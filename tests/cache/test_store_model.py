@@ -77,11 +77,6 @@ class StoreMachine(RuleBasedStateMachine):
         ]
         self._same(self.store.list(namespace=namespace, labels=selector), expected)
 
-    @rule(present=st.sets(keys), scope=st.sampled_from(["", *NAMESPACES]))
-    def missing_from_a_list(self, present, scope):
-        expected = [key for key in self.model if key not in present and (not scope or key.namespace == scope)]
-        assert sorted(self.store.missing_from(scope, dict.fromkeys(present))) == sorted(expected)
-
     @invariant()
     def is_a_step(self):
         steps["taken"] += 1

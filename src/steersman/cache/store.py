@@ -179,12 +179,6 @@ class Store:
             return iter(self._contents.objects.items())
         return ((each.key, each) for each in self.list(namespace=scope))
 
-    def missing_from(self, scope: str, present: Mapping[Key, Stored]) -> Keys:
-        """Return the keys of a scope that are not in a complete list of it."""
-        if not scope:
-            return [key for key in self._contents.objects if key not in present]
-        return [each.key for each in self.list(namespace=scope) if each.key not in present]
-
     def advance(self, scope: str, resource_version: str) -> None:
         """Set the version up to which a scope is complete; an empty version clears it."""
         if resource_version:

@@ -14,7 +14,6 @@ from steersman.codegen.openapi import (
     definitions_of as definitions_of,
     discovery_path as discovery_path,
     is_list as is_list,
-    is_stable as is_stable,
     read_crds as read_crds,
     read_openapi as read_openapi,
     served_group_versions as served_group_versions,

@@ -10,7 +10,6 @@ Guarantees
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -37,7 +36,6 @@ from steersman.objects.options import PrinterColumn, ResourceOptions, Scale, plu
 _GVK = "x-kubernetes-group-version-kind"
 _META_PACKAGE = "io.k8s.apimachinery.pkg.apis.meta.v1"
 #: A stable version: v1, v2; not v1beta1.
-_STABLE = re.compile(r"v[0-9]+$")
 
 
 @contextmanager
@@ -49,11 +47,6 @@ def _making_sense_of(what: str) -> Generator[None]:
         raise UnreadableSchema(f"{what}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise UnreadableSchema(f"{what} makes no sense: {type(error).__name__}: {error}") from error
-
-
-def is_stable(version: str) -> bool:
-    """Whether a version is neither alpha nor beta."""
-    return bool(_STABLE.match(version))
 
 
 def served_group_versions(index: Node) -> dict[GroupVersion, str]:

@@ -133,10 +133,6 @@ class Term:
         """Raise `NotLeading` if the term is over. Call it right before each effect outside the API."""
         self._fence.check()
 
-    async def wait_lost(self) -> None:
-        """Wait until the term is lost. Leaving it does not count."""
-        await self._lost.wait()
-
     async def __aenter__(self) -> Self:
         if self._body is not None or self._left.is_set():
             raise RuntimeError("a term can be entered only once; take the next one from the campaign")

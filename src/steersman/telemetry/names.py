@@ -10,7 +10,6 @@ from steersman.telemetry.metrics import CounterOf, GaugeOf, HistogramOf
 
 _CONTROLLER = ("controller",)
 _QUEUE = ("name", "controller")
-_WEBHOOK = ("webhook",)
 _REQUEST = ("verb", "host")
 
 #: From a hundred microseconds to a quarter of an hour, the usual range for work queues.
@@ -39,24 +38,6 @@ MAX_CONCURRENT_RECONCILES = GaugeOf(
     "controller_runtime_max_concurrent_reconciles", "How many reconciles may run at once.", _CONTROLLER
 )
 ACTIVE_WORKERS = GaugeOf("controller_runtime_active_workers", "How many reconciles are running.", _CONTROLLER)
-
-# --- webhooks --------------------------------------------------------------------------------------------------------
-
-WEBHOOK_LATENCY = HistogramOf(
-    "controller_runtime_webhook_latency_seconds", "How long an admission request takes.", _WEBHOOK
-)
-WEBHOOK_REQUESTS = CounterOf(
-    "controller_runtime_webhook_requests_total", "Admission requests by HTTP status.", (*_WEBHOOK, "code")
-)
-WEBHOOK_REQUESTS_IN_FLIGHT = GaugeOf(
-    "controller_runtime_webhook_requests_in_flight", "Admission requests being served.", _WEBHOOK
-)
-WEBHOOK_PANICS = CounterOf(
-    "controller_runtime_webhook_panics_total", "Admission requests that ended in an unexpected exception."
-)
-CONVERSION_WEBHOOK_PANICS = CounterOf(
-    "controller_runtime_conversion_webhook_panics_total", "Conversions that ended in an unexpected exception."
-)
 
 # --- queues ----------------------------------------------------------------------------------------------------------
 

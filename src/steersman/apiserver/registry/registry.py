@@ -61,10 +61,6 @@ class Registry:
         """A definition of a group-resource in any version; None if it is not served."""
         return self._by_name.get((group, resource))
 
-    def has_group_version(self, group: str, version: str) -> bool:
-        """Whether any resource of a group-version is served."""
-        return any(key[0] == group and key[1] == version for key in self._by_resource)
-
     def group_versions(self) -> list[GroupVersion]:
         """All served group-versions, in the order in which they were added."""
         return list(dict.fromkeys(definition.gvk.group_version for definition in self._by_resource.values()))

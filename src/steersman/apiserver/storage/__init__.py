@@ -12,11 +12,9 @@ from steersman.apiserver.storage.memory import MemoryStorage as MemoryStorage
 from steersman.apiserver.storage.protocol import (
     Change as Change,
     Compacted as Compacted,
-    Delivery as Delivery,
     FutureRevision as FutureRevision,
     Mismatch as Mismatch,
     Page as Page,
-    Progress as Progress,
     Record as Record,
     Storage as Storage,
     StorageError as StorageError,

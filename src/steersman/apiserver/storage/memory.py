@@ -23,11 +23,9 @@ from steersman.aio import Supervisor
 from steersman.apiserver.storage.protocol import (
     Change,
     Compacted,
-    Delivery,
     FutureRevision,
     Mismatch,
     Page,
-    Progress,
     Record,
     StorageError,
     Watching,
@@ -265,7 +263,6 @@ class _Watch:
         self.prefix = prefix
         self._storage = storage
         self._reached = after
-        self._wanted = 0
         self._waits = False
         self._woken = asyncio.Event()
         self._woken.set()
@@ -284,12 +281,7 @@ class _Watch:
         if self._waits and not self._woken.is_set():
             self._reached = revision
 
-    async def request_progress(self) -> None:
-        """Deliver a `Progress` after all changes so far."""
-        self._wanted = await self._storage.revision()
-        self.wake()
-
-    async def __aiter__(self) -> AsyncIterator[Delivery]:
+    async def __aiter__(self) -> AsyncIterator[Change]:
         while True:
             self._waits = True
             await self._woken.wait()
@@ -299,6 +291,3 @@ class _Watch:
                 if change.key.startswith(self.prefix):
                     yield change
                 self._reached = change.revision
-            if self._wanted and self._reached >= self._wanted:
-                self._wanted = 0
-                yield Progress(self._reached)

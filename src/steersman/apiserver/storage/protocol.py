@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 
 class Record(NamedTuple):
@@ -42,15 +42,6 @@ class Change(NamedTuple):
     revision: int
     record: Record | None
     previous: Record | None
-
-
-class Progress(NamedTuple):
-    """All changes up to this revision were delivered."""
-
-    revision: int
-
-
-Delivery: TypeAlias = Change | Progress
 
 
 class StorageError(Exception):
@@ -88,12 +79,8 @@ class FutureRevision(StorageError):
 class Watching(Protocol):
     """An open watch: iterate over it for changes."""
 
-    def __aiter__(self) -> AsyncIterator[Delivery]:
+    def __aiter__(self) -> AsyncIterator[Change]:
         """Deliver changes in order while the watch is open. Raises `Compacted` if it fell too far behind."""
-        ...
-
-    async def request_progress(self) -> None:
-        """Request a `Progress` at the current revision or later; it comes after all changes before it."""
         ...
 
 
