@@ -183,3 +183,40 @@ def test_the_usual_names_are_declared_once() -> None:
     assert names.QUEUE_DEPTH.labels == ("name", "controller", "priority")
     assert names.CLIENT_REQUESTS.labels == ("code", "method", "host")
     assert names.LEADER_STATUS.name == "leader_election_master_status"
+
+
+@pytest.mark.parametrize("accept", ["", "application/openmetrics-text"])
+def test_metrics_of_prometheus_client_are_shown_too(accept: str) -> None:
+    """A library that counts with prometheus_client is seen by the same scrape, and no name is there twice."""
+    import prometheus_client
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+    from prometheus_client.parser import text_string_to_metric_families
+
+    theirs = prometheus_client.CollectorRegistry()
+    prometheus_client.Counter("pages", "Pages.", ["theme"], registry=theirs).labels("sea").inc(3)
+    prometheus_client.Histogram("size", "Sizes.", registry=theirs).observe(0.2)
+    prometheus_client.Gauge("ours", "Not ours.", registry=theirs).set(5)
+    registry = Registry()
+    registry.gauge(GaugeOf("ours", "Ours.")).labels().set(1)
+    registry.include(theirs)
+    registry.include(theirs)
+
+    _, body = expose(registry, accept=accept)
+    families = list((openmetrics_families if accept else text_string_to_metric_families)(body.decode()))
+    assert len({family.name for family in families}) == len(families)
+    samples = {(sample.name, *sample.labels.values()): sample.value for family in families for sample in family.samples}
+    assert samples["pages_total", "sea"] == 3
+    assert samples["size_count",] == 1
+    assert samples["ours",] == 1
+
+
+def test_a_broken_collector_of_prometheus_client_hides_no_other_metric(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def collect(self) -> list[object]:
+            raise RuntimeError("no")
+
+    registry = Registry()
+    registry.gauge(GaugeOf("ours", "Ours.")).labels().set(1)
+    registry.include(Broken())
+    assert b"ours 1.0" in expose(registry)[1]
+    assert "cannot read the metrics of an included registry" in caplog.text

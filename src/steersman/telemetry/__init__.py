@@ -40,6 +40,7 @@ from steersman.telemetry.metrics import (
     Histogram as Histogram,
     HistogramOf as HistogramOf,
     Level as Level,
+    PrometheusRegistry as PrometheusRegistry,
     Registry as Registry,
 )
 from steersman.telemetry.tracebacks import passed_user_code as passed_user_code, user_frames as user_frames

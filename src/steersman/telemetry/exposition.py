@@ -6,25 +6,60 @@ label values, so that two outputs can be compared.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator
+from typing import Any
 
-from steersman.telemetry.metrics import AnyMetric, Counter, Gauge, Histogram, Registry
+from steersman.telemetry.metrics import AnyMetric, Counter, Gauge, Histogram, PrometheusRegistry, Registry
 
 PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_TEXT = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
+_END = b"# EOF\n"
+
+_log = logging.getLogger("steersman.telemetry")
+
+
 def expose(registry: Registry, *, accept: str = "") -> tuple[str, bytes]:
     """The content type and body of a response to this ``Accept`` header."""
     openmetrics = any(part.split(";")[0].strip() == "application/openmetrics-text" for part in accept.split(","))
-    lines: list[str] = []
-    for metric in registry.collect():
-        lines.extend(_lines(metric, openmetrics=openmetrics))
-    if openmetrics:
-        lines.append("# EOF")
-    text = "".join(f"{line}\n" for line in lines)
-    return (OPENMETRICS_TEXT if openmetrics else PROMETHEUS_TEXT), text.encode("utf-8", "replace")
+    metrics = registry.collect()
+    lines = [line for metric in metrics for line in _lines(metric, openmetrics=openmetrics)]
+    body = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+    shown = {metric.name for metric in metrics}
+    for included in registry.included:
+        body += _included_text(_Others(included, shown), openmetrics=openmetrics)
+    return (OPENMETRICS_TEXT, body + _END) if openmetrics else (PROMETHEUS_TEXT, body)
+
+
+class _Others:
+    """The families of a registry of prometheus_client whose names are not shown yet."""
+
+    def __init__(self, registry: PrometheusRegistry, shown: set[str]) -> None:
+        self._registry = registry
+        self._shown = shown
+
+    def collect(self) -> Iterator[Any]:
+        for family in self._registry.collect():
+            names = {family.name, f"{family.name}_total"}
+            if self._shown.isdisjoint(names):
+                self._shown |= names
+                yield family
+
+
+def _included_text(others: _Others, *, openmetrics: bool) -> bytes:
+    # Only a program that has the package can include one of its registries.
+    import prometheus_client  # noqa: PLC0415 - see above
+    import prometheus_client.openmetrics.exposition as openmetrics_exposition  # noqa: PLC0415 - see above
+
+    writer: Any = openmetrics_exposition if openmetrics else prometheus_client
+    try:
+        return bytes(writer.generate_latest(others)).removesuffix(_END)
+    except Exception:  # noqa: BLE001 - a collector is the program's own code
+        _log.exception("cannot read the metrics of an included registry; they are missing")
+        return b""
 
 
 def _lines(metric: AnyMetric, *, openmetrics: bool) -> Iterator[str]:

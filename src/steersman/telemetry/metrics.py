@@ -13,8 +13,8 @@ import bisect
 import logging
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -228,6 +228,14 @@ class Histogram(Metric[Distribution]):
 AnyMetric = Counter | Gauge | Histogram
 
 
+class PrometheusRegistry(Protocol):
+    """A ``CollectorRegistry`` of prometheus_client, or anything else that its exposition functions accept."""
+
+    def collect(self) -> Iterable[Any]:
+        """The metric families of prometheus_client."""
+        ...
+
+
 class Registry:
     """The metrics of one program.
 
@@ -242,6 +250,8 @@ class Registry:
         self._metrics: dict[str, AnyMetric] = {}
         self._collectors: dict[int, Callable[[], None]] = {}
         self._next_collector = 0
+        #: Registries of prometheus_client whose metrics are shown after these.
+        self.included: list[PrometheusRegistry] = []
 
     def counter(self, declared: CounterOf) -> Counter:
         """The counter of this name."""
@@ -274,6 +284,13 @@ class Registry:
             self._collectors.pop(number, None)
 
         return remove
+
+    def include(self, registry: PrometheusRegistry) -> None:
+        """Show the metrics of a registry of prometheus_client too: ``manager.registry.include(REGISTRY)``.
+
+        A metric whose name this registry has as well is left out.
+        """
+        self.included.append(registry)
 
     def collect(self) -> list[AnyMetric]:
         """All metrics, sorted by name, up to date."""
