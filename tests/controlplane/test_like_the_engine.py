@@ -7,6 +7,7 @@ after it has collected something that was made when the scenario was over.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 
@@ -171,16 +172,57 @@ async def played(request: pytest.FixtureRequest) -> Played:
     return played
 
 
+def _owners(tree: Tree) -> list[Tree]:
+    return tree["metadata"].get("ownerReferences", [])
+
+
+def _without_owners(tree: Tree) -> Tree:
+    metadata = {name: value for name, value in tree["metadata"].items() if name != "ownerReferences"}
+    return {**tree, "metadata": metadata}
+
+
+def _with_two_owners(histories: dict[str, list[str]]) -> frozenset[str]:
+    """The objects that had two owners at a time, and all that they own."""
+    owners = {
+        each: [re.findall(r"'([^']+)'", line.split("finalizers")[0]) for line in history]
+        for each, history in histories.items()
+    }
+    found = {each for each, lists in owners.items() if any(len(names) > 1 for names in lists)}
+    while more := {each for each, lists in owners.items() if any(found & set(names) for names in lists)} - found:
+        found |= more
+    return frozenset(found)
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_the_end_is_the_same(played: Played, name: str) -> None:
     assert not played.ours.failures[name]
     assert not played.theirs.failures[name]
-    assert played.ours.states[name] == played.theirs.states[name]
+    ours, theirs = played.ours.states[name], played.theirs.states[name]
+    if name.startswith("world-"):
+        # Beside a solid owner, the engine forgets or keeps one that went while it looked: `dangling-beside-a-solid-one`
+        # compares what becomes of such a reference when nothing else happens.
+        both = [
+            key for key in ours.keys() & theirs.keys() if max(len(_owners(ours[key])), len(_owners(theirs[key]))) > 1
+        ]
+        ours, theirs = (
+            {key: _without_owners(tree) if key in both else tree for key, tree in state.items()}
+            for state in (ours, theirs)
+        )
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in BY_CHANCE])
 async def test_the_way_is_the_same(played: Played, name: str) -> None:
-    """What a watcher sees of each object; and of all of them, where there is one order in which they can go."""
-    assert played.ours.objects[name] == played.theirs.objects[name]
+    """What a watcher sees of each object; and of all of them, where there is one order in which they can go.
+
+    In a random world, an object with two owners goes as the quicker of them says, on the engine too, and so does what it
+    owns: only the end of these is compared.
+    """
+    ours, theirs = played.ours.objects[name], played.theirs.objects[name]
+    by_chance = _with_two_owners(ours) | _with_two_owners(theirs) if name.startswith("world-") else frozenset()
+    assert ours.keys() == theirs.keys()
+    assert {each: ours[each] for each in ours.keys() - by_chance} == {
+        each: theirs[each] for each in theirs.keys() - by_chance
+    }
     if name in IN_ORDER:
         assert played.ours.orders[name] == played.theirs.orders[name]
