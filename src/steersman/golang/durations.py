@@ -18,7 +18,8 @@ _UNITS: Final = {
 _TERM: Final = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit>[^0-9.]*)")
 #: More digits than any duration has; Python cannot convert thousands.
 _DIGITS_MAX: Final = 30
-_INT64_MAX: Final = 2**63 - 1
+#: The nanoseconds of the longest duration, which is negative.
+_MOST: Final = 2**63
 
 
 def duration_nanoseconds(text: str) -> int:
@@ -32,17 +33,19 @@ def duration_nanoseconds(text: str) -> int:
         term = _TERM.match(terms, at)
         if term is None or not (term["whole"] or term["fraction"]):
             raise _invalid(text)
+        whole, fraction = term["whole"].lstrip("0"), (term["fraction"] or "")[:_DIGITS_MAX]
+        if len(whole) > _DIGITS_MAX or int(whole or 0) > _MOST:
+            raise _invalid(text)
         if not term["unit"]:
             raise ValueError(f"time: missing unit in duration {quoted_bytes(text)}")
         unit = _UNITS.get(term["unit"])
         if unit is None:
             raise ValueError(f"time: unknown unit {quoted_bytes(term['unit'])} in duration {quoted_bytes(text)}")
-        whole, fraction = term["whole"].lstrip("0"), (term["fraction"] or "")[:_DIGITS_MAX]
-        if len(whole) > _DIGITS_MAX:
-            raise _invalid(text)
         total += int(whole or 0) * unit + int(fraction or 0) * unit // 10 ** len(fraction)
+        if total > _MOST:
+            raise _invalid(text)
         at = term.end()
-    if total > _INT64_MAX + negative:
+    if total == _MOST and not negative:
         raise _invalid(text)
     return -total if negative else total
 

@@ -28,7 +28,8 @@ def json_syntax_problem(data: bytes, *, depth: int = DEPTH_MAX) -> str | None:
     """The problem with a text; None if it is JSON within the allowed nesting."""
     part = data[:SCANNED_MAX]
     try:
-        _Scanner(part, depth).scan()
+        # At the end, Go's scanner reads a space: an unfinished literal is an invalid character.
+        _Scanner(part + b" " if len(part) == len(data) else part, depth).scan()
     except _Wrong as wrong:
         if len(part) == len(data) or str(wrong) != _END:
             return str(wrong)

@@ -19,7 +19,7 @@ def quoted_in_full(text: str) -> str:
 def quoted_bytes(text: str) -> str:
     """A quoted text as Go's errors about times print it, byte by byte; cut like those of `quoted`."""
     shown = (
-        f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}"
+        f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 0x20 <= byte < 0x80 else f"\\x{byte:02x}"
         for byte in cut(text).encode("utf-8", "replace")
     )
     return f'"{"".join(shown)}"'

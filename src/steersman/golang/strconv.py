@@ -5,8 +5,8 @@ from typing import Final
 
 from steersman.golang.quoting import quoted
 
-_SIGNED: Final = re.compile(r"[+-]?[0-9]+")
-_UNSIGNED: Final = re.compile(r"[0-9]+")
+_SIGNED: Final = re.compile(r"[+-]?([0-9]+)")
+_UNSIGNED: Final = re.compile(r"([0-9]+)")
 #: More digits than 64 bits have; Python cannot convert thousands.
 _DIGITS_MAX: Final = 20
 
@@ -23,11 +23,14 @@ def parse_uint(text: str) -> int:
 
 def _parsed(text: str, form: re.Pattern[str], least: int, most: int, function: str) -> int:
     why = "invalid syntax"
-    if form.fullmatch(text):
-        digits = text.lstrip("+-").lstrip("0") or "0"
+    if found := form.match(text):
+        digits = found[1].lstrip("0") or "0"
         number = int(digits) if len(digits) <= _DIGITS_MAX else 2**64
-        number = -number if text[0] == "-" else number
-        if least <= number <= most:
-            return number
-        why = "value out of range"
+        signed = -number if text[0] == "-" else number
+        is_whole = found.end() == len(text)
+        if is_whole and least <= signed <= most:
+            return signed
+        # Go counts from the left: too many digits are a problem before a character that is none.
+        if is_whole or number >= 2**64:
+            why = "value out of range"
     raise ValueError(f"strconv.{function}: parsing {quoted(text)}: {why}")

@@ -1,0 +1,3 @@
+module steersman.example.com/tests/golang/go_texts
+
+go 1.26.0
