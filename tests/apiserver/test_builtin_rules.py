@@ -8,10 +8,10 @@ import pytest
 
 from samples.embedded import TABLE, Raw
 from steersman.apiserver import ApiServer
-from steersman.apiserver.registry.builtin.canonical_form import canonical
-from steersman.apiserver.registry.builtin.cells import human
-from steersman.apiserver.registry.builtin.cron_schedule import schedule_problem
+from steersman.apiserver.registry.ages import human
 from steersman.apiserver.registry.builtin.event import to_core, to_events
+from steersman.apiserver.registry.builtin.types.canonical_form import canonical
+from steersman.apiserver.registry.builtin.workloads.cron_schedule import schedule_problem
 from steersman.apiserver.registry.kind_rules import not_validated, strategies
 from steersman.kinds import all_group_versions, resources_of
 from steersman.objects import GroupVersionKind

@@ -10,7 +10,7 @@ from samples.site import GROUP, Site
 from steersman.apiserver import ApiServer
 from steersman.apiserver.custom_resources import custom_definition
 from steersman.apiserver.discovery import Health, HealthCheck
-from steersman.apiserver.discovery.catalogue import version_order
+from steersman.apiserver.discovery.catalog import version_order
 from steersman.objects import GroupVersionResource
 from steersman.wire import Request
 from steersman.wire.discovery import parse_aggregated_discovery, parse_group_list, parse_resource_list

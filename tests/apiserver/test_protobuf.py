@@ -27,7 +27,7 @@ from steersman.apiserver.decoding.protobuf import Field, Message, fields_of, rea
 from steersman.apiserver.errors import Refused
 from steersman.apiserver.go_types.shapes import Shape, shape_of
 from steersman.apiserver.registry import Definition
-from steersman.apiserver.registry.builtin.canonical_form import canonical, knows
+from steersman.apiserver.registry.builtin.types.canonical_form import canonical, knows
 from steersman.kinds import definitions
 from steersman.kinds.registry import all_kinds
 from steersman.objects import GroupVersionKind

@@ -12,7 +12,7 @@ from typing import Any
 
 from patches.test_patches_engine import SPEC as FIELDS
 
-from steersman.apiserver.registry.builtin import canonical_form as shapes
+from steersman.apiserver.registry.builtin.types import canonical_form
 from steersman.kinds.definitions import definition, schema_of
 from steersman.objects import GroupVersionKind
 from steersman.patches import (
@@ -165,7 +165,7 @@ def built_in(kind: str, api_version: str, plural: str, package: str) -> list[End
     )
     ignored = NOTHING if kind == "ConfigMap" else STATUS_FIELDS
     versions = Served({api_version: schema}, {api_version: ignored})
-    return [Endpoint(kind, plural, api_version, versions, empty=shapes.empty(f"{package}.{kind}"))]
+    return [Endpoint(kind, plural, api_version, versions, empty=canonical_form.empty(f"{package}.{kind}"))]
 
 
 def custom(group: str) -> list[Endpoint]:

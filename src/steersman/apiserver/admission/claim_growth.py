@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steersman.apiserver.admission.attributes import Attributes, Operation, Plugin
 from steersman.apiserver.documents import decode_stored
-from steersman.apiserver.registry.builtin.trees import Tree, inner, metadata, subtree
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner, metadata, subtree
 from steersman.objects import Quantity
 
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"

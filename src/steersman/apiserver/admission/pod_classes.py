@@ -10,7 +10,7 @@ from __future__ import annotations
 from steersman.apiserver.admission.attributes import Attributes, Operation, Plugin
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import Refused, forbidden
-from steersman.apiserver.registry.builtin.trees import Tree, inner, items
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
 from steersman.objects import GroupVersionKind
 
 _POD = GroupVersionKind("", "v1", "Pod")

@@ -10,7 +10,7 @@ from typing import Any
 
 from steersman.apiserver.custom_resources.conversion import Converter, Versions, uncalled
 from steersman.apiserver.custom_resources.strategy import CustomStrategy
-from steersman.apiserver.discovery.catalogue import version_order
+from steersman.apiserver.discovery.catalog import version_order
 from steersman.apiserver.registry.columns import json_path_cell, json_path_text
 from steersman.apiserver.registry.definition import ALL_VERBS, Column, Definition, ScalePaths, Tree
 from steersman.kinds import all_group_versions

@@ -1,6 +1,6 @@
 """Discovery: the served resources, the version, health, and the schemas of kinds."""
 
-from steersman.apiserver.discovery.catalogue import Catalogue as Catalogue, Snapshot as Snapshot
+from steersman.apiserver.discovery.catalog import Catalog as Catalog, Snapshot as Snapshot
 from steersman.apiserver.discovery.health import (
     Health as Health,
     HealthCheck as HealthCheck,

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.apiserver.discovery.catalogue import Snapshot, subresources_of, verbs_of
+from steersman.apiserver.discovery.catalog import Snapshot, subresources_of, verbs_of
 from steersman.apiserver.registry import Definition, Tree
 from steersman.objects import GroupVersion, GroupVersionKind
 

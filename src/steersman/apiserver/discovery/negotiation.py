@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from steersman.apiserver.errors import no_media_type, not_acceptable
-from steersman.apiserver.presenting.negotiation import OFFERS
+from steersman.apiserver.forms.negotiation import OFFERS
 from steersman.apiserver.request import ServerRequest
 from steersman.transport import ServerResponse
 from steersman.wire import JSON, YAML, parse_accept

@@ -17,7 +17,7 @@ import msgspec
 
 from steersman._version import __version__
 from steersman.aio import now
-from steersman.apiserver.discovery.catalogue import Catalogue, Snapshot, subresources_of
+from steersman.apiserver.discovery.catalog import Catalog, Snapshot, subresources_of
 from steersman.apiserver.discovery.components import Components
 from steersman.apiserver.discovery.negotiation import has_newest, not_modified, takes_json
 from steersman.apiserver.discovery.operations import paths_of
@@ -38,8 +38,8 @@ _encode = msgspec.json.Encoder().encode
 class OpenApi:
     """The route of ``/openapi/v3`` and the documents below it."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalogue = catalog
         self._documents: dict[GroupVersion, tuple[str, bytes]] = {}
         self._making = asyncio.Lock()
 

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from steersman.apiserver.discovery.catalogue import Catalogue, Snapshot, subresources_of
+from steersman.apiserver.discovery.catalog import Catalog, Snapshot, subresources_of
 from steersman.apiserver.discovery.components import Components
 from steersman.apiserver.discovery.custom_schemas import published_v2
 from steersman.apiserver.discovery.negotiation import has_newest, not_modified
@@ -61,8 +61,8 @@ _encode = msgspec.json.Encoder().encode
 class OpenApiV2:
     """The route of ``/openapi/v2``."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalogue = catalog
 
     async def __call__(self, request: ServerRequest) -> ServerResponse | None:
         """Answer a request for the document."""

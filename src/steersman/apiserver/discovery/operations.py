@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from steersman.apiserver.discovery.catalogue import subresources_of
+from steersman.apiserver.discovery.catalog import subresources_of
 from steersman.apiserver.discovery.components import DELETE_OPTIONS, PATCH, STATUS, Components, reference
 from steersman.apiserver.registry import Definition, Tree
 from steersman.objects import GroupVersionKind

@@ -16,7 +16,7 @@ import msgspec
 
 from steersman._version import __version__
 from steersman.apiserver.answers import answer
-from steersman.apiserver.discovery.catalogue import Catalogue, Snapshot
+from steersman.apiserver.discovery.catalog import Catalog, Snapshot
 from steersman.apiserver.discovery.documents import (
     aggregated,
     api_versions,
@@ -44,7 +44,7 @@ def discovery_routes(
 
     `alive` are checks of ``/healthz``, ``/livez`` and ``/readyz``; `ready` only of ``/readyz``.
     """
-    catalogue = Catalogue(registry)
+    catalog = Catalog(registry)
     healths = [
         Health("healthz", (PING, *alive)),
         Health("livez", (PING, *alive)),
@@ -56,15 +56,15 @@ def discovery_routes(
         "/openapi/v3/",
         "/version",
     ]
-    documents = [OpenApi(catalogue), OpenApiV2(catalogue)]
-    return [Discovery(catalogue), answer_version, *documents, *healths, paths_route(catalogue, own)]
+    documents = [OpenApi(catalog), OpenApiV2(catalog)]
+    return [Discovery(catalog), answer_version, *documents, *healths, paths_route(catalog, own)]
 
 
 class Discovery:
     """The route of ``/api``, ``/apis`` and the documents of groups and their versions below them."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalogue = catalog
 
     async def __call__(self, request: ServerRequest) -> ServerResponse | None:
         """Answer a request for a document of discovery."""
@@ -164,14 +164,14 @@ def version_document() -> dict[str, str]:
     }
 
 
-def paths_route(catalogue: Catalogue, others: Sequence[str]) -> Route:
+def paths_route(catalog: Catalog, others: Sequence[str]) -> Route:
     """The route of ``/``: all paths of discovery, and `others`."""
 
     async def route(request: ServerRequest) -> ServerResponse | None:
         if request.wire.path not in {"", "/"}:
             return None
         paths = {"/api", "/apis", "/apis/", *others}
-        for group, versions in catalogue.now().groups.items():
+        for group, versions in catalog.now().groups.items():
             root = f"/apis/{group}" if group else "/api"
             paths |= {root, *(f"{root}/{version}" for version in versions)}
         return _pretty({"paths": sorted(paths)})

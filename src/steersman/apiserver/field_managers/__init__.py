@@ -9,7 +9,7 @@ from steersman.apiserver.field_managers.managers import (
     updated as updated,
     without_managed as without_managed,
 )
-from steersman.apiserver.field_managers.scaling import (
+from steersman.apiserver.field_managers.scale import (
     SCALE as SCALE,
     ScaledFields as ScaledFields,
     managed_scale as managed_scale,

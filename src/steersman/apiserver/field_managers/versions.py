@@ -18,8 +18,8 @@ import msgspec
 from steersman.apiserver.documents import copied
 from steersman.apiserver.errors import Refused
 from steersman.apiserver.field_managers.typed_problems import typed_problems
-from steersman.apiserver.registry.builtin.canonical_form import empty, knows
 from steersman.apiserver.registry.builtin.strategy import definition_of
+from steersman.apiserver.registry.builtin.types.canonical_form import empty, knows
 from steersman.apiserver.registry.crd import empty_crd
 from steersman.apiserver.registry.definition import Conversion, Definition, Tree
 from steersman.apiserver.registry.registry import Registry

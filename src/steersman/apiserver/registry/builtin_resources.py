@@ -14,10 +14,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from steersman import kinds
-from steersman.apiserver.registry.builtin.apps import HIDDEN_ANNOTATIONS
 from steersman.apiserver.registry.builtin.event import CONVERSION
-from steersman.apiserver.registry.builtin.on_read import ON_READ
-from steersman.apiserver.registry.builtin.pod_cells import row_conditions
+from steersman.apiserver.registry.builtin.hidden_fields import ON_READ
+from steersman.apiserver.registry.builtin.tables.pod_cells import row_conditions
+from steersman.apiserver.registry.builtin.workloads.apps import HIDDEN_ANNOTATIONS
 from steersman.apiserver.registry.definition import Definition, ScalePaths, Strategy
 from steersman.apiserver.registry.kind_rules import columns, selectable, strategies
 from steersman.apiserver.registry.names import dns_1035_label, dns_label, path_segment

@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-from steersman.aio import now
+from steersman.apiserver.registry.ages import since
 from steersman.apiserver.registry.definition import Tree
-from steersman.objects import parse_time
 
 _STEP = re.compile(
     r"\.(?P<name>[A-Za-z0-9_-]+|\\\.)|\[(?P<index>-?[0-9]+)\]|(?P<all>\.?\[\*\]|\.\*)|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]"
@@ -80,7 +79,7 @@ def json_path_cell(path: str, kind: str, obj: Tree) -> Any:
         case "boolean":
             return value if isinstance(value, bool) else None
         case "date":
-            return age(value) if isinstance(value, str) else "<invalid>"
+            return since(value) if isinstance(value, str) else "<invalid>"
         case _:
             return value if isinstance(value, str) else _printed(value)
 
@@ -89,48 +88,3 @@ def _printed(value: Any) -> str:
     import msgspec  # noqa: PLC0415 - only tables with odd cells need it
 
     return msgspec.json.encode(value, order="deterministic").decode()
-
-
-def age(timestamp: str | None) -> str:
-    """How long ago a moment was, as in tables: ``45s``, ``3m12s``, ``5d``; ``<unknown>`` without one."""
-    if not timestamp:
-        return "<unknown>"
-    try:
-        seconds = int((now() - parse_time(timestamp)).total_seconds())
-    except ValueError:
-        return "<invalid>"
-    return human_duration(seconds)
-
-
-def human_duration(seconds: int) -> str:  # noqa: PLR0911 - one return a magnitude reads best
-    """A duration with as much precision as a reader needs."""
-    if seconds < -1:
-        return "<invalid>"
-    if seconds < 0:
-        return "0s"
-    if seconds < 120:
-        return f"{seconds}s"
-    minutes = seconds // 60
-    if minutes < 10:
-        rest = seconds % 60
-        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
-    if minutes < 180:
-        return f"{minutes}m"
-    hours = seconds // 3600
-    if hours < 8:
-        rest = minutes % 60
-        return f"{hours}h{rest}m" if rest else f"{hours}h"
-    if hours < 48:
-        return f"{hours}h"
-    return _days(hours)
-
-
-def _days(hours: int) -> str:
-    if hours < 192:
-        days, rest = divmod(hours, 24)
-        return f"{days}d{rest}h" if rest else f"{days}d"
-    days = hours // 24
-    if days < 730:
-        return f"{days}d"
-    years, rest = divmod(days, 365)
-    return f"{years}y{rest}d" if years < 8 and rest else f"{years}y"

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from steersman.apiserver.registry.builtin.apps import (
+from steersman.apiserver.registry.builtin.config_map import ConfigMapStrategy
+from steersman.apiserver.registry.builtin.event import EventStrategy
+from steersman.apiserver.registry.builtin.lease import LeaseStrategy
+from steersman.apiserver.registry.builtin.namespace import NamespaceStrategy
+from steersman.apiserver.registry.builtin.persistent_volume_claim import PersistentVolumeClaimStrategy
+from steersman.apiserver.registry.builtin.pod_disruption_budget import PodDisruptionBudgetStrategy
+from steersman.apiserver.registry.builtin.pods.strategy import PodStrategy
+from steersman.apiserver.registry.builtin.rbac import BindingStrategy, RoleStrategy
+from steersman.apiserver.registry.builtin.secret import SecretStrategy
+from steersman.apiserver.registry.builtin.selectable_fields import SELECTABLE
+from steersman.apiserver.registry.builtin.service import ServiceStrategy
+from steersman.apiserver.registry.builtin.service_account import ServiceAccountStrategy
+from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
+from steersman.apiserver.registry.builtin.structural_strategy import StructuralStrategy
+from steersman.apiserver.registry.builtin.tables.columns import builtin_columns
+from steersman.apiserver.registry.builtin.workloads.apps import (
     DaemonSetStrategy,
     DeploymentStrategy,
     ReplicaSetStrategy,
     ReplicationControllerStrategy,
     StatefulSetStrategy,
 )
-from steersman.apiserver.registry.builtin.batch import CronJobStrategy, JobStrategy
-from steersman.apiserver.registry.builtin.columns import builtin_columns
-from steersman.apiserver.registry.builtin.config_map import ConfigMapStrategy
-from steersman.apiserver.registry.builtin.event import EventStrategy
-from steersman.apiserver.registry.builtin.lease import LeaseStrategy
-from steersman.apiserver.registry.builtin.namespace import NamespaceStrategy
-from steersman.apiserver.registry.builtin.persistent_volume_claim import PersistentVolumeClaimStrategy
-from steersman.apiserver.registry.builtin.pod import PodStrategy
-from steersman.apiserver.registry.builtin.pod_disruption_budget import PodDisruptionBudgetStrategy
-from steersman.apiserver.registry.builtin.rbac import BindingStrategy, RoleStrategy
-from steersman.apiserver.registry.builtin.secret import SecretStrategy
-from steersman.apiserver.registry.builtin.selectable import SELECTABLE
-from steersman.apiserver.registry.builtin.service import ServiceStrategy
-from steersman.apiserver.registry.builtin.service_account import ServiceAccountStrategy
-from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.structural import StructuralStrategy
+from steersman.apiserver.registry.builtin.workloads.batch import CronJobStrategy, JobStrategy
 from steersman.apiserver.registry.crd.strategy import CustomResourceDefinitionStrategy
 from steersman.apiserver.registry.definition import Column, Strategy, Tree
 from steersman.objects import GroupVersionKind

@@ -20,11 +20,11 @@ from steersman.apiserver.decoding.bounds import check_names, check_values
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
 from steersman.apiserver.errors import Refused, bad_request, conflict, unnamed
 from steersman.apiserver.field_managers import applied, described, managed_of, manager_of, without_managed
+from steersman.apiserver.forms import form_for
 from steersman.apiserver.go_types.reader import Unreadable
-from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
-from steersman.apiserver.verbs.naming import check_name, take_namespace
+from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.update import Change
 from steersman.golang import cannot_unmarshal, json_type

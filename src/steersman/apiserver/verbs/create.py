@@ -21,7 +21,7 @@ from steersman.apiserver.decoding.body import media_type_of
 from steersman.apiserver.documents import copied, encode_served, encode_stored
 from steersman.apiserver.errors import Refused, already_exists, invalid, name_taken, too_large, unnamed
 from steersman.apiserver.field_managers import keep_readable, without_managed
-from steersman.apiserver.presenting import form_for
+from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.registry.metadata import (
     dedupe_owners,
@@ -32,7 +32,7 @@ from steersman.apiserver.registry.metadata import (
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.managed_fields import managed_update
-from steersman.apiserver.verbs.naming import take_namespace
+from steersman.apiserver.verbs.object_names import take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
 from steersman.transport import ServerResponse
 

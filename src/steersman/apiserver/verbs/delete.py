@@ -17,12 +17,12 @@ from steersman.apiserver.bodies import read_body, read_delete_options
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import decode_served, encode_served
 from steersman.apiserver.errors import not_found
-from steersman.apiserver.presenting import form_for
-from steersman.apiserver.presenting.form import blank_object
+from steersman.apiserver.forms import form_for
+from steersman.apiserver.forms.form import blank_object
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
-from steersman.apiserver.verbs.deletion import check_preconditions, decide, refuse_lost_version
+from steersman.apiserver.verbs.deletion_rules import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options
 from steersman.errors.status import ApiStatus, StatusDetails
 from steersman.patches.trees import quickly_equal

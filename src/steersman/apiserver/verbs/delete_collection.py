@@ -9,7 +9,7 @@ from __future__ import annotations
 from steersman.apiserver.answers import answer
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import Refused
-from steersman.apiserver.presenting import form_for
+from steersman.apiserver.forms import form_for
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.delete import delete_object, read_options
 from steersman.apiserver.verbs.list import Listing, list_options

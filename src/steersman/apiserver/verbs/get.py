@@ -5,7 +5,7 @@ from __future__ import annotations
 from steersman.apiserver.answers import answer
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import bad_request, not_found, too_large_resource_version
-from steersman.apiserver.presenting import form_for
+from steersman.apiserver.forms import form_for
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.options import read_version, version_of_get, wrong_version

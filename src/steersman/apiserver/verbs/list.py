@@ -19,10 +19,10 @@ import msgspec
 from steersman.apiserver.answers import answer, answer_pieces
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import bad_request, expired, too_large_resource_version
+from steersman.apiserver.forms import ListMeta, form_for
+from steersman.apiserver.forms.form import WholeForm
 from steersman.apiserver.go_types.reader import TypedReader, Unreadable, parse_pairs
 from steersman.apiserver.go_types.shapes import Shape
-from steersman.apiserver.presenting import ListMeta, form_for
-from steersman.apiserver.presenting.form import WholeForm
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Compacted, FutureRevision, Page, Record
 from steersman.apiserver.verbs.get import await_revision

@@ -20,12 +20,12 @@ from steersman.apiserver.bodies import parse_json, read_body, read_patched
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding import said_twice
 from steersman.apiserver.errors import Refused, bad_request, invalid, too_large, unnamed, unsupported_media_type
+from steersman.apiserver.forms import form_for
 from steersman.apiserver.go_types.reader import Unreadable
-from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.apply import apply
-from steersman.apiserver.verbs.naming import check_name, take_namespace
+from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.update import Change
 from steersman.errors.status import ApiStatus, StatusDetails

@@ -10,7 +10,7 @@ from steersman.apiserver.context import VerbContext
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.managed_fields import managed_update
-from steersman.apiserver.verbs.naming import take_namespace
+from steersman.apiserver.verbs.object_names import take_namespace
 from steersman.apiserver.verbs.options import write_options
 from steersman.transport import ServerResponse
 

@@ -21,14 +21,14 @@ from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import copied, decode_served, encode_served
 from steersman.apiserver.errors import conflict, invalid, modified, not_found, unnamed
 from steersman.apiserver.field_managers import forget_new_times, keep_readable
-from steersman.apiserver.presenting import form_for
+from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, Strategy, Tree
 from steersman.apiserver.registry.metadata import validate_changed
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.create import create_object, small_enough, warn_of_duplicate_owners
 from steersman.apiserver.verbs.managed_fields import managed_update
-from steersman.apiserver.verbs.naming import check_name, take_namespace
+from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import problem

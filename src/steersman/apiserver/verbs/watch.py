@@ -18,8 +18,8 @@ from contextlib import aclosing
 from steersman.aio import randomness
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import Refused, expired, too_large_resource_version
-from steersman.apiserver.presenting import Form, form_for
-from steersman.apiserver.presenting.partial_metadata import PartialForm
+from steersman.apiserver.forms import Form, form_for
+from steersman.apiserver.forms.partial_metadata import PartialForm
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Page, Record
 from steersman.apiserver.verbs.options import not_a_number, refuse_options, version_of_get

@@ -14,7 +14,7 @@ from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.storage import Record
 from steersman.apiserver.watching.event import Event, field_of, labels_of
 from steersman.apiserver.watching.matchers import FieldMatcher, LabelMatcher
-from steersman.apiserver.watching.selector_words import field_problem, label_problem
+from steersman.apiserver.watching.selector_errors import field_problem, label_problem
 from steersman.apiserver.watching.window import Window
 from steersman.errors import SelectorError
 from steersman.objects import FieldSelector, Selector

@@ -5,9 +5,9 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Callable
 
-from steersman.apiserver.registry.builtin.formats import config_key
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.trees import Tree, inner
+from steersman.apiserver.registry.builtin.types.formats import config_key
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner
 from steersman.apiserver.registry.definition import CHANGED, WHOLE
 from steersman.objects.field_problems import FieldProblem, each, forbidden, invalid, too_long
 

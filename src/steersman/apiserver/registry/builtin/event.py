@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from steersman.apiserver.registry.builtin.canonical_form import canonical
-from steersman.apiserver.registry.builtin.internal_form import printed
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.trees import Tree, metadata, subtree
+from steersman.apiserver.registry.builtin.types.canonical_form import canonical
+from steersman.apiserver.registry.builtin.types.internal_form import printed
+from steersman.apiserver.registry.builtin.types.trees import Tree, metadata, subtree
 from steersman.apiserver.registry.definition import CHANGED, WHOLE, Conversion
 from steersman.apiserver.registry.names import dns_subdomain, qualified_name
 from steersman.objects import GroupVersionKind

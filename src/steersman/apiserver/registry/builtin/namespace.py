@@ -6,7 +6,7 @@ A Namespace stays, terminating, until its own finalizers are gone; the subresour
 from __future__ import annotations
 
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
 from steersman.apiserver.registry.definition import CHANGED, WHOLE
 from steersman.apiserver.registry.names import qualified_name
 from steersman.objects.field_problems import FieldProblem, each, invalid

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from steersman.apiserver.registry.builtin.internal_form import difference
-from steersman.apiserver.registry.builtin.labels import label_selector
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree, take
+from steersman.apiserver.registry.builtin.types.internal_form import difference
+from steersman.apiserver.registry.builtin.types.labels import label_selector
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree, take
 from steersman.apiserver.registry.names import dns_label, dns_subdomain
 from steersman.objects import Quantity
 from steersman.objects.field_problems import (

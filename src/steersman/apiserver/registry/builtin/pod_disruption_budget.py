@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.apiserver.registry.builtin.formats import percent
-from steersman.apiserver.registry.builtin.internal_form import printed
-from steersman.apiserver.registry.builtin.labels import label_selector
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.trees import Tree, subtree
+from steersman.apiserver.registry.builtin.types.formats import percent
+from steersman.apiserver.registry.builtin.types.internal_form import printed
+from steersman.apiserver.registry.builtin.types.labels import label_selector
+from steersman.apiserver.registry.builtin.types.trees import Tree, subtree
 from steersman.objects.field_problems import FieldProblem, each, invalid, not_negative, unsupported
 
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")

@@ -6,10 +6,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address as parse_address
 from typing import Any
 
-from steersman.apiserver.registry.builtin.formats import cidr, ip_address, ip_family, port, port_number
-from steersman.apiserver.registry.builtin.internal_form import printed
-from steersman.apiserver.registry.builtin.labels import labels
-from steersman.apiserver.registry.builtin.pod_containers import PROTOCOLS
+from steersman.apiserver.registry.builtin.pods.containers import PROTOCOLS
 from steersman.apiserver.registry.builtin.service_addresses import (
     NONE,
     give_back,
@@ -22,7 +19,10 @@ from steersman.apiserver.registry.builtin.service_addresses import (
     take,
 )
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.trees import Tree, inner, items, metadata, subtree
+from steersman.apiserver.registry.builtin.types.formats import cidr, ip_address, ip_family, port, port_number
+from steersman.apiserver.registry.builtin.types.internal_form import printed
+from steersman.apiserver.registry.builtin.types.labels import labels
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
 from steersman.apiserver.registry.definition import CHANGED, Surroundings
 from steersman.apiserver.registry.names import dns_label, dns_subdomain, qualified_name
 from steersman.objects.field_problems import (

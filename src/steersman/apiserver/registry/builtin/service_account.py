@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.trees import Tree
+from steersman.apiserver.registry.builtin.types.trees import Tree
 
 
 class ServiceAccountStrategy(BuiltinStrategy):

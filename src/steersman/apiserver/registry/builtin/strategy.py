@@ -8,8 +8,8 @@ Guarantees
 
 from __future__ import annotations
 
-from steersman.apiserver.registry.builtin.canonical_form import canonical, empty, knows
-from steersman.apiserver.registry.builtin.trees import Tree, metadata, subtree, take
+from steersman.apiserver.registry.builtin.types.canonical_form import canonical, empty, knows
+from steersman.apiserver.registry.builtin.types.trees import Tree, metadata, subtree, take
 from steersman.apiserver.registry.definition import Strategy
 from steersman.apiserver.registry.names import dns_label, dns_subdomain, path_segment
 from steersman.objects import GroupVersionKind

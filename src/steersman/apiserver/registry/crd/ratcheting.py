@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.apiserver.registry.builtin.trees import Tree, inner, items
-from steersman.apiserver.registry.crd.internal import internal_spec, schemas_of
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
+from steersman.apiserver.registry.crd.internal_version import internal_spec, schemas_of
 from steersman.apiserver.registry.crd.schema_rules import SchemaOptions
 from steersman.apiserver.registry.crd.version_rules import SELECTABLE_MAX
 from steersman.apiserver.registry.crd.webhook_rules import bundle_problem, knows_a_review

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.apiserver.registry.crd.form import metadata_problem
+from steersman.apiserver.registry.crd.defaults import metadata_problem
 from steersman.objects.field_problems import FieldProblem, Printed, forbidden, invalid
 from steersman.schemas.structural_defaults import default_problems
 from steersman.schemas.structural_keywords import Leniency, keyword_problems

@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from steersman.apiserver.registry.builtin.trees import Tree, inner, items
-from steersman.apiserver.registry.crd.internal import printed_versions, schemas_of
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
+from steersman.apiserver.registry.crd.internal_version import printed_versions, schemas_of
 from steersman.apiserver.registry.crd.ratcheting import Options, any_part
 from steersman.apiserver.registry.crd.schema_rules import schema_problems
 from steersman.apiserver.registry.crd.version_rules import (

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.trees import Tree, items
+from steersman.apiserver.registry.builtin.types.trees import Tree, items
 from steersman.apiserver.registry.crd.conditions import mark_for_deletion
-from steersman.apiserver.registry.crd.form import default_crd, storage_version
-from steersman.apiserver.registry.crd.internal import internal_spec, schemas_of
+from steersman.apiserver.registry.crd.defaults import default_crd, storage_version
+from steersman.apiserver.registry.crd.internal_version import internal_spec, schemas_of
 from steersman.apiserver.registry.crd.validation import validate_crd, validate_crd_status, validate_crd_update
 from steersman.apiserver.registry.definition import CHANGED
 from steersman.cel import enforced_format

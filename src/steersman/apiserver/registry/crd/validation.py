@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from steersman.apiserver.registry.builtin.trees import Tree, inner, items
-from steersman.apiserver.registry.crd.internal import internal_spec
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
+from steersman.apiserver.registry.crd.internal_version import internal_spec
 from steersman.apiserver.registry.crd.ratcheting import Options, lenient_options, quick_options
 from steersman.apiserver.registry.crd.spec_rules import names_problems, spec_problems
 from steersman.apiserver.registry.definition import Definition, Strategy

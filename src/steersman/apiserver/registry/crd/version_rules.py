@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steersman.apiserver.registry.builtin.trees import Tree
+from steersman.apiserver.registry.builtin.types.trees import Tree
 from steersman.golang import printed_json
 from steersman.objects.field_problems import FieldProblem, Printed, duplicate, invalid, required, too_many, until_enough
 from steersman.schemas.field_path import PathRefused, resolve

@@ -11,7 +11,7 @@ import re
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from steersman.apiserver.registry.builtin.trees import Tree, inner
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner
 from steersman.apiserver.registry.names import dns_1035_label, dns_subdomain
 from steersman.golang import printed_json, url_problem
 from steersman.objects.field_problems import (

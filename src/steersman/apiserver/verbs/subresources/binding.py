@@ -21,7 +21,7 @@ from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.subresources import BINDING
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch
-from steersman.apiserver.verbs.naming import take_namespace
+from steersman.apiserver.verbs.object_names import take_namespace
 from steersman.apiserver.verbs.options import write_options
 from steersman.errors.status import ApiStatus
 from steersman.objects import format_time

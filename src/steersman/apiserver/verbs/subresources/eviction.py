@@ -21,13 +21,13 @@ from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import decode_stored, encode_stored
 from steersman.apiserver.errors import bad_request, not_found, too_many_disruptions
-from steersman.apiserver.registry.builtin.trees import items, subtree
+from steersman.apiserver.registry.builtin.types.trees import items, subtree
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.subresources import EVICTION
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.delete import delete_object
-from steersman.apiserver.verbs.naming import take_namespace
+from steersman.apiserver.verbs.object_names import take_namespace
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options, write_options
 from steersman.errors import SelectorError
 from steersman.errors.status import ApiStatus

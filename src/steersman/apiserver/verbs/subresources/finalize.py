@@ -5,7 +5,7 @@ from __future__ import annotations
 from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.presenting import form_for
+from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.options import write_options

@@ -24,14 +24,14 @@ from steersman.apiserver.field_managers import (
     updated,
     without_managed,
 )
-from steersman.apiserver.presenting import form_for
-from steersman.apiserver.presenting.table import AGE_COLUMN, CUSTOM_AGE_COLUMN, NAME_COLUMN
+from steersman.apiserver.forms import form_for
+from steersman.apiserver.forms.table import AGE_COLUMN, CUSTOM_AGE_COLUMN, NAME_COLUMN
 from steersman.apiserver.registry.definition import Column, Definition, ScalePaths, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.apply import read_intent
 from steersman.apiserver.verbs.get import read
-from steersman.apiserver.verbs.naming import check_name, take_namespace
+from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
 from steersman.apiserver.verbs.patch import apply_patch, patch_type, read_patch, unreadable_patch
 from steersman.apiserver.verbs.update import Change

@@ -22,13 +22,13 @@ from steersman.apiserver.decoding.body import media_type_of
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import Named, bad_request, conflict, internal, invalid, not_found
 from steersman.apiserver.field_managers import managed_of, manager_of, updated
+from steersman.apiserver.forms import form_for
 from steersman.apiserver.identity.account_tokens import AUDIENCE, Claimed, Claims, Subject
-from steersman.apiserver.presenting import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.subresources import TOKEN_REQUEST
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record
-from steersman.apiserver.verbs.naming import take_namespace
+from steersman.apiserver.verbs.object_names import take_namespace
 from steersman.apiserver.verbs.options import write_options
 from steersman.objects import format_time
 from steersman.objects.field_problems import FieldProblem, problem

@@ -1,0 +1,1 @@
+"""Tables: the columns and cells of built-in kinds, as ``kubectl get`` shows them."""

@@ -1,0 +1,324 @@
+"""The cells of tables, as ``kubectl get`` shows them: one function per kind computes all cells of an object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from steersman.aio import now
+from steersman.apiserver.registry.ages import human, since
+from steersman.apiserver.registry.builtin.event import to_core
+from steersman.apiserver.registry.builtin.types.labels import compiled
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
+from steersman.objects import Quantity, parse_time
+
+NOTHING = "<none>"
+UNKNOWN = "<unknown>"
+UNSET = "<unset>"
+_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+
+
+def age(obj: Tree) -> str:
+    """How old an object is."""
+    return since(metadata(obj).get("creationTimestamp"))
+
+
+def name(obj: Tree) -> str:
+    """The name of an object."""
+    return metadata(obj).get("name", "")
+
+
+def pairs(labels: Mapping[str, str] | None) -> str:
+    """Labels on one line."""
+    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or NOTHING
+
+
+def selector(given: Mapping[str, Any] | None, *, empty: str = NOTHING) -> str:
+    """A label selector on one line."""
+    found = compiled(given) if given is not None else None
+    if given is None:
+        return empty
+    return "<error>" if found is None else ",".join(sorted(map(str, found.requirements), key=_key)) or empty
+
+
+def _key(requirement: str) -> str:
+    return requirement.lstrip("!").replace("=", " ").split(" ")[0]
+
+
+def _containers(spec: Mapping[str, Any]) -> list[str]:
+    given = items(spec, "containers")
+    return [",".join(one.get(field, "") for one in given) for field in ("name", "image")]
+
+
+def _template(obj: Tree) -> Tree:
+    return subtree(obj, "spec", "template", "spec")
+
+
+def config_map(obj: Tree) -> list[Any]:
+    """ConfigMap."""
+    return [name(obj), len(items(obj, "data")) + len(items(obj, "binaryData")), age(obj)]
+
+
+def secret(obj: Tree) -> list[Any]:
+    """Secret."""
+    return [name(obj), obj.get("type", ""), len(items(obj, "data")), age(obj)]
+
+
+def named(obj: Tree) -> list[Any]:
+    """A kind with only a name and an age."""
+    return [name(obj), age(obj)]
+
+
+def created(obj: Tree) -> list[Any]:
+    """A kind without its own columns."""
+    return [name(obj), metadata(obj).get("creationTimestamp")]
+
+
+def namespace(obj: Tree) -> list[Any]:
+    """Namespace."""
+    return [name(obj), subtree(obj, "status").get("phase", ""), age(obj)]
+
+
+def lease(obj: Tree) -> list[Any]:
+    """Lease."""
+    return [name(obj), subtree(obj, "spec").get("holderIdentity") or "", age(obj)]
+
+
+def event(obj: Tree) -> list[Any]:
+    """Event, of either group."""
+    told = to_core(obj)
+    first = since(told.get("firstTimestamp") or told.get("eventTime"))
+    last = since(told["lastTimestamp"]) if told.get("lastTimestamp") else first
+    count, series = told.get("count", 0) or 1, told.get("series")
+    if series is not None:
+        last, count = since(series.get("lastObservedTime")), series.get("count", 0)
+    about, source = subtree(told, "involvedObject"), subtree(told, "source")
+    kind, named_ = about.get("kind", "").lower(), about.get("name", "")
+    component = source.get("component") or told.get("reportingComponent", "")
+    instance = source.get("host") or told.get("reportingInstance", "")
+    return [
+        last,
+        told.get("type", ""),
+        told.get("reason", ""),
+        f"{kind}/{named_}" if named_ else kind,
+        about.get("fieldPath", ""),
+        f"{component}, {instance}" if instance else component,
+        told.get("message", "").strip(),
+        first,
+        count,
+        name(obj),
+    ]
+
+
+def access_modes(holder: Tree) -> str:
+    """The access modes of a volume."""
+    held = items(holder, "accessModes")
+    return ",".join(short for mode, short in _MODES.items() if mode in held)
+
+
+def persistent_volume_claim(obj: Tree) -> list[Any]:
+    """PersistentVolumeClaim."""
+    spec, status, meta = subtree(obj, "spec"), subtree(obj, "status"), metadata(obj)
+    bound = bool(spec.get("volumeName"))
+    class_ = inner(meta, "annotations").get(
+        "volume.beta.kubernetes.io/storage-class", spec.get("storageClassName") or ""
+    )
+    return [
+        name(obj),
+        "Terminating" if "deletionTimestamp" in meta else status.get("phase", ""),
+        spec.get("volumeName", ""),
+        Quantity(inner(status, "capacity").get("storage", "0")).printed() if bound else "",
+        access_modes(status) if bound else "",
+        class_,
+        spec.get("volumeAttributesClassName") or UNSET,
+        age(obj),
+        spec.get("volumeMode") or UNSET,
+    ]
+
+
+def service(obj: Tree) -> list[Any]:
+    """Service."""
+    spec = subtree(obj, "spec")
+    ports = ",".join(
+        f"{one['port']}:{one['nodePort']}/{one.get('protocol', '')}"
+        if one.get("nodePort", 0) > 0
+        else f"{one.get('port', 0)}/{one.get('protocol', '')}"
+        for one in items(spec, "ports")
+    )
+    inside = (spec.get("clusterIPs") or [NOTHING])[0]
+    return [
+        name(obj),
+        spec.get("type", ""),
+        inside,
+        _outside(obj, spec),
+        ports or NOTHING,
+        age(obj),
+        pairs(spec.get("selector")),
+    ]
+
+
+def _outside(obj: Tree, spec: Tree) -> str:
+    given = items(spec, "externalIPs")
+    match spec.get("type"):
+        case "ClusterIP" | "NodePort":
+            return ",".join(given) or NOTHING
+        case "LoadBalancer":
+            listed = items(subtree(obj, "status", "loadBalancer"), "ingress")
+            balanced = sorted({one.get("ip") or one.get("hostname", "") for one in listed} - {""})
+            return ",".join([*balanced, *given]) or "<pending>"
+        case "ExternalName":
+            return spec.get("externalName", "")
+        case _:
+            return UNKNOWN
+
+
+def deployment(obj: Tree) -> list[Any]:
+    """Deployment."""
+    spec, status = subtree(obj, "spec"), subtree(obj, "status")
+    return [
+        name(obj),
+        f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
+        status.get("updatedReplicas", 0),
+        status.get("availableReplicas", 0),
+        age(obj),
+        *_containers(_template(obj)),
+        selector(spec.get("selector"), empty=""),
+    ]
+
+
+def replica_set(obj: Tree) -> list[Any]:
+    """ReplicaSet, and ReplicationController with its older selector."""
+    spec, status = subtree(obj, "spec"), subtree(obj, "status")
+    given = spec.get("selector")
+    shown = pairs(given) if obj.get("kind") == "ReplicationController" else selector(given)
+    counts = [spec.get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
+    return [name(obj), *counts, age(obj), *_containers(_template(obj)), shown]
+
+
+def stateful_set(obj: Tree) -> list[Any]:
+    """StatefulSet."""
+    ready = f"{subtree(obj, 'status').get('readyReplicas', 0)}/{subtree(obj, 'spec').get('replicas', 0)}"
+    return [name(obj), ready, age(obj), *_containers(_template(obj))]
+
+
+def daemon_set(obj: Tree) -> list[Any]:
+    """DaemonSet."""
+    status = subtree(obj, "status")
+    fields = (
+        "desiredNumberScheduled",
+        "currentNumberScheduled",
+        "numberReady",
+        "updatedNumberScheduled",
+        "numberAvailable",
+    )
+    return [
+        name(obj),
+        *(status.get(field, 0) for field in fields),
+        pairs(_template(obj).get("nodeSelector")),
+        age(obj),
+        *_containers(_template(obj)),
+        selector(subtree(obj, "spec").get("selector")),
+    ]
+
+
+def job(obj: Tree) -> list[Any]:
+    """Job."""
+    spec, status = subtree(obj, "spec"), subtree(obj, "status")
+    done, wanted, at_once = status.get("succeeded", 0), spec.get("completions"), spec.get("parallelism") or 0
+    completions = f"{done}/{wanted}" if wanted is not None else f"{done}/1 of {at_once}" if at_once > 1 else f"{done}/1"
+    return [
+        name(obj),
+        _job_status(obj, status),
+        completions,
+        _duration(status),
+        age(obj),
+        *_containers(_template(obj)),
+        selector(spec.get("selector")),
+    ]
+
+
+def _duration(status: Tree) -> str:
+    begun = status.get("startTime")
+    if not begun:
+        return ""
+    ended: datetime = parse_time(status["completionTime"]) if status.get("completionTime") else now()
+    return human(ended - parse_time(begun))
+
+
+def _job_status(obj: Tree, status: Tree) -> str:
+    found = {one.get("type"): one.get("status") == "True" for one in reversed(items(status, "conditions"))}
+    for type_ in ("Complete", "Failed"):
+        if found.get(type_):
+            return type_
+    if "deletionTimestamp" in metadata(obj):
+        return "Terminating"
+    return next(
+        (type_ for type_ in ("Suspended", "FailureTarget", "SuccessCriteriaMet") if found.get(type_)), "Running"
+    )
+
+
+def cron_job(obj: Tree) -> list[Any]:
+    """CronJob."""
+    spec, status = subtree(obj, "spec"), subtree(obj, "status")
+    template = subtree(spec, "jobTemplate", "spec")
+    last = status.get("lastScheduleTime")
+    return [
+        name(obj),
+        spec.get("schedule", ""),
+        spec.get("timeZone") or NOTHING,
+        str(spec.get("suspend", UNSET)),
+        len(items(status, "active")),
+        since(last) if last else NOTHING,
+        age(obj),
+        *_containers(subtree(template, "template", "spec")),
+        selector(template.get("selector")),
+    ]
+
+
+def pod_disruption_budget(obj: Tree) -> list[Any]:
+    """PodDisruptionBudget."""
+    spec = subtree(obj, "spec")
+    bounds = [str(spec.get(field, "N/A")) for field in ("minAvailable", "maxUnavailable")]
+    return [name(obj), *bounds, subtree(obj, "status").get("disruptionsAllowed", 0), age(obj)]
+
+
+def binding(obj: Tree) -> list[Any]:
+    """RoleBinding and ClusterRoleBinding."""
+    role = subtree(obj, "roleRef")
+    subjects: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
+    for one in items(obj, "subjects"):
+        shown = one.get("name", "")
+        if one.get("kind") == "ServiceAccount":
+            shown = f"{one.get('namespace', '')}/{shown}"
+        subjects.setdefault(one.get("kind", ""), []).append(shown)
+    shown = [", ".join(subjects[kind]) for kind in ("User", "Group", "ServiceAccount")]
+    return [name(obj), f"{role.get('kind', '')}/{role.get('name', '')}", age(obj), *shown]
+
+
+def priority_class(obj: Tree) -> list[Any]:
+    """PriorityClass."""
+    policy = obj.get("preemptionPolicy", "")
+    return [name(obj), obj.get("value", 0), obj.get("globalDefault", False), age(obj), policy]
+
+
+def runtime_class(obj: Tree) -> list[Any]:
+    """RuntimeClass."""
+    return [name(obj), obj.get("handler", ""), age(obj)]
+
+
+def pod_template(obj: Tree) -> list[Any]:
+    """PodTemplate."""
+    template = subtree(obj, "template")
+    return [name(obj), *_containers(subtree(template, "spec")), pairs(subtree(template, "metadata").get("labels"))]
+
+
+def controller_revision(obj: Tree) -> list[Any]:
+    """ControllerRevision."""
+    owner = next((one for one in items(metadata(obj), "ownerReferences") if one.get("controller")), None)
+    shown = NOTHING
+    if owner is not None:
+        group = owner.get("apiVersion", "").rpartition("/")[0]
+        kind = owner.get("kind", "").lower()
+        shown = f"{kind}.{group}/{owner.get('name', '')}" if group else f"{kind}/{owner.get('name', '')}"
+    return [name(obj), shown, obj.get("revision", 0), age(obj)]

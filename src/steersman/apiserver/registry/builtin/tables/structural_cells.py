@@ -1,0 +1,324 @@
+"""The cells of tables of kinds without validation rules: nodes, volumes, networks, quotas, autoscaling and flows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from itertools import zip_longest
+from typing import Any
+
+from steersman.apiserver.registry.ages import human
+from steersman.apiserver.registry.builtin.tables.cells import NOTHING, UNKNOWN, UNSET, access_modes, age, name, selector
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
+from steersman.objects import Quantity
+
+_ROLE, _OLDER_ROLE = "node-role.kubernetes.io/", "kubernetes.io/role"
+_CLASS = "volume.beta.kubernetes.io/storage-class"
+_DEFAULTS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+#: How many hosts or endpoints, and how many metrics, are shown before the rest is counted.
+_SHOWN_MAX, _METRICS_MAX = 3, 2
+
+
+def node(obj: Tree) -> list[Any]:
+    """Node."""
+    spec, status = subtree(obj, "spec"), subtree(obj, "status")
+    ready = [one.get("status") == "True" for one in items(status, "conditions") if one.get("type") == "Ready"]
+    told = ["Unknown"] if not ready else ["Ready" if ready[-1] else "NotReady"]
+    if spec.get("unschedulable"):
+        told.append("SchedulingDisabled")
+    info = inner(status, "nodeInfo")
+    kernel, architecture = info.get("kernelVersion") or UNKNOWN, info.get("architecture")
+    return [
+        name(obj),
+        ",".join(told),
+        ",".join(_roles(inner(metadata(obj), "labels"))) or NOTHING,
+        age(obj),
+        info.get("kubeletVersion", ""),
+        *(_address(status, kind) for kind in ("InternalIP", "ExternalIP")),
+        info.get("osImage") or UNKNOWN,
+        f"{kernel} ({architecture})" if architecture else kernel,
+        info.get("containerRuntimeVersion") or UNKNOWN,
+    ]
+
+
+def _roles(labels: Tree) -> list[str]:
+    found = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE)} | {labels.get(_OLDER_ROLE, "")}
+    return sorted(found - {""})
+
+
+def _address(status: Tree, kind: str) -> str:
+    return next((one.get("address", "") for one in items(status, "addresses") if one.get("type") == kind), NOTHING)
+
+
+def persistent_volume(obj: Tree) -> list[Any]:
+    """PersistentVolume."""
+    spec, status = subtree(obj, "spec"), subtree(obj, "status")
+    claim = spec.get("claimRef")
+    return [
+        name(obj),
+        Quantity(inner(spec, "capacity").get("storage", "0")).printed(),
+        access_modes(spec),
+        spec.get("persistentVolumeReclaimPolicy", ""),
+        "Terminating" if "deletionTimestamp" in metadata(obj) else status.get("phase", ""),
+        f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
+        inner(metadata(obj), "annotations").get(_CLASS, spec.get("storageClassName", "")),
+        spec.get("volumeAttributesClassName") or UNSET,
+        status.get("reason", ""),
+        age(obj),
+        spec.get("volumeMode") or UNSET,
+    ]
+
+
+def storage_class(obj: Tree) -> list[Any]:
+    """StorageClass."""
+    notes = inner(metadata(obj), "annotations")
+    is_default = any(notes.get(note) == "true" for note in _DEFAULTS)
+    return [
+        f"{name(obj)} (default)" if is_default else name(obj),
+        obj.get("provisioner", ""),
+        obj.get("reclaimPolicy", "Delete"),
+        obj.get("volumeBindingMode", "Immediate"),
+        obj.get("allowVolumeExpansion", False),
+        age(obj),
+    ]
+
+
+def volume_attachment(obj: Tree) -> list[Any]:
+    """VolumeAttachment."""
+    spec = subtree(obj, "spec")
+    volume = inner(spec, "source").get("persistentVolumeName") or ""
+    attached = subtree(obj, "status").get("attached", False)
+    return [name(obj), spec.get("attacher", ""), volume, spec.get("nodeName", ""), attached, age(obj)]
+
+
+def volume_attributes_class(obj: Tree) -> list[Any]:
+    """VolumeAttributesClass."""
+    return [name(obj), obj.get("driverName", ""), age(obj)]
+
+
+def csi_node(obj: Tree) -> list[Any]:
+    """CSINode."""
+    return [name(obj), len(items(subtree(obj, "spec"), "drivers")), age(obj)]
+
+
+def csi_driver(obj: Tree) -> list[Any]:
+    """CSIDriver."""
+    spec = subtree(obj, "spec")
+    return [
+        name(obj),
+        spec.get("attachRequired", True),
+        spec.get("podInfoOnMount", False),
+        spec.get("storageCapacity", False),
+        ",".join(one.get("audience", "") for one in items(spec, "tokenRequests")) or UNSET,
+        spec.get("requiresRepublish", False),
+        ",".join(items(spec, "volumeLifecycleModes")) or UNSET,
+        age(obj),
+    ]
+
+
+def resource_quota(obj: Tree) -> list[Any]:
+    """ResourceQuota."""
+    status = subtree(obj, "status")
+    used, shown = inner(status, "used"), {True: list[str](), False: list[str]()}
+    for resource, hard in sorted(inner(status, "hard").items()):
+        amounts = "/".join(Quantity(amount).printed() for amount in (used.get(resource, "0"), hard))
+        shown[resource.partition(".")[0] == "limits"].append(f"{resource}: {amounts}")
+    return [name(obj), ", ".join(shown[False]), ", ".join(shown[True]), age(obj)]
+
+
+def ingress(obj: Tree) -> list[Any]:
+    """Ingress."""
+    spec = subtree(obj, "spec")
+    rules = items(spec, "rules")
+    hosts = [rule["host"] for rule in rules if rule.get("host")]
+    # As the engine counts: everything after the third host, including rules without hosts.
+    shown = _shown(hosts[:_SHOWN_MAX], len(rules) if len(hosts) > _SHOWN_MAX else 0)
+    given = {
+        one.get("ip") or one.get("hostname", "") for one in items(subtree(obj, "status", "loadBalancer"), "ingress")
+    }
+    return [
+        name(obj),
+        spec.get("ingressClassName") or NOTHING,
+        shown or "*",
+        ",".join(sorted(given - {""})),
+        "80, 443" if items(spec, "tls") else "80",
+        age(obj),
+    ]
+
+
+def ingress_class(obj: Tree) -> list[Any]:
+    """IngressClass."""
+    spec = subtree(obj, "spec")
+    shown, given = NOTHING, spec.get("parameters")
+    if given is not None:
+        group = f".{given['apiGroup']}" if given.get("apiGroup") is not None else ""
+        shown = f"{given.get('kind', '')}{group}/{given.get('name', '')}"
+    return [name(obj), spec.get("controller", ""), shown, age(obj)]
+
+
+def network_policy(obj: Tree) -> list[Any]:
+    """NetworkPolicy."""
+    return [name(obj), selector(subtree(obj, "spec", "podSelector")), age(obj)]
+
+
+def endpoints(obj: Tree) -> list[Any]:
+    """Endpoints."""
+    subsets = items(obj, "subsets")
+    reached: list[str] = []
+    for subset in subsets:
+        addresses = [one.get("ip", "") for one in items(subset, "addresses")]
+        ports = items(subset, "ports")
+        reached += (
+            [_joined(address, port.get("port", 0)) for port in ports for address in addresses] if ports else addresses
+        )
+    return [name(obj), _shown(reached[:_SHOWN_MAX], len(reached)) if subsets else NOTHING, age(obj)]
+
+
+def _joined(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def endpoint_slice(obj: Tree) -> list[Any]:
+    """EndpointSlice."""
+    ports = [str(one.get("port") or one.get("name", "*")) for one in items(obj, "ports")]
+    addresses = [address for one in items(obj, "endpoints") for address in items(one, "addresses")]
+    shown = (_shown(found[:_SHOWN_MAX], len(found)) or UNSET for found in (ports, addresses))
+    return [name(obj), obj.get("addressType", ""), *shown, age(obj)]
+
+
+def _shown(shown: list[str], count: int) -> str:
+    """The shown items, with the number of the others."""
+    text = ",".join(shown)
+    return f"{text} + {count - len(shown)} more..." if count > len(shown) else text
+
+
+def ip_address(obj: Tree) -> list[Any]:
+    """IPAddress."""
+    parent = subtree(obj, "spec", "parentRef")
+    parts = [parent.get(part, "") for part in ("group", "resource", "namespace", "name")]
+    return [name(obj), "/".join(part for part in parts if part) or NOTHING]
+
+
+def service_cidr(obj: Tree) -> list[Any]:
+    """ServiceCIDR."""
+    return [name(obj), ",".join(items(subtree(obj, "spec"), "cidrs")), age(obj)]
+
+
+def certificate_signing_request(obj: Tree) -> list[Any]:
+    """CertificateSigningRequest."""
+    spec, status = subtree(obj, "spec"), subtree(obj, "status")
+    types = {one.get("type") for one in items(status, "conditions")}
+    told = "Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"
+    if "Failed" in types:
+        told += ",Failed"
+    if status.get("certificate"):
+        told += ",Issued"
+    seconds = spec.get("expirationSeconds")
+    lasting = NOTHING if seconds is None else human(timedelta(seconds=seconds))
+    return [name(obj), age(obj), spec.get("signerName") or NOTHING, spec.get("username", ""), lasting, told]
+
+
+def flow_schema(obj: Tree) -> list[Any]:
+    """FlowSchema."""
+    spec, status = subtree(obj, "spec"), subtree(obj, "status")
+    dangling = next((one["status"] for one in items(status, "conditions") if one.get("type") == "Dangling"), "?")
+    return [
+        name(obj),
+        inner(spec, "priorityLevelConfiguration").get("name", ""),
+        spec.get("matchingPrecedence", 0),
+        inner(spec, "distinguisherMethod").get("type") or NOTHING,
+        age(obj),
+        dangling,
+    ]
+
+
+def priority_level(obj: Tree) -> list[Any]:
+    """PriorityLevelConfiguration."""
+    spec = subtree(obj, "spec")
+    limited, queuing = inner(spec, "limited"), subtree(spec, "limited", "limitResponse", "queuing")
+    shares = (limited or inner(spec, "exempt")).get("nominalConcurrencyShares", NOTHING)
+    bounds = (queuing.get(field, NOTHING) for field in ("queues", "handSize", "queueLengthLimit"))
+    return [name(obj), spec.get("type", ""), shares, *bounds, age(obj)]
+
+
+def resource_claim(obj: Tree) -> list[Any]:
+    """ResourceClaim."""
+    status, gone = subtree(obj, "status"), "deletionTimestamp" in metadata(obj)
+    states = ["deleted"] if gone else []
+    if "allocation" not in status:
+        states += [] if gone else ["pending"]
+    else:
+        states += ["allocated", *(["reserved"] if status.get("reservedFor") else [])]
+    return [name(obj), ",".join(states), age(obj)]
+
+
+def resource_slice(obj: Tree) -> list[Any]:
+    """ResourceSlice."""
+    spec = subtree(obj, "spec")
+    return [
+        name(obj),
+        spec.get("nodeName") or UNSET,
+        spec.get("driver", ""),
+        inner(spec, "pool").get("name", ""),
+        age(obj),
+    ]
+
+
+def autoscaler(obj: Tree) -> list[Any]:
+    """HorizontalPodAutoscaler."""
+    spec, status = subtree(obj, "spec"), subtree(obj, "status")
+    target = inner(spec, "scaleTargetRef")
+    wanted, present = items(spec, "metrics"), items(status, "currentMetrics")
+    if not wanted and "targetCPUUtilizationPercentage" in spec:
+        wanted = [_of_processor("target", spec["targetCPUUtilizationPercentage"])]
+        if "currentCPUUtilizationPercentage" in status:
+            present = [_of_processor("current", status["currentCPUUtilizationPercentage"])]
+    return [
+        name(obj),
+        f"{target.get('kind', '')}/{target.get('name', '')}",
+        _metrics(zip_longest(wanted, present[: len(wanted)])) or NOTHING,
+        str(spec.get("minReplicas", UNSET)),
+        spec.get("maxReplicas", 0),
+        status.get("currentReplicas", 0),
+        age(obj),
+    ]
+
+
+def _of_processor(field: str, percentage: int) -> Tree:
+    return {"type": "Resource", "resource": {"name": "cpu", field: {"averageUtilization": percentage}}}
+
+
+def _metrics(metrics: Iterable[tuple[Tree, Tree | None]]) -> str:
+    texts = [_metric(wanted, present or {}) for wanted, present in metrics]
+    shown = ", ".join(texts[:_METRICS_MAX])
+    return f"{shown} + {len(texts) - _METRICS_MAX} more..." if len(texts) > _METRICS_MAX else shown
+
+
+def _metric(wanted: Tree, present: Tree) -> str:
+    kind: str = wanted.get("type", "")
+    source = kind[:1].lower() + kind[1:]
+    if source not in {"external", "pods", "object", "resource", "containerResource"}:
+        return "<unknown type>"
+    asked, target, current = (
+        inner(wanted, source),
+        subtree(wanted, source, "target"),
+        subtree(present, source, "current"),
+    )
+    if source.lower().endswith("resource"):
+        about = f"{asked.get('name', '')}: "
+        if "averageValue" not in target:
+            goal, now = (
+                f"{of['averageUtilization']}%" if "averageUtilization" in of else "" for of in (target, current)
+            )
+            return f"{about}{now or UNKNOWN}/{goal or '<auto>'}"
+        return about + _amounts(current, target, "averageValue")
+    if source == "pods":
+        return _amounts(current, target, "averageValue")
+    if "averageValue" in target:
+        return f"{_amounts(current, target, 'averageValue')} (avg)"
+    return _amounts(current, target, "value")
+
+
+def _amounts(current: Tree, target: Tree, field: str) -> str:
+    shown = (Quantity(of[field]).printed() if field in of else UNKNOWN for of in (current, target))
+    return "/".join(shown)

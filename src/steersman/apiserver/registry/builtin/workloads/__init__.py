@@ -1,0 +1,1 @@
+"""Workloads: the strategies of the kinds that create Pods."""
