@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import timeit
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -187,6 +188,22 @@ def test_a_long_text_is_no_longer_work_than_its_length(unit):
     [short, *longer] = [_seconds("duration", unit * (size // len(unit))) for size in (2_000, 20_000)]
     # Ten times the text is a hundred times the work where that is quadratic.
     assert longer[0] < 40 * max(short, 0.002)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_long_text_takes_memory_that_grows_with_its_length(name):
+    """An expression that replaces or backtracks takes far more than the text, for each piece of it."""
+    schema = {"type": "string", "format": name}
+    validate_tree(schema, "a")
+    for unit in ("1a", "1 ", "00.", "00:", "AAAA", "a."):
+        text = unit * (100_000 // len(unit))
+        tracemalloc.start()
+        try:
+            validate_tree(schema, text)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 12 * len(text), unit
 
 
 def _seconds(name: str, text: str) -> float:

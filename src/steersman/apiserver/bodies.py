@@ -10,7 +10,6 @@ Guarantees
 
 from __future__ import annotations
 
-import re
 from typing import Any, cast
 
 import msgspec
@@ -25,18 +24,13 @@ from steersman.apiserver.go_types.shapes import referred
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest
-from steersman.golang import cannot_unmarshal, json_type
+from steersman.golang import cannot_unmarshal, json_type, readable_json
 from steersman.objects import GroupVersionKind
 from steersman.patches.trees import check_depth
 from steersman.wire import JSON, YAML
 
 _DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _decode = msgspec.json.Decoder().decode
-#: An escape of half a surrogate pair.
-_LONE_SURROGATE = re.compile(
-    r"(?<!\\)(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
-    r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-)
 
 
 def read_body(request: ServerRequest, limit: int) -> bytes:
@@ -96,7 +90,7 @@ def parse_json(body: bytes) -> Any:
     try:
         tree = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        text = _LONE_SURROGATE.sub(r"\\ufffd", body.decode("utf-8", "replace")).encode()
+        text = readable_json(body)
         if text == body:
             raise
         tree = _decode(text)

@@ -25,7 +25,8 @@ _HOST: Final = re.compile(r"[a0s](?:-?[a0s]{0,62})?|(?:[a0s](?:[a0s-]{0,61}[a0s]
 _LEADING_ZEROS: Final = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9a-fA-F])")
 _MASK: Final = re.compile(r"[0-9]{1,8}")
 _SHORT_NAME: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})", re.ASCII)
+# Possessive: backtracking would cost memory for each group.
+_BASE64: Final = re.compile(r"(?=.)(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?+", re.ASCII)
 _CARD: Final = re.compile(
     r"4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}"
     r"|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11}"
@@ -35,6 +36,8 @@ _MAC: Final = re.compile(
     r"(?:[0-9a-fA-F]{2}(?P<sign>[:-])(?:[0-9a-fA-F]{2}(?P=sign)){4,18}[0-9a-fA-F]{2}"
     r"|[0-9a-fA-F]{4}(?:\.[0-9a-fA-F]{4}){2,9}|[0-9a-fA-F]{12,40})"
 )
+#: The longest text of an address.
+_ADDRESS_MAX: Final = 64
 _MAC_DIGITS: Final = frozenset({12, 16, 40})
 # The possessive quantifiers keep it linear: a run of digits or spaces is read only once.
 _SCALA_TERM: Final = re.compile(r"([0-9]++)(?:[\t\n\f\r ]*+([A-Za-zµ]+))?")
@@ -92,7 +95,7 @@ def _host_letter(character: str) -> str:
 
 
 def _is_ip(text: str) -> bool:
-    if "%" in text:
+    if "%" in text or len(text) > _ADDRESS_MAX:
         return False
     with suppress(ValueError):
         ipaddress.ip_address(text)
@@ -102,7 +105,12 @@ def _is_ip(text: str) -> bool:
 
 def _is_ipv4(text: str) -> bool:
     # An IPv6 address that ends in an IPv4 address contains a dot too, and passes.
-    return "." in text and _is_ip(_LEADING_ZEROS.sub("", text))
+    return "." in text and _is_ip(_without_zeros(text))
+
+
+def _without_zeros(text: str) -> str:
+    # What has more parts than an address is left alone: replacing millions would take much memory.
+    return text if text.count(".") > 3 or text.count(":") > 7 else _LEADING_ZEROS.sub("", text)
 
 
 def _is_ipv6(text: str) -> bool:
@@ -111,9 +119,13 @@ def _is_ipv6(text: str) -> bool:
 
 def _is_cidr(text: str) -> bool:
     address, slash, mask = text.partition("/")
-    if not slash or not _MASK.fullmatch(mask) or not _is_ip(_LEADING_ZEROS.sub("", address)):
+    if not slash or not _MASK.fullmatch(mask) or not _is_ip(_without_zeros(address)):
         return False
     return int(mask) <= (128 if ":" in address else 32)
+
+
+_SEPARATORS = dict.fromkeys(map(ord, "\t\n\f\r -"))
+_NO_DIGITS = bytes(set(range(128)) - set(b"0123456789"))
 
 
 def _is_mac(text: str) -> bool:
@@ -121,21 +133,21 @@ def _is_mac(text: str) -> bool:
 
 
 def _is_isbn10(text: str) -> bool:
-    digits = re.sub(r"[\t\n\f\r -]+", "", text)
+    digits = text.translate(_SEPARATORS)
     if not re.fullmatch(r"[0-9]{9}[0-9X]", digits):
         return False
     return sum(place * (10 if digit == "X" else int(digit)) for place, digit in enumerate(digits, 1)) % 11 == 0
 
 
 def _is_isbn13(text: str) -> bool:
-    digits = re.sub(r"[\t\n\f\r -]+", "", text)
+    digits = text.translate(_SEPARATORS)
     return bool(re.fullmatch(r"[0-9]{13}", digits)) and (
         sum(int(digit) * (3 if place % 2 else 1) for place, digit in enumerate(digits)) % 10 == 0
     )
 
 
 def _is_credit_card(text: str) -> bool:
-    digits = re.sub(r"[^0-9]+", "", text)
+    digits = text.encode("ascii", "ignore").translate(None, _NO_DIGITS).decode()
     if not _CARD.fullmatch(digits):
         return False
     doubled = (int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(digits)))

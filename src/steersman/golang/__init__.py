@@ -20,6 +20,7 @@ from steersman.golang.json_errors import (
     too_large_number as too_large_number,
 )
 from steersman.golang.json_syntax import json_syntax_problem as json_syntax_problem
+from steersman.golang.json_text import readable_json as readable_json
 from steersman.golang.mail import is_email as is_email
 from steersman.golang.netip import Address as Address, parse_address as parse_address, parse_prefix as parse_prefix
 from steersman.golang.numbers import printed_number as printed_number

@@ -13,9 +13,8 @@ from steersman.golang.json_syntax import json_syntax_problem
 _NAMES: dict[Any, str] = {list: "array", str: "string", bool: "bool", dict: "object"}
 
 
-_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-#: A number with so many digits, or with an exponent, that it could be too large.
-_NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]+|-?[0-9]{300,}(?:\.[0-9]+)?")
+#: A text or, in a group, a number.
+_SCALARS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|(-?[0-9]++(?:\.[0-9]++)?+(?:[eE][-+]?[0-9]++)?+)', re.DOTALL)
 
 
 def cannot_unmarshal(given: str, go_type: str, field: str = "") -> str:
@@ -36,10 +35,11 @@ def json_problem(body: bytes, error: Exception, into: str) -> str:
 
 
 def too_large_number(body: bytes) -> str:
-    """Go's message about the first number in a JSON text that does not fit a double; empty if all fit."""
-    for found in _NUMBER.finditer(_STRINGS.sub(b'""', body)):
-        if math.isinf(float(found[0])):
-            return cannot_unmarshal(f"number {found[0].decode()}", "float64")
+    """Go's message about the first number in a valid JSON text that does not fit a double; empty if all fit."""
+    # Match by match: a copy without texts would take far more memory than the body.
+    for found in _SCALARS.finditer(body):
+        if found[1] and math.isinf(float(found[1])):
+            return cannot_unmarshal(f"number {found[1].decode()}", "float64")
     return ""
 
 

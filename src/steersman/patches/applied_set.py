@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from steersman.patches.errors import MAX_DEPTH, SchemaMismatch, TooDeep
-from steersman.patches.field_set import EMPTY, FieldSet, make_field_set
+from steersman.patches.field_set import EMPTY, MANY, FieldSet, compacted, make_field_set
 from steersman.patches.merge_schema import DEDUCED, MergeSchema
 from steersman.patches.path_element import PathElement, key_text, value_text
 
@@ -93,6 +93,7 @@ def _map_fields(value: Mapping[str, Any], schema: MergeSchema, depth: int, *, st
         raise TooDeep
     nodes: dict[str, tuple[bool, FieldSet]] = {}
     places = schema.places
+    many = len(value) > MANY
     for name, inner in value.items():
         place = places[name]
         if place is None:
@@ -110,7 +111,7 @@ def _map_fields(value: Mapping[str, Any], schema: MergeSchema, depth: int, *, st
         if not node[0] and (inner == {} or not schema.declares(name)):
             # A key of a free-form map is owned in addition to its content; so is an empty object, to keep it.
             node = (True, node[1])
-        nodes[f"f:{name}"] = node
+        nodes[f"f:{name}"] = compacted(node) if many else node
     return make_field_set(nodes)
 
 
@@ -118,6 +119,7 @@ def _item_fields(value: list[Any], schema: MergeSchema, depth: int, *, strict: b
     if depth > MAX_DEPTH:
         raise TooDeep
     nodes: dict[str, tuple[bool, FieldSet]] = {}
+    many = len(value) > MANY
     for index, item in enumerate(value):
         text = item_text(item, schema)
         if text is None:
@@ -136,7 +138,8 @@ def _item_fields(value: list[Any], schema: MergeSchema, depth: int, *, strict: b
             _, below = _fields_below(item, schema.items, depth + 1, strict=strict)
         except SchemaMismatch as mismatch:
             raise mismatch.below(str(PathElement(text))) from None
-        nodes[text] = (True, below)
+        node = (True, below)
+        nodes[text] = compacted(node) if many else node
     return make_field_set(nodes)
 
 

@@ -139,8 +139,9 @@ class _Found:
         self._removed: _Nodes = {}
 
     def put(self, text: str, nodes: tuple[_Node, _Node, _Node]) -> None:
-        if nodes is not _UNCHANGED:
-            self._added[text], self._modified[text], self._removed[text] = nodes
+        for level, node in zip((self._added, self._modified, self._removed), nodes, strict=True):
+            if node is not _NOTHING:
+                level[text] = node
 
     def nodes(self) -> tuple[_Node, _Node, _Node]:
         return (

@@ -322,6 +322,15 @@ def shared_node(nodes: dict[str, tuple[bool, FieldSet]]) -> tuple[bool, FieldSet
     return True, wrap_nodes(nodes)
 
 
+def compacted(node: tuple[bool, FieldSet]) -> tuple[bool, FieldSet]:
+    """The same node with equal small levels shared, for one of very many siblings."""
+    member, below = node
+    if not below.nodes or below.shared:
+        return node
+    shared = shared_node({text: compacted(inner) for text, inner in below.nodes.items()})
+    return shared if member else (False, shared[1])
+
+
 @lru_cache(maxsize=256)
 def flat_node(names: tuple[str, ...]) -> tuple[bool, FieldSet]:
     """The set of fields with these names and nothing below; shared, because many items of a list have the same set."""
@@ -339,6 +348,8 @@ EMPTY: Final = wrap_nodes({})
 #: How many fields, with how long texts together, a level has at most that is shared.
 SHARED_MAX: Final = 8
 SHARED_LENGTH: Final = 256
+#: How many siblings are many: what is below them is shared.
+MANY: Final = 64
 #: Where `FieldSet.to_json` keeps what stands for a field without any below it.
 _NOTHING_BELOW: Final = (0, False)
 _ABSENT: Final = (False, EMPTY)

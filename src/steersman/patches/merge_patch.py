@@ -26,12 +26,31 @@ def _applied(target: Any, patch: Any, depth: int) -> Any:
     if not isinstance(patch, dict):
         check_depth(patch)
         return patch
-    merged: dict[str, Any] = dict(cast("dict[str, Any]", target)) if isinstance(target, dict) else {}
-    for name, inner in cast("dict[str, Any]", patch).items():
+    change = cast("dict[str, Any]", patch)
+    if not isinstance(target, dict):
+        return _alone(change, depth)
+    merged: dict[str, Any] = dict(cast("dict[str, Any]", target))
+    for name, inner in change.items():
         if inner is None:
             merged.pop(name, None)
         else:
             merged[name] = _applied(merged.get(name), inner, depth + 1)
+    return merged
+
+
+def _alone(patch: dict[str, Any], depth: int) -> dict[str, Any]:
+    """A patch in place of no object: without its nulls, and the patch itself if it has none."""
+    merged = patch
+    for name, inner in patch.items():
+        value = None if inner is None else _applied(None, inner, depth + 1)
+        if value is inner and value is not None:
+            continue
+        if merged is patch:
+            merged = dict(patch)
+        if value is None:
+            del merged[name]
+        else:
+            merged[name] = value
     return merged
 
 

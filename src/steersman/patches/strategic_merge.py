@@ -14,6 +14,7 @@ Guarantees:
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import is_
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from steersman.golang import deeply_equal, printed_value, type_name
@@ -171,19 +172,33 @@ def _take(original: Tree, key: str, value: Any) -> None:
 
 
 def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        members = cast("Tree", value).items()
-        return {name: _without_nulls(inner) for name, inner in members if inner is not None}
-    return [_without_nulls(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+    return _without(value, lambda inner: inner is None, of_lists=False)
 
 
 def _without_directives(value: Any) -> Any:
     """Drop objects with ``$patch``; other directives stay, as on the server."""
+    return _without(value, _is_directed, of_lists=True)
+
+
+def _without(value: Any, is_dropped: Callable[[Any], bool], *, of_lists: bool) -> Any:
+    """A value without certain members, and without certain items if ``of_lists``. Unchanged parts are shared."""
     if isinstance(value, dict):
-        members = cast("Tree", value).items()
-        return {name: _without_directives(inner) for name, inner in members if not _is_directed(inner)}
+        members = cast("Tree", value)
+        made = members
+        for name, inner in members.items():
+            new = ABSENT if is_dropped(inner) else _without(inner, is_dropped, of_lists=of_lists)
+            if new is inner:
+                continue
+            made = dict(members) if made is members else made
+            if new is ABSENT:
+                del made[name]
+            else:
+                made[name] = new
+        return made
     if isinstance(value, list):
-        return [_without_directives(item) for item in cast("list[Any]", value) if not _is_directed(item)]
+        items = cast("list[Any]", value)
+        kept = [_without(each, is_dropped, of_lists=of_lists) for each in items if not (of_lists and is_dropped(each))]
+        return items if len(kept) == len(items) and all(map(is_, kept, items)) else kept
     return value
 
 

@@ -227,6 +227,24 @@ SCENARIOS = [
         get(f"{CM}/a/"),
         get(f"{CM}/"),
     ),
+    *(
+        scenario(
+            f"no-unicode-{name}",
+            "Status errors, fieldValidation",
+            post(CM, b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"},"data":%b}' % data),
+            post(CM, b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"b"},"data":%b}' % data, fieldValidation="Strict"),
+            post(CM, b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c"},"zzz":%b}' % data),
+            patch(ONE, b'{"data":%b}' % data),
+        )
+        for name, data in {
+            "bytes": b'{"k":"\xff\xe2\x82\xed\xa0\x80"}',
+            "halves": rb'{"k":"\ud800 \udc00\ud800 \ud83d\ud83d\ude00"}',
+            "backslashes": rb'{"k":"\\ud800 \\\ud800 \\ud83d\ude00"}',
+            "twice": b'{"k":"\xff","k":"b"}',
+            "halves-twice": rb'{"k":"\ud800","k":"b"}',
+            "a-number": b'{"k":"\xff","l":1}',
+        }.items()
+    ),
     scenario(
         "namespaces-in-a-namespace",
         "Namespaces, Status errors",

@@ -23,13 +23,22 @@ from steersman.apiserver.decoding.bounds import check_names, check_values
 from steersman.apiserver.decoding.custom_resource import read_custom
 from steersman.apiserver.decoding.protobuf import Malformed, read_envelope, read_message
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
-from steersman.apiserver.errors import bad_request, too_large, unsupported_media_type
+from steersman.apiserver.errors import Refused, bad_request, too_large, unsupported_media_type
 from steersman.apiserver.go_types.fit import count_fields, field_count, fits
-from steersman.apiserver.go_types.reader import TypedReader, Unreadable, as_pairs, duplicates, parse_pairs, plain
+from steersman.apiserver.go_types.reader import (
+    SHOWN_MAX,
+    TypedReader,
+    Unreadable,
+    as_pairs,
+    duplicates,
+    parse_pairs,
+    plain,
+    read_tree,
+)
 from steersman.apiserver.go_types.shapes import shape_of
 from steersman.apiserver.go_types.tree_errors import tree_words
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.golang import cannot_unmarshal, json_syntax_problem, json_type, too_large_number
+from steersman.golang import cannot_unmarshal, json_syntax_problem, json_type, readable_json, too_large_number
 from steersman.objects import GroupVersionKind
 from steersman.patches import MAX_DEPTH, TooDeep
 from steersman.patches.trees import check_depth
@@ -72,6 +81,8 @@ class _Text(msgspec.Struct):
     twice: list[str]
     #: Go's message about a number that does not fit a double.
     too_large: str = ""
+    #: A patched tree that is used up, as JSON, if it is small enough to be shown in a message.
+    shown: bytes = b""
 
 
 def decode_body(
@@ -100,11 +111,17 @@ def decode_body(
 def conform(definition: Definition, tree: Tree, twice: list[str], directive: str) -> list[str]:
     """Make a patched tree conform to its kind, in place, and return warnings. Raises `Refused` if it cannot.
 
+    A refused tree is as before, or empty if it is too large to be shown in a message.
     ``twice`` are the duplicate fields of the patch's text: see `said_twice`.
     """
     text = _Text(tree, b"", b"", [])
     given = _type_meta(text, definition.gvk.kind)
-    decoded = (_custom if definition.custom else _built_in)(definition, text, given, directive, twice)
+    try:
+        decoded = (_custom if definition.custom else _built_in)(definition, text, given, directive, twice)
+    except Refused:
+        if text.shown:
+            tree.update(_decode(text.shown))
+        raise
     if decoded.tree is not tree:
         tree.clear()
         tree.update(decoded.tree)
@@ -114,10 +131,13 @@ def conform(definition: Definition, tree: Tree, twice: list[str], directive: str
 def said_twice(body: bytes) -> list[str]:
     """The messages about duplicate fields of a JSON text."""
     try:
-        if field_count(body, count_fields(_decode(body))):
-            return []
-        return duplicates(parse_pairs(body.decode()))
-    except (msgspec.DecodeError, UnicodeDecodeError, JSONDecodeError, RecursionError):
+        try:
+            count = count_fields(_decode(body))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            body = readable_json(body)
+            count = count_fields(_decode(body))
+        return [] if field_count(body, count) else duplicates(parse_pairs(body.decode()))
+    except (msgspec.DecodeError, JSONDecodeError, RecursionError):
         return []
 
 
@@ -162,20 +182,17 @@ def _json_text(raw: bytes, kind: str) -> _Text:
         tree = _decode(raw)
         check_depth(tree)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TooDeep):
-        # Invalid UTF-8 is not rejected: every such byte is read as a replacement character.
-        text = _ESCAPED_BYTES.sub("\ufffd", raw.decode("utf-8", "surrogateescape"))
         problem_found = json_syntax_problem(raw, depth=MAX_DEPTH)
         if problem_found is not None:
             _unrecognized(kind, f"couldn't get version/kind; json parse error: {problem_found}", raw)
+        # Invalid UTF-8 is not rejected: every such byte is read as a replacement character.
+        text = readable_json(raw)
+        # A number that does not fit a double would become null: the text is kept, and its decoder rejects it.
+        too_large = too_large_number(text)
         try:
-            tree = plain(parse_pairs(text))
-            tree = _without_surrogates(tree) if _SURROGATE.search(raw) else tree
-        except (JSONDecodeError, RecursionError, ValueError):
+            return _Text(plain(parse_pairs(text.decode())) if too_large else _decode(text), text, raw, [], too_large)
+        except (msgspec.DecodeError, JSONDecodeError, RecursionError, ValueError):
             _unrecognized(kind, "couldn't get version/kind; json parse error: unexpected end of JSON input", raw)
-        # A number that does not fit a double would become null: the sent text is kept, and its decoder rejects it.
-        if too_large := too_large_number(raw):
-            return _Text(tree, text.encode("utf-8", "replace"), raw, [], too_large)
-        return _Text(tree, msgspec.json.encode(tree), raw, [])
     return _Text(tree, raw, raw, [])
 
 
@@ -264,8 +281,11 @@ def _built_in(
             reader = TypedReader()
             is_reset = _is_reset(tree)
             tree = {}
+            if not text.json:
+                shown = msgspec.json.encode(text.tree)
+                text.shown = shown if len(shown) <= SHOWN_MAX else b""
             try:
-                tree = reader.read(_pairs(text), shape)
+                tree = reader.read(_pairs(text), shape) if text.json else read_tree(reader, text.tree, shape)
             except Unreadable as error:
                 raise bad_request(_handled(expected, expected, str(error))) from error
             findings = reader.findings
@@ -285,8 +305,6 @@ def _is_reset(tree: Tree) -> bool:
 
 def _pairs(text: _Text) -> Any:
     """The text of a body once more, with all its fields; its tree is dropped before."""
-    if not text.json:
-        return as_pairs(text.tree)
     text.tree = None
     try:
         return parse_pairs(text.json.decode())
@@ -307,7 +325,10 @@ def _custom(
         _unrecognized(expected.kind, why, text.sent if text.json else None)
     findings: list[str] = []
     if text.json and not field_count(text.json, count_fields(tree)):
+        # The tree is dropped meanwhile: two of a dense body would take too much memory.
+        del tree
         findings = duplicates(_pairs(text))
+        tree = plain(parse_pairs(text.json.decode())) if text.too_large else _decode(text.json)
     if given in _OF_ALL_GROUPS:
         # Its fields are known, but not here.
         raise _other_version(tree, expected)
@@ -359,7 +380,7 @@ def _read_other(expected: GroupVersionKind, given: GroupVersionKind, text: _Text
     shape = shape_of(given)
     if shape is not None:
         try:
-            TypedReader().read(_pairs(text), shape)
+            TypedReader().read(_pairs(text) if text.json else as_pairs(text.tree), shape)
         except Unreadable as error:
             raise bad_request(_handled(given, expected, str(error))) from None
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from steersman.apiserver.go_types.fit import fits
-from steersman.apiserver.go_types.reader import TypedReader, Unreadable, as_pairs
+from steersman.apiserver.go_types.reader import TypedReader, Unreadable, read_tree
 from steersman.apiserver.go_types.shapes import object_meta
 
 Tree = dict[str, Any]
@@ -65,7 +65,7 @@ def _read_metadata(tree: Tree, path: str) -> list[str]:
     if fits(object_meta(), metadata) >= 0:
         return []
     reader = TypedReader()
-    tree["metadata"] = reader.read(as_pairs(metadata), object_meta())
+    tree["metadata"] = read_tree(reader, metadata, object_meta())
     prefix = f"{path}.metadata" if path else "metadata"
     return [f"{prefix}.{finding.partition(' field ')[2][1:-1]}" for finding in reader.findings]
 

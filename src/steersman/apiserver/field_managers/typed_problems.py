@@ -2,24 +2,32 @@
 
 Guarantees
 - An object without problems can be merged; one with problems cannot.
-- If an object has several problems, all that kube-apiserver reports are reported, in the order of its fields.
+- If an object has several problems, all that kube-apiserver reports are reported, in the order of its fields: the first
+  `PROBLEMS_MAX`, if there are more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, cast
 
+import msgspec
+
 from steersman.golang import printed_value, quoted, type_name
+from steersman.objects.field_problems import PROBLEMS_MAX
 from steersman.patches import MAX_DEPTH, MergeSchema, PathElement
 from steersman.patches.applied_set import item_text
 
 _TWICE = "duplicate entries for key "
+#: The longest value that a message shows, in bytes of JSON; kube-apiserver shows all.
+_SHOWN_MAX = 16 * 1024
 
 
 def typed_problems(tree: dict[str, Any], schema: MergeSchema, *, duplicates: bool = False) -> str:
     """The problems as one text; empty if there are none. With ``duplicates``, list items may repeat."""
-    found = [each for each in _problems(tree, schema, 0) if not duplicates or not each[1].startswith(_TWICE)]
+    counted = (each for each in _problems(tree, schema, 0) if not duplicates or not each[1].startswith(_TWICE))
+    found = list(islice(counted, PROBLEMS_MAX))
     if not found:
         return ""
     told = [f"{path}: {words}" if path else words for path, words in found]
@@ -111,7 +119,8 @@ def _mismatch(value: Any, schema: MergeSchema) -> str:
 def _scalar_mismatch(value: Any, schema: MergeSchema) -> str:
     match schema.scalar_type:
         case "string":
-            return f"expected string, got &value.valueUnstructured{{Value:{_source(value)}}}"
+            shown = "..." if _is_long(value) else _source(value)
+            return f"expected string, got &value.valueUnstructured{{Value:{shown}}}"
         case "numeric":
             return f"expected numeric (int or float), got {_type(value)}"
         case "boolean":
@@ -126,7 +135,12 @@ def _type(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     """As ``%v`` prints it; numbers of an applied object are floats."""
-    return printed_value(_floating(value))
+    return "..." if _is_long(value) else printed_value(_floating(value))
+
+
+def _is_long(value: Any) -> bool:
+    """Whether a value is too long for a message: printed, it takes far more memory than as JSON."""
+    return isinstance(value, (dict, list)) and len(msgspec.json.encode(value)) > _SHOWN_MAX
 
 
 def _floating(value: Any) -> Any:

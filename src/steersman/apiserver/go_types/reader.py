@@ -13,7 +13,10 @@ import base64
 import json
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NoReturn, TypeVar, cast
+
+import msgspec
 
 from steersman.apiserver.go_types import scalars
 from steersman.apiserver.go_types.shapes import Shape
@@ -22,6 +25,8 @@ from steersman.golang import base64_problem, cannot_unmarshal, quoted_in_full
 
 #: The maximum number of findings, and their total length except the last one.
 FINDINGS_MAX, FINDINGS_LENGTH = 100, 64 * 1024
+#: The longest object that a message shows, in bytes; kube-apiserver shows all.
+SHOWN_MAX = 64 * 1024
 _ABSENT: Any = object()
 _Item = TypeVar("_Item")
 _INT32 = 2**31
@@ -39,6 +44,8 @@ _ZEROES: dict[str, Any] = {
 
 class Pairs(list[tuple[str, Any]]):
     """An object as written: every field, including duplicates."""
+
+    __slots__ = ()
 
 
 class Number(str):
@@ -58,12 +65,46 @@ class Unreadable(Exception):
         self.of_tree = of_tree or message
 
 
-_decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=Number, parse_float=Number, parse_constant=Number)
+def _written(text: str) -> Number:
+    # Many numbers are short and equal; each one of its own would take a hundred times its text in memory.
+    return _short(text) if len(text) <= _SHORT else Number(text)
+
+
+def _reprinted(text: str) -> Number:
+    return _written(repr(float(text)).removesuffix(".0"))
+
+
+_SHORT = 8
+_short = lru_cache(maxsize=1024)(Number)
+_decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=_written, parse_float=_written, parse_constant=_written)
+_printed_decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=_written, parse_float=_reprinted)
 
 
 def parse_pairs(text: str) -> Any:
     """A valid JSON text with all its fields and with numbers as written."""
     return _decoder.decode(text)
+
+
+def read_tree(reader: TypedReader, tree: Any, shape: Shape) -> Any:
+    """The tree of a tree, as if written with its fields in order.
+
+    The given one is emptied, because two trees of a dense body would take too much memory. An `Unreadable` one is
+    restored if it is small enough to be shown in a message.
+    """
+    try:
+        text = msgspec.json.encode(tree, order="sorted")
+    except UnicodeEncodeError:
+        return reader.read(as_pairs(tree), shape)
+    if isinstance(tree, dict):
+        cast("dict[str, Any]", tree).clear()
+    try:
+        return reader.read(_printed_decoder.decode(text.decode()), shape)
+    except Unreadable as error:
+        # Its frames would hold what was read so far.
+        unreadable = error.with_traceback(None)
+    if isinstance(tree, dict) and len(text) <= SHOWN_MAX:
+        cast("dict[str, Any]", tree).update(msgspec.json.decode(text))
+    raise unreadable
 
 
 def as_pairs(tree: Any) -> Any:
@@ -226,7 +267,9 @@ class TypedReader:
                 self._find("duplicate", name)
             seen.add(name)
             self._path.append(f".{name}" if self._path else name)
-            result[name] = self._inner(inner, shape.inner, _ABSENT)
+            value = self._inner(inner, shape.inner, _ABSENT)
+            if self._mismatch is None:
+                result[name] = value
             self._path.pop()
         return result
 
@@ -235,7 +278,9 @@ class TypedReader:
         result: list[Any] = []
         for at, item in enumerate(taken(raw)):
             self._path.append(f"[{at}]")
-            result.append(self._inner(item, shape.inner, before[at] if at < len(before) else _ABSENT))
+            value = self._inner(item, shape.inner, before[at] if at < len(before) else _ABSENT)
+            if self._mismatch is None:
+                result.append(value)
             self._path.pop()
         return result
 

@@ -21,7 +21,7 @@ from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding import said_twice
 from steersman.apiserver.errors import Refused, bad_request, invalid, too_large, unnamed, unsupported_media_type
 from steersman.apiserver.forms import form_for
-from steersman.apiserver.go_types.reader import Unreadable
+from steersman.apiserver.go_types.reader import SHOWN_MAX, Unreadable
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.apply import apply
@@ -179,7 +179,7 @@ def _strategic_refusal(error: StrategicMergeError) -> Refused:
 
 
 def unreadable_patch(made: str, refused: Refused, *, as_unstructured: bool = False) -> Refused:
-    """The answer to a patch whose result, printed in full, is not an object of its kind.
+    """The answer to a patch whose result, as printed, is not an object of its kind.
 
     The result of a strategic merge patch is not parsed from text, so mismatches have other messages.
     """
@@ -195,6 +195,8 @@ def _patched(
     form, body = told_as
     lenient = options.field_validation == "Ignore"
     managed_before = current["metadata"].get("managedFields")
+    # Found before the patch is read: its tree is in memory once at a time.
+    twice = [] if form == JSON_PATCH or lenient else said_twice(body)
     tree = apply_patch(read_patch(definition, form, body, lenient=lenient), current)
     if form == STRATEGIC_MERGE_PATCH and isinstance(tree, dict):
         # The result is decoded into the served type, whatever kind it declares.
@@ -206,16 +208,17 @@ def _patched(
         # Do not decode them again: they cost as much as the rest.
         del tree["metadata"]["managedFields"]
     try:
-        twice = [] if form == JSON_PATCH else said_twice(body)
         obj = read_patched(definition, request, tree, options.field_validation, twice=twice)
     except Refused as refused:
-        if managed is not None:
+        if managed is not None and tree:
             tree["metadata"]["managedFields"] = managed
         if refused.status.code != 400:
             raise
         if form == STRATEGIC_MERGE_PATCH:
-            raise unreadable_patch(printed_value(parse_json(body)), refused, as_unstructured=True) from None
-        raise unreadable_patch(msgspec.json.encode(tree).decode(), refused) from None
+            made = printed_value(parse_json(body)) if len(body) <= SHOWN_MAX else "..."
+            raise unreadable_patch(made, refused, as_unstructured=True) from None
+        # A tree that is too large to be shown has been used up.
+        raise unreadable_patch("..." if tree == {} else msgspec.json.encode(tree).decode(), refused) from None
     take_namespace(definition, request.info.namespace, obj["metadata"])
     check_name(request.info.name, obj["metadata"])
     definition.strategy.default(obj)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -255,10 +254,11 @@ def _only_fewer(new: list[Tree], before: list[Tree]) -> list[FieldProblem]:
 def _rest(new: Tree, before: Tree) -> list[FieldProblem]:
     if new == before:
         return []
-    judged = deepcopy(new)
+    judged = dict(new)
     for field in ("containers", "initContainers"):
-        for one, was in zip(items(judged, field), items(before, field), strict=True):
-            one["image"] = was.get("image", "")
+        if field in new:
+            pairs = zip(items(new, field), items(before, field), strict=True)
+            judged[field] = [one | {"image": was.get("image", "")} for one, was in pairs]
     for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
         take(judged, before, name)
     if before.get("terminationGracePeriodSeconds", 0) < 0 and judged.get("terminationGracePeriodSeconds") == 1:

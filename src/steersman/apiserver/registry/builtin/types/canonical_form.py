@@ -22,6 +22,8 @@ from steersman.apiserver.registry.builtin.types.trees import Tree
 from steersman.objects import MicroTime, Quantity, format_time, parse_time
 
 META = "meta.v1.ObjectMeta"
+#: How many items of a list are very many.
+_MANY = 1_000
 _SCALARS = {"string": "", "int": 0, "bool": False, "float": 0.0, "intstr": 0, "quantity": "0", "bytes": None}
 
 
@@ -79,9 +81,14 @@ def _list_converter(element: str, *, in_place: bool) -> Callable[[Any], Any]:
             return value
         given = cast("list[Any]", value)
         made = given if in_place else given.copy()
+        # Of very many empty items one is made: each of them breaks the same rules.
+        blank = zero(element) if len(made) > _MANY and "." in element else None
         # One after the other, so that a long list is never there twice.
         for index, item in enumerate(made):
-            made[index] = zero(element) if item is None else convert(item)
+            if blank and (item is None or item == {}):
+                made[index] = blank
+            else:
+                made[index] = zero(element) if item is None else convert(item)
         return made or None
 
     return converted

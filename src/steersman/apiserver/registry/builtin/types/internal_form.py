@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from steersman.apiserver.registry.builtin.types.canonical_form import META, canonical
-from steersman.apiserver.registry.builtin.types.trees import Tree, inner
+from steersman.apiserver.registry.builtin.types.trees import Tree, count_values, inner
 from steersman.golang import escape_html
 from steersman.objects.field_problems import Printed
 
@@ -23,6 +23,7 @@ _MOVED = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUse
 _ZEROS: dict[str, Any] = {"string": "", "int": 0, "bool": False, "quantity": "0", "intstr": 0}
 #: The maximum total number of lines of two compared values.
 _COMPARED_MAX = 4_000
+_TOO_LONG = "the difference is too long to be shown"
 
 
 @cache
@@ -72,17 +73,20 @@ def printed(value: Any, definition: str) -> Printed:
     shown = _value(
         None if value == [] else value, definition if definition.startswith(("*", "[]", "{}")) else f"*{definition}"
     )
-    return Printed(escape_html(json.dumps(shown, separators=(",", ":"), ensure_ascii=False)))
+    return Printed(escape_html(msgspec.json.encode(shown).decode()))
 
 
 def difference(old: Tree, new: Tree, definition: str) -> str:
     """The difference of two values, as the server prints it."""
+    if count_values(old) + count_values(new) > _COMPARED_MAX:
+        # Each value is a line at least: the lines of a large object would take far more memory than the object.
+        return _TOO_LONG
     before, after = (
         escape_html(json.dumps(internal(one, definition), indent=1, ensure_ascii=False)) for one in (old, new)
     )
     if before.count("\n") + after.count("\n") > _COMPARED_MAX:
         # The cost of a comparison grows with the square.
-        return "the difference is too long to be shown"
+        return _TOO_LONG
     lines = difflib.unified_diff(_lines(before), _lines(after), "", "", n=3)
     return "".join(list(lines)[2:])
 

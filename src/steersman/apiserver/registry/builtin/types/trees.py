@@ -36,3 +36,10 @@ def take(to: Tree, source: Mapping[str, Any], name: str) -> None:
         to[name] = source[name]
     else:
         to.pop(name, None)
+
+
+def count_values(value: Any) -> int:
+    """The number of values in a tree, itself included."""
+    if isinstance(value, dict):
+        return 1 + sum(map(count_values, cast("Tree", value).values()))
+    return 1 + sum(map(count_values, cast("list[Any]", value))) if isinstance(value, list) else 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from copy import deepcopy
 from typing import Any
 
 from steersman.apiserver.registry.builtin.pods.defaults import fill_template
@@ -288,7 +287,9 @@ def _completions(spec: Tree, before: Tree) -> list[FieldProblem]:
 
 
 def _same_template(spec: Tree, before: Tree, old: Tree) -> list[FieldProblem]:
-    template, was = spec["template"], deepcopy(before["template"])
+    template, was = spec["template"], before["template"]
+    if template == was:
+        return []
     suspended = bool(before.get("suspend"))
     conditions = {one.get("type"): one.get("status") for one in items(subtree(old, "status"), "conditions")}
     started = subtree(old, "status").get("startTime") is not None
@@ -296,16 +297,21 @@ def _same_template(spec: Tree, before: Tree, old: Tree) -> list[FieldProblem]:
         not started or (conditions.get("Suspended") == "True" and not subtree(old, "status").get("active"))
     )
     if open_:
+        was = was | {"metadata": dict(inner(was, "metadata")), "spec": dict(was["spec"])}
         _follow_scheduling(template, was)
         for field in ("containers", "initContainers"):
             news, olds = items(template["spec"], field), items(was["spec"], field)
-            if len(news) == len(olds):
-                for new, one in zip(news, olds, strict=True):
-                    if new.get("name") == one.get("name"):
-                        one["resources"] = new["resources"]
+            if field in was["spec"] and len(news) == len(olds):
+                was["spec"][field] = [_with_resources(one, new) for one, new in zip(olds, news, strict=True)]
+        if template["spec"] == was["spec"]:
+            return []
         shown = printed(template["spec"], "core.PodSpec")
         return unchanged("spec.template.spec", template["spec"], was["spec"], printed=shown)
     return unchanged("spec.template", template, was, printed=printed(template, "core.PodTemplateSpec"))
+
+
+def _with_resources(was: Tree, new: Tree) -> Tree:
+    return was | {"resources": new["resources"]} if new.get("name") == was.get("name") else was
 
 
 def _follow_scheduling(template: Tree, was: Tree) -> None:
