@@ -6,6 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
 
 from steersman._version import __version__
 from steersman.cli.failure import Failure
@@ -14,11 +16,10 @@ from steersman.cli.open_files import raise_open_files_limit
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code of the process."""
-    options = _parser().parse_args(arguments)
-    run: Callable[[argparse.Namespace], int] = options.run
+    options = vars(_parser().parse_args(arguments))
     raise_open_files_limit()
     try:
-        code = run(options)
+        code = _run(options, *options.pop("command"))
         sys.stdout.flush()
     except Failure as failure:
         print(f"steersman: {failure}", file=sys.stderr)
@@ -31,6 +32,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code
+
+
+def _run(options: dict[str, Any], module: str, function: str, struct: str = "") -> int:
+    """Call the function of a command with its options, or with a struct of them."""
+    # Imported now: the help text needs no server and no manager.
+    command = import_module(f"steersman.cli.{module}")
+    run: Callable[..., int] = getattr(command, function)
+    return run(getattr(command, struct)(**options)) if struct else run(**options)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -55,6 +64,21 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig to use instead of the default")
+    parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
+
+
+def _add_log_level(parser: argparse.ArgumentParser, default: str) -> None:
+    levels = ("debug", "info", "warning", "error")
+    parser.add_argument("--log-level", choices=levels, default=default, type=str.lower, help=f"default: {default}")
+
+
+def _add_yaml(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE", help="the file for the YAML; default: standard output")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if FILE is missing or differs")
+
+
 def _add_new(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Create the project of an operator in a new directory: a kind, its operator, tests with their own Kubernetes "
@@ -65,7 +89,7 @@ def _add_new(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--group", default="apps.example.com", metavar="GROUP", help="a domain of yours (default: %(default)s)"
     )
-    parser.set_defaults(run=_new)
+    parser.set_defaults(command=("new", "new_project"))
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +100,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=_port, default=0, metavar="PORT", help="the port of the API; default: any free one"
     )
-    parser.set_defaults(run=_demo)
+    parser.set_defaults(command=("demo", "run_demo"))
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -86,8 +110,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "The first SIGTERM or Ctrl-C lets running reconciles finish, the second stops immediately."
     )
     parser.add_argument("target", metavar="MODULE[:NAME]", help="such as site_operator:manager")
-    parser.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig to use instead of the default")
-    parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
+    _add_server(parser)
     parser.add_argument(
         "-n", "--namespace", metavar="NAME", help="for bare names and the Lease; default: that of the context"
     )
@@ -102,13 +125,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="auto: text on a terminal, JSON elsewhere",
     )
-    parser.add_argument(
-        "--log-level",
-        choices=("debug", "info", "warning", "error"),
-        default="info",
-        type=str.lower,
-        help="default: info",
-    )
+    _add_log_level(parser, "info")
     parser.add_argument(
         "--port",
         type=_port,
@@ -128,7 +145,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-review", action="store_true", help="require a token with RBAC access for metrics and the debug page"
     )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(command=("run", "run_manager", "RunOptions"))
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
@@ -140,11 +157,11 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         "is, and 1 if something failed or was rejected."
     )
     parser.add_argument("target", metavar="MODULE[:NAME]", help="such as site_operator:manager")
-    parser.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig to use instead of the default")
-    parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
+    _add_server(parser)
     parser.add_argument(
         "-n",
         "--namespace",
+        dest="namespaces",
         action="append",
         default=[],
         metavar="NAME",
@@ -152,16 +169,15 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.add_argument(
-        "--timeout", type=_seconds, default=120.0, metavar="SECONDS", help="for the whole plan (default: %(default)g)"
+        "--timeout",
+        dest="seconds",
+        type=_seconds,
+        default=120.0,
+        metavar="SECONDS",
+        help="for the whole plan (default: %(default)g)",
     )
-    parser.add_argument(
-        "--log-level",
-        choices=("debug", "info", "warning", "error"),
-        default="warning",
-        type=str.lower,
-        help="default: warning",
-    )
-    parser.set_defaults(run=_plan)
+    _add_log_level(parser, "warning")
+    parser.set_defaults(command=("plan", "plan_manager", "PlanOptions"))
 
 
 def _seconds(text: str) -> float:
@@ -190,6 +206,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIRECTORY", help="store objects, certificates and the kubeconfig here")
     parser.add_argument(
         "--resource",
+        dest="resources",
         action="append",
         default=[],
         metavar="MODULE[:NAME]",
@@ -204,7 +221,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         help="controllers of kube-controller-manager, comma-separated, or none; default: all available",
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="show each request")
-    parser.set_defaults(run=_serve)
+    parser.set_defaults(command=("serve", "serve_api", "ServeOptions"))
 
 
 def _port(text: str) -> int:
@@ -230,7 +247,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--certificate-authority", metavar="FILE", help="the certificates to trust for https; default: the system's"
     )
-    parser.set_defaults(run=_explain)
+    parser.set_defaults(command=("explain", "explain"))
 
 
 def _add_draw(parser: argparse.ArgumentParser) -> None:
@@ -248,9 +265,8 @@ def _add_draw(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--object", metavar="NAMESPACE/NAME", help="show the state of this object, read from the server"
     )
-    parser.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig to use instead of the default")
-    parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
-    parser.set_defaults(run=_draw)
+    _add_server(parser)
+    parser.set_defaults(command=("draw", "draw_machines", "DrawOptions"))
 
 
 def _add_models(parser: argparse.ArgumentParser) -> None:
@@ -261,10 +277,13 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="CRDs or OpenAPI v3 documents; - is standard input")
     parser.add_argument("--from-server", action="store_true", help="read the OpenAPI of the server in the kubeconfig")
-    parser.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig to use instead of the default")
-    parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
+    _add_server(parser)
     parser.add_argument(
-        "--group-version", action="append", metavar="GROUP/VERSION", help="only this one; can be repeated"
+        "--group-version",
+        dest="group_versions",
+        action="append",
+        metavar="GROUP/VERSION",
+        help="only this one; can be repeated",
     )
     parser.add_argument(
         "--own",
@@ -273,7 +292,7 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", required=True, metavar="DIRECTORY", help="the directory for the modules")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a module is missing or differs")
-    parser.set_defaults(run=_models)
+    parser.set_defaults(command=("models", "generate_models"))
 
 
 def _add_crds(parser: argparse.ArgumentParser) -> None:
@@ -284,9 +303,8 @@ def _add_crds(parser: argparse.ArgumentParser) -> None:
         metavar="MODULE[:NAME]",
         help="a module or package with resource classes, or one of its classes",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="the file for the YAML; default: standard output")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if FILE is missing or differs")
-    parser.set_defaults(run=_crds)
+    _add_yaml(parser)
+    parser.set_defaults(command=("crds", "generate_crds"))
 
 
 def _add_rbac(parser: argparse.ArgumentParser) -> None:
@@ -311,133 +329,5 @@ def _add_rbac(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="for a manager with --token-review: it reviews tokens, and others may read its metrics",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="the file for the YAML; default: standard output")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if FILE is missing or differs")
-    parser.set_defaults(run=_rbac)
-
-
-def _new(options: argparse.Namespace) -> int:
-    from steersman.cli.new import new_project  # noqa: PLC0415 - the help text needs no project
-
-    return new_project(options.name, kind=options.kind, group=options.group)
-
-
-def _demo(options: argparse.Namespace) -> int:
-    from steersman.cli.demo import run_demo  # noqa: PLC0415 - the help text needs no server
-
-    return run_demo(port=options.port)
-
-
-def _run(options: argparse.Namespace) -> int:
-    from steersman.cli.run import RunOptions, run_manager  # noqa: PLC0415 - the help text needs no manager
-
-    return run_manager(
-        RunOptions(
-            target=options.target,
-            kubeconfig=options.kubeconfig,
-            context=options.context,
-            namespace=options.namespace,
-            install_crds=options.install_crds,
-            log_format=options.log_format,
-            log_level=options.log_level,
-            port=options.port,
-            host=options.host,
-            tls=options.tls,
-            token_review=options.token_review,
-        )
-    )
-
-
-def _plan(options: argparse.Namespace) -> int:
-    from steersman.cli.plan import PlanOptions, plan_manager  # noqa: PLC0415 - the help text needs no manager
-
-    return plan_manager(
-        PlanOptions(
-            target=options.target,
-            kubeconfig=options.kubeconfig,
-            context=options.context,
-            namespaces=tuple(options.namespace),
-            json=options.json,
-            seconds=options.timeout,
-            log_level=options.log_level,
-        )
-    )
-
-
-def _serve(options: argparse.Namespace) -> int:
-    from steersman.cli.serve import ServeOptions, serve_api  # noqa: PLC0415 - the help text needs no server
-
-    return serve_api(
-        ServeOptions(
-            port=options.port,
-            data=options.data,
-            kubeconfig=options.kubeconfig,
-            resources=tuple(options.resource),
-            audit=options.audit,
-            controllers=options.controllers,
-            verbose=options.verbose,
-        )
-    )
-
-
-def _explain(options: argparse.Namespace) -> int:
-    from steersman.cli.explain import explain  # noqa: PLC0415 - the help text needs no client
-
-    return explain(
-        options.kind,
-        options.name,
-        namespace=options.namespace,
-        url=options.url,
-        token_file=options.token_file,
-        certificate_authority=options.certificate_authority,
-    )
-
-
-def _draw(options: argparse.Namespace) -> int:
-    from steersman.cli.draw import DrawOptions, draw_machines  # noqa: PLC0415 - the help text needs no machine
-
-    return draw_machines(
-        DrawOptions(
-            target=options.target,
-            format=options.format,
-            output=options.output,
-            check=options.check,
-            object=options.object,
-            kubeconfig=options.kubeconfig,
-            context=options.context,
-        )
-    )
-
-
-def _models(options: argparse.Namespace) -> int:
-    from steersman.cli.models import generate_models  # noqa: PLC0415 - the help text needs no generator
-
-    return generate_models(
-        options.files,
-        output=options.output,
-        from_server=options.from_server,
-        kubeconfig=options.kubeconfig,
-        context=options.context,
-        group_versions=options.group_version,
-        own=options.own,
-        check=options.check,
-    )
-
-
-def _crds(options: argparse.Namespace) -> int:
-    from steersman.cli.crds import generate_crds  # noqa: PLC0415 - the help text needs no generator
-
-    return generate_crds(options.modules, output=options.output, check=options.check)
-
-
-def _rbac(options: argparse.Namespace) -> int:
-    from steersman.cli.rbac import generate_rbac  # noqa: PLC0415 - the help text needs no manager
-
-    return generate_rbac(
-        options.target,
-        namespace=options.namespace,
-        also=options.also,
-        token_review=options.token_review,
-        output=options.output,
-        check=options.check,
-    )
+    _add_yaml(parser)
+    parser.set_defaults(command=("rbac", "generate_rbac"))

@@ -15,7 +15,7 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -55,7 +55,7 @@ class PlanOptions(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     kubeconfig: str | None = None
     context: str | None = None
-    namespaces: tuple[str, ...] = ()
+    namespaces: Sequence[str] = ()
     json: bool = False
     seconds: float = 120.0
     log_level: str = "warning"

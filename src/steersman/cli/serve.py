@@ -13,7 +13,7 @@ import asyncio
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     data: str | None = None
     kubeconfig: str | None = None
     #: Modules, or classes in them: ``module`` or ``module:Site``.
-    resources: tuple[str, ...] = ()
+    resources: Sequence[str] = ()
     audit: str | None = None
     #: ``all``, ``none``, or comma-separated names.
     controllers: str = "all"
@@ -121,7 +121,7 @@ def _controllers(text: str) -> list[str] | None:
             return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _classes(names: tuple[str, ...]) -> list[type[Object]]:
+def _classes(names: Sequence[str]) -> list[type[Object]]:
     """The resource classes of the command line."""
     if names:
         look_here_first()
