@@ -10,9 +10,9 @@ What rules share with the rest of validation is here too: `formats` of strings, 
 old ones.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from steersman._lazy_names import lazy_names
 from steersman.cel.correlation import (
     UNCORRELATED as UNCORRELATED,
     ItemsBefore as ItemsBefore,
@@ -25,19 +25,6 @@ if TYPE_CHECKING:
     from steersman.cel.rule_node import has_rules as has_rules
     from steersman.cel.rules import Rules as Rules, compile_rules as compile_rules, rules_of as rules_of
     from steersman.cel.verdicts import Verdict as Verdict
-
-
-#: Loaded on first use: few kinds have rules.
-_LAZY = {
-    "Rules": "rules",
-    "Verdict": "verdicts",
-    "compile_rules": "rules",
-    "has_rules": "rule_node",
-    "rules_of": "rules",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"steersman.cel.{_LAZY[name]}"), name)
+else:
+    # Loaded on first use: few kinds have rules.
+    __getattr__, __dir__ = lazy_names()

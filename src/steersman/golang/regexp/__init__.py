@@ -3,7 +3,7 @@
 A package of its own beside the surface of `steersman.golang`, because few programs match such expressions.
 """
 
-from steersman.golang.regexp.expression import (
+from steersman.golang.regexp.expressions import (
     BudgetSpent as BudgetSpent,
     Expression as Expression,
     expression as expression,
