@@ -16,7 +16,6 @@ STATES = {
     "ContainerNetwork": ContainerNetworkState,
     "ContainerVolume": ContainerVolumeState,
 }
-EVERY_PAIR = [(kind, old, new) for kind, table in BY_KIND.items() for old in table for new in table]
 
 
 @pytest.mark.parametrize("kind", STATES)
@@ -24,13 +23,16 @@ def test_a_table_has_the_states_of_its_kind(kind):
     assert set(BY_KIND[kind]) == set(get_args(STATES[kind]))
 
 
-@pytest.mark.parametrize(("kind", "old", "new"), EVERY_PAIR)
-def test_a_transition_is_legal_only_if_the_table_has_it(kind, old, new):
-    if old == new or new in BY_KIND[kind][old]:
-        check(kind, old, new)
-    else:
-        with pytest.raises(IllegalTransition, match=kind):
-            check(kind, old, new)
+@pytest.mark.parametrize("kind", BY_KIND)
+def test_a_transition_is_legal_only_if_the_table_has_it(kind):
+    table = BY_KIND[kind]
+    for old in table:
+        for new in table:
+            if old == new or new in table[old]:
+                check(kind, old, new)
+            else:
+                with pytest.raises(IllegalTransition, match=f"^{kind} cannot go from '{old}' to '{new}'"):
+                    check(kind, old, new)
 
 
 def test_a_run_of_an_executable_never_begins_again():

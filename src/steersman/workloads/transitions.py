@@ -18,14 +18,13 @@ Transitions = Mapping[str, frozenset[str]]
 def _table(unknown: str | None = None, /, **successors: str) -> Transitions:
     """A table from ``State="Next Other"``; ``empty`` stands for the state before the first."""
     states = {"" if state == "empty" else state: set(after.split()) for state, after in successors.items()}
-    for after in list(states.values()):
-        for state in after:
+    for after in successors.values():
+        for state in after.split():
             states.setdefault(state, set())
     if unknown is not None:
+        states[unknown] = set()
         for state, after in states.items():
-            if state != unknown:
-                after.add(unknown)
-        states.setdefault(unknown, set())
+            after.update({unknown} - {state})
     return {state: frozenset(after) for state, after in states.items()}
 
 
