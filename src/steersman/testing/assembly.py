@@ -6,7 +6,6 @@ A failed start, or a part that exited by itself, keeps the logs and names them i
 
 from __future__ import annotations
 
-import os
 import ssl
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
@@ -17,7 +16,7 @@ from typing import Any
 import aiohttp
 
 from steersman.aio import Supervisor, new_uid
-from steersman.testing.certificates import CertificateAuthority, write_signing_key
+from steersman.testing.certificates import CertificateAuthority, write_secret, write_signing_key
 from steersman.testing.cluster import Cluster, Credentials
 from steersman.testing.environment import Environment
 from steersman.testing.errors import EngineError
@@ -107,8 +106,7 @@ class _Builder:
             token_file=pki / "tokens.csv",
         )
         write_signing_key(self._secrets.signing_key_file)
-        with os.fdopen(os.open(self._secrets.token_file, os.O_WRONLY | os.O_CREAT, 0o600), "w") as tokens:
-            tokens.write(f'{token},admin,admin,"system:masters"\n')
+        write_secret(self._secrets.token_file, f'{token},admin,admin,"system:masters"\n'.encode())
         admin = authority.client("admin", user="admin", groups=("system:masters",))
         self.credentials = Credentials(ca_file=authority.certificate_file, admin=admin, token=token)
 

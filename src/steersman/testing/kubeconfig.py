@@ -7,13 +7,12 @@ Guarantees: a file is self-contained (certificates and keys inside), and only it
 from __future__ import annotations
 
 import base64
-import os
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from steersman.testing.certificates import KeyPair
+from steersman.testing.certificates import KeyPair, write_secret
 
 
 def write_kubeconfig(path: Path, *, url: str, ca_file: Path, admin: KeyPair, token: str) -> None:
@@ -33,8 +32,7 @@ def write_kubeconfig(path: Path, *, url: str, ca_file: Path, admin: KeyPair, tok
         "contexts": [{"name": name, "context": {"cluster": "engine", "user": name}} for name in users],
         "current-context": "admin",
     }
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        yaml.safe_dump(document, file, sort_keys=False)
+    write_secret(path, yaml.safe_dump(document, sort_keys=False).encode())
 
 
 def _encoded(path: Path) -> str:
