@@ -10,50 +10,11 @@ import msgspec
 
 from steersman.objects.field_problems import FieldProblem, problem
 from steersman.schemas.names import dns_1035_label, dns_label, label_value, path_segment, qualified_name
+from steersman.wire import WireMetadata, WireOwner
 
 Schema = Mapping[str, Any]
 
 _ANNOTATIONS_MAX: Final = 256 * 1024
-
-
-class _Owner(msgspec.Struct, rename="camel"):
-    """An owner reference as the server decodes it: null means absent."""
-
-    api_version: str | None = None
-    kind: str | None = None
-    name: str | None = None
-    uid: str | None = None
-    controller: bool | None = None
-    block_owner_deletion: bool | None = None
-
-
-class _Managed(msgspec.Struct, rename="camel"):
-    manager: str | None = None
-    operation: str | None = None
-    api_version: str | None = None
-    time: datetime | None = None
-    fields_type: str | None = None
-    subresource: str | None = None
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    """Metadata as the server decodes it: wrong types are rejected, unknown fields are dropped."""
-
-    name: str | None = None
-    generate_name: str | None = None
-    namespace: str | None = None
-    self_link: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    generation: int | None = None
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
-    deletion_grace_period_seconds: int | None = None
-    labels: dict[str, str | None] | None = None
-    annotations: dict[str, str | None] | None = None
-    owner_references: list[_Owner] | None = None
-    finalizers: list[str | None] | None = None
-    managed_fields: list[_Managed] | None = None
 
 
 def embedded_problems(schema: Schema, tree: Any, path: str) -> Iterator[FieldProblem]:
@@ -95,14 +56,14 @@ def _object_problems(tree: dict[str, Any], path: str) -> Iterator[FieldProblem]:
     if tree.get("metadata") is not None:
         at = _child(path, "metadata")
         try:
-            metadata = msgspec.convert(tree["metadata"], _Metadata)
+            metadata = msgspec.convert(tree["metadata"], WireMetadata[datetime])
         except msgspec.ValidationError as error:
             yield problem(at, "FieldValueInvalid", tree["metadata"], str(error))
         else:
             yield from _metadata_problems(metadata, at)
 
 
-def _metadata_problems(metadata: _Metadata, path: str) -> Iterator[FieldProblem]:
+def _metadata_problems(metadata: WireMetadata[datetime], path: str) -> Iterator[FieldProblem]:
     yield from _refused(
         f"{path}.generateName", metadata.generate_name or "", path_segment(metadata.generate_name or "", prefix=True)
     )
@@ -130,7 +91,7 @@ def _finalizer_problems(finalizers: list[str], path: str) -> Iterator[FieldProbl
         yield problem(path, "FieldValueInvalid", finalizers, said)
 
 
-def _map_problems(metadata: _Metadata, path: str) -> Iterator[FieldProblem]:
+def _map_problems(metadata: WireMetadata[datetime], path: str) -> Iterator[FieldProblem]:
     """Check labels and annotations."""
     for key, value in (metadata.labels or {}).items():
         yield from _refused(f"{path}.labels", key, qualified_name(key))
@@ -147,7 +108,7 @@ def _refused(path: str, value: str, words: list[str]) -> Iterator[FieldProblem]:
         yield problem(path, "FieldValueInvalid", value, said)
 
 
-def _owner_problems(owners: list[_Owner], path: str) -> Iterator[FieldProblem]:
+def _owner_problems(owners: list[WireOwner], path: str) -> Iterator[FieldProblem]:
     controllers = 0
     for owner in owners:
         version = (owner.api_version or "").rpartition("/")[2]

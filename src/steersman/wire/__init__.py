@@ -51,6 +51,7 @@ from steersman.wire.lists import (
     key_of as key_of,
     split_list as split_list,
 )
+from steersman.wire.metadata import WireManager as WireManager, WireMetadata as WireMetadata, WireOwner as WireOwner
 from steersman.wire.options import (
     DeleteOptions as DeleteOptions,
     FieldValidation as FieldValidation,

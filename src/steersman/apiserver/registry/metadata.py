@@ -17,6 +17,7 @@ from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, 
 from steersman.apiserver.registry.names import dns_label, label_value, path_segment, qualified_name
 from steersman.objects import format_time
 from steersman.objects.field_problems import PROBLEMS_MAX, FieldProblem, Printed, enough, invalid, problem, until_enough
+from steersman.wire import WireManager, WireMetadata
 
 ANNOTATIONS_MAX = 256 * 1024
 ORPHAN = "orphan"
@@ -24,73 +25,21 @@ FOREGROUND = "foregroundDeletion"
 _STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN, FOREGROUND})
 #: Fields that a creator cannot set.
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
-_KNOWN = [
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-]
-
-
-_MANAGED = ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"]
+_KNOWN = [each.encode_name for each in msgspec.structs.fields(WireMetadata)]
+_MANAGED = [each.encode_name for each in msgspec.structs.fields(WireManager)]
 _MANAGER_MAX, _SUBRESOURCE_MAX = 128, 256
 #: How many characters of owner references are printed in full.
 _OWNERS_SHOWN = 64 * 1024
 
 
-class _Owner(msgspec.Struct, rename="camel"):
-    api_version: str | None = None
-    kind: str | None = None
-    name: str | None = None
-    uid: str | None = None
-    controller: bool | None = None
-    block_owner_deletion: bool | None = None
-
-
-class _Manager(msgspec.Struct, rename="camel"):
-    manager: str | None = None
-    operation: str | None = None
-    api_version: str | None = None
-    time: str | None = None
-    fields_type: str | None = None
-    #: Of any type: an invalid field set owns nothing.
-    fields_v1: Any = None
-    subresource: str | None = None
-
-
-class _Shape(msgspec.Struct, rename="camel"):
-    name: str | None = None
-    generate_name: str | None = None
-    namespace: str | None = None
-    self_link: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    generation: int | None = None
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int | None = None
-    labels: dict[str, str | None] | None = None
-    annotations: dict[str, str | None] | None = None
-    owner_references: list[_Owner] | None = None
-    finalizers: list[str | None] | None = None
-    managed_fields: list[_Manager] | None = None
+class _Metadata(WireMetadata[str], rename="camel"):
+    """Metadata whose times are validated later."""
 
 
 def check_shape(metadata: Any) -> str | None:
     """The problem with the types of metadata; None if there is none."""
     try:
-        msgspec.convert(metadata, _Shape)
+        msgspec.convert(metadata, _Metadata)
     except (msgspec.ValidationError, RecursionError) as error:
         return str(error)
     return None
