@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from steersman.aio import now as now
     from steersman.apiserver import ApiServer as ApiServer
     from steersman.client import (
+        AnyClient as AnyClient,
         Client as Client,
         MergePatch as MergePatch,
         retry_on_conflict as retry_on_conflict,

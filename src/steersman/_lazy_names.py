@@ -1,11 +1,9 @@
 """Public names that are imported on first use, each listed once.
 
-```python
-if TYPE_CHECKING:
-    from steersman.client import Client as Client
-else:
-    __getattr__, __dir__ = lazy_names()
-```
+    if TYPE_CHECKING:
+        from steersman.client import Client as Client
+    else:
+        __getattr__, __dir__ = lazy_names()
 
 Type checkers read the list as imports. Python does not run it: `lazy_names` reads it from the module's compiled code,
 so it also works where no source is installed.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from samples.type_checkers import check_with_pyright
+from samples.controllers import NoServer
+from samples.type_checkers import check_with_pyright, marked, rejected_by_mypy
+from steersman.client import AnyClient, Client
+from steersman.controller import InternalClient
 
 PROGRAM = """\
 from typing_extensions import reveal_type
@@ -70,3 +73,55 @@ plan.watches(Secret, map=lambda secret: [secret.object.sepc])  # wrong: no such 
 
 def test_a_mapper_for_another_kind_is_an_error_where_it_is_written(tmp_path: Path) -> None:
     check_with_pyright(tmp_path, PROGRAM)
+
+
+CLIENTS = """\
+from typing_extensions import reveal_type
+
+from steersman import AnyClient, Client, Context, Done, Key, Request
+from steersman.kinds.core_v1 import ConfigMap
+
+
+async def text_of(client: AnyClient, key: Key) -> str:
+    found = await client.find(ConfigMap, key)
+    reveal_type(found)  # ConfigMap | None
+    reveal_type(await client.metadata.find(ConfigMap, key))  # PartialObjectMetadata | None
+    await client.close()  # wrong: the one who opened it closes it
+    return (found.data or {}).get("text", "") if found else ""
+
+
+async def reconcile(ctx: Context, request: Request) -> Done:
+    await text_of(ctx.client, request.key)
+    await text_of(ctx.client.live, request.key)
+    ctx.client.prepare_apply  # wrong: internal
+    ctx.client.send_apply  # wrong: internal
+    ctx.client.look  # wrong: internal
+    ctx.client.life  # wrong: internal
+    return Done()
+
+
+async def main() -> None:
+    async with Client.connect() as client:
+        await text_of(client, Key("default", "page"))
+        client.prepare_apply  # wrong: internal
+"""
+
+
+def test_a_helper_function_takes_the_client_of_a_reconcile_and_any_other(tmp_path: Path) -> None:
+    check_with_pyright(tmp_path, CLIENTS)
+    assert rejected_by_mypy(tmp_path, CLIENTS) == marked(CLIENTS)
+
+
+def test_a_completion_list_has_the_verbs_and_no_internals() -> None:
+    """``dir`` is what a debugger completes from."""
+    client = Client(NoServer())
+    verbs = {name for name in dir(AnyClient) if not name.startswith("_")} | {"discovery", "metadata", "namespace"}
+    assert {name for name in dir(InternalClient(client)) if not name.startswith("_")} == {
+        *verbs,
+        *("live", "by_index", "owned_by"),
+    }
+    assert {name for name in dir(client) if not name.startswith("_")} == {
+        *verbs,
+        *("connect", "close", "install", "request", "server", "over", "dedicated", "not_waiting", "observed"),
+    }
+    assert not any("apply" in name for name in verbs - {"apply"})

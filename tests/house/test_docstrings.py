@@ -6,7 +6,6 @@ import ast
 import builtins
 import importlib
 import inspect
-import pkgutil
 import re
 import textwrap
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 
-import steersman
+from samples.surfaces import exports, surfaces
 from steersman import kinds
 
 ROOT = Path(__file__).parents[2]
@@ -60,10 +59,9 @@ def exported() -> dict[str, Any]:
     found = {
         name: getattr(kinds, name) for name in ("ConfigMap", "Deployment", "Pod", "Secret", "Service", "StatefulSet")
     }
-    for room in pkgutil.iter_modules(steersman.__path__):
-        module = importlib.import_module(f"steersman.{room.name}")
-        found.update({name: getattr(module, name) for name in getattr(module, "__all__", ())})
-    return found | {name: getattr(steersman, name) for name in steersman.__all__}
+    for surface in reversed(list(surfaces())):
+        found.update({name: getattr(surface, name) for name in exports(surface)})
+    return found
 
 
 def mistakes(text: str) -> list[str]:

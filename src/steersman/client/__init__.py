@@ -58,6 +58,7 @@ from steersman.client.retries import (
     RetryPolicy as RetryPolicy,
     retry_on_conflict as retry_on_conflict,
 )
+from steersman.client.saves import AnyClient as AnyClient
 from steersman.client.secrecy import Hidden as Hidden
 from steersman.client.session import RequestObserver as RequestObserver
 from steersman.client.watches import Watch as Watch

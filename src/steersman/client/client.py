@@ -22,7 +22,7 @@ from steersman.client.observing import Before, CachedReads, Intents, WriteObserv
 from steersman.client.reads import MetadataReader
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
-from steersman.client.saves import Saver
+from steersman.client.saves import AnyClient
 from steersman.client.session import RequestObserver, Session, log_warning
 from steersman.objects import Object
 from steersman.transport import Transport
@@ -51,7 +51,7 @@ class ClientOptions(TypedDict, total=False):
     on_warning: Callable[[ServerWarning], None]
 
 
-class Client(Closable, Saver):
+class Client(Closable, AnyClient):
     """Reads and writes objects of any kind on one API server, as one user.
 
     ```python

@@ -17,11 +17,11 @@ from steersman.client.observing import Before, CachedReads, Intents, WriteObserv
 from steersman.client.preparing import PreparedApply
 from steersman.client.reads import AnyKind, KeyLike, ListSelection
 from steersman.client.results import ListOf, Outcome
-from steersman.client.saves import Saver
+from steersman.client.saves import AnyClient
 from steersman.errors import DecodeError, KindNotServed
 
 
-class ObservedClient(Saver):
+class ObservedClient(AnyClient):
     """Reads and writes objects of any kind, as `Client` does; made by `Client.observed`.
 
     With ``reads``, they answer `get` and `list`. Requests for a resource version or with field selectors, and those
@@ -30,7 +30,7 @@ class ObservedClient(Saver):
 
     def __init__(
         self,
-        client: Saver,
+        client: AnyClient,
         observers: Iterable[WriteObserver] = (),
         *,
         reads: CachedReads | None = None,
@@ -83,7 +83,7 @@ class ObservedClient(Saver):
             return await super()._create_or_write(obj, mutate, write)
         return await self.live._create_or_write(obj, mutate, write)  # noqa: SLF001 - it is ourselves
 
-    def known_apply(self, prepared: PreparedApply[AnyObject]) -> AnyObject | None:
+    def _known_apply(self, prepared: PreparedApply[AnyObject]) -> AnyObject | None:
         """The object, if the prepared apply would change nothing; None if it must be sent."""
         intents = self._intents
         if intents is None or self._reads is None or prepared.options.dry_run:
@@ -96,22 +96,22 @@ class ObservedClient(Saver):
         except DecodeError:
             return None  # this type cannot decode the cached object: send the apply
 
-    def is_known_apply(self, prepared: PreparedApply[Any]) -> bool:
+    def _is_known_apply(self, prepared: PreparedApply[Any]) -> bool:
         """Whether the prepared apply would change nothing; for callers that do not need the object."""
         intents = self._intents
         if intents is None or self._reads is None or prepared.options.dry_run:
             return False
         return intents.unchanged(prepared.intent) is not None
 
-    async def send_apply(
+    async def _send_apply(
         self, prepared: PreparedApply[AnyObject], *, resource_version: str = "", uid: str = ""
     ) -> AnyObject:
         """Send the prepared apply, and remember the server's result."""
-        answer = await super().send_apply(prepared, resource_version=resource_version, uid=uid)
+        answer = await super()._send_apply(prepared, resource_version=resource_version, uid=uid)
         if self._intents is not None and not prepared.options.dry_run:
             self._intents.applied(prepared.intent, answer)
         return answer
 
     async def _apply(self, prepared: PreparedApply[AnyObject]) -> AnyObject:
-        known = self.known_apply(prepared)
-        return await self.send_apply(prepared) if known is None else known
+        known = self._known_apply(prepared)
+        return await self._send_apply(prepared) if known is None else known

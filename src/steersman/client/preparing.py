@@ -20,7 +20,7 @@ _METADATA = b'"metadata":{'
 
 
 class PreparedApply(Generic[AnyObject]):
-    """The content of an apply; made by ``prepare_apply``."""
+    """The content of an apply; made by ``_prepare_apply``."""
 
     __slots__ = ("binding", "intent", "obj", "options")
 

@@ -25,8 +25,15 @@ from steersman.objects import Kind, Object, Unstructured
 from steersman.objects.difference import same_json
 
 
-class Saver(Writer):
-    """The composed verbs."""
+class AnyClient(Writer):
+    """Reads and writes objects of any kind: the verbs that `Client` and a reconcile's ``ctx.client`` have in common.
+
+    ```python
+    async def restart(client: AnyClient, deployment: Deployment) -> None:
+        patch = MergePatch({"spec": {"template": {"metadata": {"annotations": {"restarted": str(now())}}}}})
+        await client.patch(Deployment, deployment.key, patch)
+    ```
+    """
 
     #: The reading verbs, returning metadata alone.
     metadata: MetadataReader

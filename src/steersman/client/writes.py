@@ -343,12 +343,12 @@ class Writer(Reader):
         ``owner=site`` adds a controller reference. Fields owned by other managers raise a `Conflict` that lists them;
         ``force=True`` takes them over.
         """
-        prepared = await self.prepare_apply(
+        prepared = await self._prepare_apply(
             obj, owner=owner, force=force, field_manager=field_manager, subresource=subresource, dry_run=dry_run
         )
         return await self._apply(prepared)
 
-    async def prepare_apply(
+    async def _prepare_apply(
         self,
         obj: AnyObject,
         *,
@@ -383,7 +383,7 @@ class Writer(Reader):
         intent = Intent(binding.gvk, key, encode_any(obj), manager, subresource, declared)
         return PreparedApply(binding, obj, intent, options)
 
-    async def send_apply(
+    async def _send_apply(
         self, prepared: PreparedApply[AnyObject], *, resource_version: str = "", uid: str = ""
     ) -> AnyObject:
         """Send a prepared apply, optionally bound to a version or a uid.
@@ -407,7 +407,7 @@ class Writer(Reader):
             raise another_uid(error, uid) from None
 
     async def _apply(self, prepared: PreparedApply[AnyObject]) -> AnyObject:
-        return await self.send_apply(prepared)
+        return await self._send_apply(prepared)
 
     @staticmethod
     def _owned(obj: Any, owner: Object, key: Key, tried: Attempt) -> Any:

@@ -31,6 +31,7 @@ from steersman.controller.context import (
     Reconciler as Reconciler,
 )
 from steersman.controller.events import KindLike as KindLike, ObjectEvent as ObjectEvent, View as View
+from steersman.controller.internal_client import InternalClient as InternalClient, internal_client as internal_client
 from steersman.controller.mappers import (
     MapFunction as MapFunction,
     Stores as Stores,

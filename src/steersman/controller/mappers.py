@@ -49,7 +49,7 @@ class Stores(Protocol):
 
     @property
     def life(self) -> object:
-        """The same object as `ReconcileClient.life` in every reconcile of this assembled controller."""
+        """The same object as `InternalClient.life` in every reconcile of this assembled controller."""
         ...
 
     @overload

@@ -16,6 +16,7 @@ from steersman.cache.reader import as_selector
 from steersman.client import Client
 from steersman.controller.applies import Applies
 from steersman.controller.events import KindLike, MergedEvent, ObjectEvent, View
+from steersman.controller.internal_client import InternalClient
 from steersman.controller.mappers import Labels, kind_name
 from steersman.controller.reconcile_client import ReconcileClient
 from steersman.controller.sources import Registration
@@ -58,7 +59,7 @@ class CachedKinds:
 
     @property
     def life(self) -> object:
-        """The same object as `ReconcileClient.life` in every reconcile of this assembled controller."""
+        """The same object as `InternalClient.life` in every reconcile of this assembled controller."""
         return self.applies
 
     def watched(self, kind: KindLike, *, resync: float | None = None) -> CachedKind:
@@ -121,7 +122,7 @@ class CachedKinds:
         def make(log: WriteLog) -> ReconcileClient:
             for kind, key in log.befores:
                 log.befores[kind, key] = self.before(kind, key) or b""
-            return ReconcileClient(
+            return InternalClient(
                 client, (recorder, log, traces), reads=reads, before=self.before, intents=self.applies
             )
 

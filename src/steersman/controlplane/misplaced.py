@@ -8,8 +8,7 @@ from __future__ import annotations
 import logging
 
 from steersman.aio import now
-from steersman.client import Client
-from steersman.controller import ReconcileClient
+from steersman.client import AnyClient
 from steersman.controlplane.graph import Node
 from steersman.controlplane.sightings import Owner
 from steersman.errors import ApiError
@@ -21,7 +20,7 @@ _log = logging.getLogger("steersman.controlplane")
 _COMPONENT = "garbage-collector-controller"
 
 
-async def report_misplaced(client: Client | ReconcileClient, node: Node, owner: Owner) -> None:
+async def report_misplaced(client: AnyClient, node: Node, owner: Owner) -> None:
     """Report on a dependent that its owner is not in its namespace."""
     metadata, moment = node.metadata, now()
     called = (

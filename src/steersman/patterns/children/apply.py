@@ -23,7 +23,7 @@ from steersman.aio import Supervisor
 from steersman.cache import View
 from steersman.client.bindings import encode_any, resource_version_of, uid_of
 from steersman.client.missing import kind_not_served
-from steersman.controller import Context
+from steersman.controller import Context, internal_client
 from steersman.errors import Conflict
 from steersman.errors.status import ApiStatus
 from steersman.objects import Object, Unstructured
@@ -166,7 +166,7 @@ class _StateApply:
 
     def __init__(self, ctx: Context, owner: Object, outputs: Outputs, memory: ChildMemory, *, labels: bool) -> None:
         self._ctx = ctx
-        self._client = ctx.client
+        self._client = internal_client(ctx)
         self._memory = memory
         self._owner = owner
         self._marks = Marks(owner)

@@ -20,7 +20,7 @@ import msgspec
 
 from steersman.aio import Supervisor
 from steersman.cache import View
-from steersman.controller import Context, KindLike, ReconcileClient
+from steersman.controller import Context, InternalClient, KindLike, internal_client
 from steersman.errors import Conflict
 from steersman.objects import GroupKind, Key, Object
 from steersman.patterns.children.change_log import log_change
@@ -128,7 +128,7 @@ async def prune(
     gone = {member.view.uid for member in leaving}
     for member in members:
         if member.view.uid not in gone and not member.view.deleting:
-            await taken_over(ctx.client, memory, member.kind, member.view)
+            await taken_over(internal_client(ctx), memory, member.kind, member.view)
     pruned = await _prune(ctx, owner, memory, leaving) if leaving else ()
     return Pruning(pruned, tuple(pending))
 
@@ -194,7 +194,7 @@ async def _members(
     ctx: Context, owner: Object, memory: ChildMemory, *, but: Collection[Identity] = ()
 ) -> list[_Member]:
     """The objects of all kinds, including retired ones, that belong to an owner, except those in ``but``."""
-    uid, client = owner.metadata.uid or "", ctx.client
+    uid, client = owner.metadata.uid or "", internal_client(ctx)
     named: dict[GroupKind, set[Key]] = {}
     for identity in but:
         named.setdefault(identity.kind, set()).add(identity.key)
@@ -247,7 +247,7 @@ async def _delete_all(
     async def work_off() -> None:
         for member in waiting:
             try:
-                left[member.identity] = await _delete(ctx.client, member, ordered=ordered)
+                left[member.identity] = await _delete(internal_client(ctx), member, ordered=ordered)
                 if left[member.identity] != "changed":
                     log_change(ctx, "deleted", member.identity, why)
             except Exception as error:  # noqa: BLE001 - raised below, after the others were tried
@@ -261,7 +261,7 @@ async def _delete_all(
     return left
 
 
-async def _delete(client: ReconcileClient, member: _Member, *, ordered: bool) -> str:
+async def _delete(client: InternalClient, member: _Member, *, ordered: bool) -> str:
     view = member.view
     try:
         marked = await client.delete(

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from steersman.client.bindings import raw_bytes, resource_version_of, tree_of, uid_of
 from steersman.client.preparing import PreparedApply
-from steersman.controller import ReconcileClient
+from steersman.controller import InternalClient
 from steersman.errors import Conflict, Invalid
 from steersman.errors.status import ApiStatus
 from steersman.objects import Object, Unstructured
@@ -53,7 +53,7 @@ class Removal:
         return bool(found) and self._server_defaults.get(uid_of(obj) or "", self._paths) != _values(found)
 
     async def carry_out(
-        self, client: ReconcileClient, output: Output, obj: Object | Unstructured
+        self, client: InternalClient, output: Output, obj: Object | Unstructured
     ) -> Object | Unstructured:
         """Remove the fields that exist."""
         if not self.left_in(obj):

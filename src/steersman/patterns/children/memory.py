@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 from steersman.cache import View as CacheView
 from steersman.client.reads import Reading
-from steersman.controller import Context, ControllerBuilder, Stores, View, claiming
+from steersman.controller import Context, ControllerBuilder, Stores, View, claiming, internal_client
 from steersman.errors import KindNotServed
 from steersman.objects import Key, Object
 from steersman.patterns.children.conflicts import WriteConflicts
@@ -134,7 +134,7 @@ class Memories:
 
     def of(self, where: Context | Stores) -> ChildMemory:
         """The memory of the controller behind a reconcile or behind a mapper."""
-        life = where.client.life if isinstance(where, Context) else where.life
+        life = internal_client(where).life if isinstance(where, Context) else where.life
         found = self._of.get(life)
         if found is None:
             found = self._of[life] = ChildMemory(self.children)

@@ -18,7 +18,7 @@ from steersman.cache import View
 from steersman.client.bindings import has_status_subresource, tree_of
 from steersman.client.patch_documents import MergePatch
 from steersman.client.preparing import NO_VERSION, PreparedApply
-from steersman.controller import ReconcileClient
+from steersman.controller import InternalClient
 from steersman.controller.applies import merge_schema
 from steersman.errors import AlreadyExists, Conflict, Invalid
 from steersman.objects import GroupKind, Object, ObjectMeta, Unstructured, decode, replace
@@ -100,11 +100,11 @@ def _prepared(work: ChildWrite) -> PreparedApply[Any]:
 class Writer(Protocol):
     """A way to write a child."""
 
-    async def unchanged(self, client: ReconcileClient, work: ChildWrite) -> AnyObject | View | None:
+    async def unchanged(self, client: InternalClient, work: ChildWrite) -> AnyObject | View | None:
         """The live object if there is nothing to write, else None. Sends no request."""
         ...
 
-    async def write(self, client: ReconcileClient, work: ChildWrite, owner: Object) -> Done:
+    async def write(self, client: InternalClient, work: ChildWrite, owner: Object) -> Done:
         """Write the child."""
         ...
 
@@ -119,7 +119,7 @@ def writer_for(options: ChildOptions) -> Writer:
 class _Apply:
     """Server-side apply."""
 
-    async def unchanged(self, client: ReconcileClient, work: ChildWrite) -> AnyObject | View | None:
+    async def unchanged(self, client: InternalClient, work: ChildWrite) -> AnyObject | View | None:
         view, child = work.view, work.child
         if "status" in work.output.options:
             child = _without_status(child)
@@ -144,7 +144,7 @@ class _Apply:
             return client.known_apply(await client.prepare_apply(status, force=force, subresource="status"))
         return found
 
-    async def write(self, client: ReconcileClient, work: ChildWrite, owner: Object) -> Done:
+    async def write(self, client: InternalClient, work: ChildWrite, owner: Object) -> Done:
         if work.is_normalized:
             await self._note(client, work)
         done = await self._tried(client, work, owner)
@@ -165,7 +165,7 @@ class _Apply:
             obj = await client.apply(cast("Object", _status_alone(work.child)), force=force, subresource="status")
         return obj, change
 
-    async def _tried(self, client: ReconcileClient, work: ChildWrite, owner: Object) -> Done:
+    async def _tried(self, client: InternalClient, work: ChildWrite, owner: Object) -> Done:
         try:
             return await self._applied(client, work, owner)
         except Conflict as conflict:
@@ -180,7 +180,7 @@ class _Apply:
                 return await client.send_apply(_prepared(work), resource_version=NO_VERSION), "recreated"
             return done
 
-    async def _prepare(self, client: ReconcileClient, work: ChildWrite, child: AnyObject) -> PreparedApply[Any]:
+    async def _prepare(self, client: InternalClient, work: ChildWrite, child: AnyObject) -> PreparedApply[Any]:
         force = work.output.bond != "none"
         prepared = work.prepared = await client.prepare_apply(cast("Object", child), force=force)
         named = work.output.options.get("remove", ())
@@ -189,7 +189,7 @@ class _Apply:
             work.token = b"" if work.removal is not None else work.token
         return prepared
 
-    async def _note(self, client: ReconcileClient, work: ChildWrite) -> bool:
+    async def _note(self, client: InternalClient, work: ChildWrite) -> bool:
         """Add the hash of the intent to the apply; False if it is there already."""
         prepared = _prepared(work)
         if has_intent_annotation(prepared.intent.body):
@@ -197,7 +197,7 @@ class _Apply:
         await self._prepare(client, work, with_intent_annotation(prepared.obj))
         return True
 
-    async def _applied(self, client: ReconcileClient, work: ChildWrite, owner: Object) -> Done:
+    async def _applied(self, client: InternalClient, work: ChildWrite, owner: Object) -> Done:
         prepared = _prepared(work)
         if work.view is not None:
             if not work.adopting and (found := client.known_apply(prepared)) is not None:
@@ -222,11 +222,11 @@ class _Apply:
 class _Create:
     """Create once, then change only the marks for the state and for pruning."""
 
-    async def unchanged(self, client: ReconcileClient, work: ChildWrite) -> AnyObject | None:
+    async def unchanged(self, client: InternalClient, work: ChildWrite) -> AnyObject | None:
         del client
         return None if work.view is None or _marks_differing(work, work.view) else work.view.object
 
-    async def write(self, client: ReconcileClient, work: ChildWrite, owner: Object) -> Done:
+    async def write(self, client: InternalClient, work: ChildWrite, owner: Object) -> Done:
         view = work.view
         if view is None:
             return await _created(client, work, owner)
@@ -253,11 +253,11 @@ def _marks_differing(work: ChildWrite, view: View) -> Tree:
 class _Merge:
     """A merge patch of the differences."""
 
-    async def unchanged(self, client: ReconcileClient, work: ChildWrite) -> AnyObject | None:
+    async def unchanged(self, client: InternalClient, work: ChildWrite) -> AnyObject | None:
         del client
         return work.view.object if work.view is not None and not _difference(work) else None
 
-    async def write(self, client: ReconcileClient, work: ChildWrite, owner: Object) -> Done:
+    async def write(self, client: InternalClient, work: ChildWrite, owner: Object) -> Done:
         if work.view is None:
             return await _created(client, work, owner)
         try:
@@ -266,7 +266,7 @@ class _Merge:
             done = await refused(client, work, error)
             return await _created(client, work, owner, word="recreated") if done is None else done
 
-    async def _changed(self, client: ReconcileClient, work: ChildWrite, view: View) -> AnyObject:
+    async def _changed(self, client: InternalClient, work: ChildWrite, view: View) -> AnyObject:
         patch = _difference(work)
         if work.seen_version:
             patch.setdefault("metadata", {})["resourceVersion"] = work.seen_version
@@ -276,7 +276,7 @@ class _Merge:
 class _Update(_Merge):
     """Read, change, put."""
 
-    async def _changed(self, client: ReconcileClient, work: ChildWrite, view: View) -> AnyObject:
+    async def _changed(self, client: InternalClient, work: ChildWrite, view: View) -> AnyObject:
         changed = apply_merge_patch(msgspec.json.decode(view.stored.raw), _difference(work))
         raw, child = msgspec.json.encode(changed), work.child
         obj = Unstructured.decode(raw) if isinstance(child, Unstructured) else decode(type(child), raw)
@@ -287,7 +287,7 @@ _APPLY = _Apply()
 _WRITERS: dict[str, Writer] = {"apply": _APPLY, "create": _Create(), "merge": _Merge(), "update": _Update()}
 
 
-async def _created(client: ReconcileClient, work: ChildWrite, owner: Object, *, word: str = "created") -> Done:
+async def _created(client: InternalClient, work: ChildWrite, owner: Object, *, word: str = "created") -> Done:
     try:
         return await client.create(cast("Object", work.child)), word
     except AlreadyExists as conflict:
@@ -306,7 +306,7 @@ def _waiting(work: ChildWrite) -> Problem:
 
 
 async def _met(
-    client: ReconcileClient, work: ChildWrite, owner: Object, conflict: Conflict | AlreadyExists
+    client: InternalClient, work: ChildWrite, owner: Object, conflict: Conflict | AlreadyExists
 ) -> str | Problem:
     """Decide about an object that the cache does not show: the version to apply on ("" for any), or a problem."""
     output = work.output
@@ -329,7 +329,7 @@ async def _met(
     return not_ours(output.identity, metadata, owner, bond)
 
 
-async def refused(client: ReconcileClient, work: ChildWrite, error: Invalid) -> Problem | None:
+async def refused(client: InternalClient, work: ChildWrite, error: Invalid) -> Problem | None:
     """Handle a change that the server rejects as impossible; None: the object is gone, so create it again."""
     output, view = work.output, work.view
     words = immutable_words(error)
@@ -352,7 +352,7 @@ async def refused(client: ReconcileClient, work: ChildWrite, error: Invalid) -> 
     return None if left is None else recreating(output.identity, words)
 
 
-async def _refused_anew(client: ReconcileClient, work: ChildWrite) -> list[str]:
+async def _refused_anew(client: InternalClient, work: ChildWrite) -> list[str]:
     """Why the server would reject the new object, from a dry run of its creation under another name."""
     name, child = f"{work.output.identity.key.name[:40]}-", work.child
     if isinstance(child, Unstructured):

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.controller import Context
+from steersman.controller import Context, internal_client
 from steersman.objects import Object, to_json
 from steersman.patterns.children import Identity
 from steersman.patterns.children.conflicts import WriteConflicts, find_other_writer
@@ -40,7 +40,7 @@ async def write_unless_contested(
             return held
         if conflicts.is_hot(obj.key, place, said, _now()):
             fresh = conflicts.other_writer(obj.key, place) is None
-            await find_other_writer(ctx.client, conflicts, obj.key, type(obj), place, subresource="status")
+            await find_other_writer(internal_client(ctx), conflicts, obj.key, type(obj), place, subresource="status")
     if not await draft.write(observations, complete=complete, after=after):
         return None
     if conflicts.wrote(obj.key, place, _said(obj, observations, after), _now()) and fresh:

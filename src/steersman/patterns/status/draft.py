@@ -20,7 +20,7 @@ from steersman.aio import now
 from steersman.client.bindings import has_status_subresource, raw_bytes
 from steersman.client.extracting import intent_of, merge_schema_of
 from steersman.client.patch_documents import MergePatch
-from steersman.controller import Context
+from steersman.controller import Context, internal_client
 from steersman.errors import ConfigError, NotFound
 from steersman.objects import Object, to_json
 from steersman.objects.difference import differing_fields
@@ -209,7 +209,7 @@ class StatusDraft:
         if obj.key.namespace:
             metadata["namespace"] = obj.key.namespace
         tree = {"apiVersion": obj.api_version, "kind": obj.kind, "metadata": metadata, "status": status}
-        client = self._ctx.client
+        client = internal_client(self._ctx)
         prepared = await client.prepare_apply(
             intent_of(type(obj), tree), force=True, field_manager=self._manager, subresource=self._form.subresource
         )
@@ -257,7 +257,7 @@ class StatusDraft:
     async def applied(self) -> Tree:
         """What this controller applied to the status, as of the newest known version."""
         if self._own is None:
-            await self._ctx.client.take_over(type(self._obj), self._obj.key)
+            await internal_client(self._ctx).take_over(type(self._obj), self._obj.key)
             tree = await self._with_managed_fields()
             schema = merge_schema_of(type(self._obj).gvk(), type(self._obj))
             found = extract_tree(tree, manager=self._manager, subresource=self._form.subresource, schema=schema)
@@ -266,7 +266,7 @@ class StatusDraft:
 
     async def _with_managed_fields(self) -> Tree:
         kind, key = type(self._obj), self._obj.key
-        view = await self._ctx.client.view(kind, key)
+        view = await internal_client(self._ctx).view(kind, key)
         if view is None or view.uid != self._obj.uid:
             self._successor = True
             return {}

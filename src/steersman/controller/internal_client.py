@@ -1,0 +1,113 @@
+"""The client of a reconcile with the parts that patterns are built from.
+
+`Context.client` is one of these. Its type, `ReconcileClient`, has only the verbs: these parts may change in any version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from types import EllipsisType
+from typing import Any, cast
+
+from steersman.cache import View
+from steersman.client.bindings import AnyObject
+from steersman.client.observing import Intent
+from steersman.client.preparing import PreparedApply
+from steersman.controller.applies import Applies
+from steersman.controller.context import Context
+from steersman.controller.reconcile_client import ReconcileClient
+from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
+
+
+class InternalClient(ReconcileClient):
+    """The steps of an apply one by one, and views of cached objects."""
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in vars(InternalClient) or name.startswith("__")]
+
+    @property
+    def life(self) -> object:
+        """The same object for all reconciles of one assembled controller, and for its mappers (`Stores.life`).
+
+        A reconciler that serves several managers can keep state in a ``WeakKeyDictionary`` under it.
+        """
+        return self if self._intents is None else self._intents
+
+    async def prepare_apply(
+        self, obj: AnyObject, *, force: bool = False, field_manager: str | None = None, subresource: str = ""
+    ) -> PreparedApply[AnyObject]:
+        """Check and encode an apply once, for callers that decide later whether and how to send it."""
+        return await self._prepare_apply(obj, force=force, field_manager=field_manager, subresource=subresource)
+
+    def known_apply(self, prepared: PreparedApply[AnyObject]) -> AnyObject | None:
+        """The object, if the prepared apply would change nothing; None if it must be sent."""
+        return self._known_apply(prepared)
+
+    def is_known_apply(self, prepared: PreparedApply[Any]) -> bool:
+        """Whether the prepared apply would change nothing; for callers that do not need the object."""
+        return self._is_known_apply(prepared)
+
+    async def send_apply(
+        self, prepared: PreparedApply[AnyObject], *, resource_version: str = "", uid: str = ""
+    ) -> AnyObject:
+        """Send a prepared apply, optionally bound to a version or a uid.
+
+        - With a version, it applies only if the object has that version or is missing; otherwise it is a `Conflict`.
+          `NO_VERSION`, a version that no object has, therefore only creates.
+        - With a uid, it applies only to exactly that object; another uid is a `Conflict`.
+        """
+        return await self._send_apply(prepared, resource_version=resource_version, uid=uid)
+
+    def recall_apply(self, kind: GroupVersionKind, key: Key, token: bytes) -> View | None:
+        """The object, if nothing changed since an apply noted with this token changed nothing."""
+        intents = self._intents
+        if self._reads is None or not isinstance(intents, Applies):
+            return None
+        return intents.recall(kind, key, self._field_manager, token)
+
+    def confirm_apply(self, view: View, declared: type[Object], body: bytes, token: bytes) -> bool:
+        """Whether applying ``body`` to an object that `look` returned would change nothing.
+
+        If so, `recall_apply` finds it under the token.
+        """
+        intents = self._intents
+        if self._reads is None or not isinstance(intents, Applies):
+            return False
+        return intents.confirm(view, Intent(view.kind, view.key, body, self._field_manager, "", declared), token)
+
+    def note_apply(self, prepared: PreparedApply[Any], token: bytes) -> None:
+        """Remember the inputs of a prepared apply, so that `recall_apply` can skip building it again."""
+        if isinstance(self._intents, Applies):
+            self._intents.note(prepared.intent, token)
+
+    def writes_otherwise(self, prepared: PreparedApply[Any], answer: Object | Unstructured) -> bool:
+        """Whether the server normalized an apply so that a later process would not recognize it."""
+        return isinstance(self._intents, Applies) and self._intents.is_written_otherwise(prepared.intent, answer)
+
+    def look(self, kind: GroupVersionKind, key: Key) -> View | EllipsisType | None:
+        """View an object of a watched kind at once; ``...`` if that needs the server, as `view` does."""
+        return self._look(kind, key)
+
+    async def view(self, kind: type[Any] | Kind, key: Key) -> View | None:
+        """View an object of a cached kind without decoding it; None if it is missing. The key must be complete."""
+        return await self._cached(kind, "a view").view(kind, key)
+
+    async def views_owned_by(self, kind: type[Any] | Kind, uid: str, *, but: Container[Key] = ()) -> list[View]:
+        """View the objects with an owner reference to a uid, except those under certain keys, without decoding them."""
+        return await self._cached(kind, "the owner index").views_owned_by(kind, uid, but=but)
+
+    async def views_labelled(self, kind: type[Any] | Kind, label: str, value: str) -> list[View]:
+        """View the objects with a label, in all namespaces, without decoding them."""
+        return await self._cached(kind, "an index of labels").views_labelled(kind, label, value)
+
+    async def take_over(self, kind: type[Any] | Kind, key: Key) -> bool:
+        """Transfer the fields of this program's former names (`Manager(formerly=...)`) to it.
+
+        Returns whether there were any.
+        """
+        return await self._taken_over(kind, key) is not None
+
+
+def internal_client(ctx: Context) -> InternalClient:
+    """The client of a reconcile, with its internals."""
+    return cast("InternalClient", ctx.client)  # as every controller makes it
