@@ -41,7 +41,7 @@ DEPLOYMENTS = {
     "none": (
         deployment(0, replicas=0, updatedReplicas=0, readyReplicas=0, availableReplicas=0),
         READY,
-        "no replica is asked for",
+        "no replicas are requested",
     ),
     "not yet none": (deployment(0), WAITS, "3 replicas too many are still there"),
     "default": (
@@ -169,7 +169,7 @@ OTHER_WORKLOADS = {
         "1 of 3 replicas are ready",
     ),
     "DaemonSet": (daemon_set(), READY, "its Pods are ready on 2 nodes"),
-    "DaemonSet, no node": (daemon_set(0), READY, "no node is to run it"),
+    "DaemonSet, no node": (daemon_set(0), READY, "no node should run it"),
     "DaemonSet, updating": (daemon_set(updatedNumberScheduled=1), WAITS, "its Pods are updated on 1 of 2 nodes"),
     "DaemonSet, on delete": (
         daemon_set(updatedNumberScheduled=1, spec={"updateStrategy": {"type": "OnDelete"}}),
@@ -250,7 +250,7 @@ PODS = {
         FAILED,
         "it failed: container web ended with exit code 3: Error",
     ),
-    "failed silently": (pod("Failed"), FAILED, "it failed: without a word"),
+    "failed silently": (pod("Failed"), FAILED, "it failed: no message"),
     "unschedulable": (
         pod("Pending", condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available: 3 too small.")),
         WAITS,

@@ -113,7 +113,7 @@ async def test_what_belongs_to_nobody_is_refused_unless_adopted(client, home, na
         assert refused.first_unready == (
             "NotOurs",
             (
-                f"ConfigMap {namespace}/page exists and has no owner; delete it, name the child otherwise, or take it over "
+                f"ConfigMap {namespace}/page exists and has no owner; delete it, give the child another name, or take it over "
                 "with out.apply(..., adopt=True)"
             ),
         )
@@ -135,7 +135,7 @@ async def test_what_another_controls_is_never_taken(client, home, other, namespa
             assert refused.first_unready == (
                 "NotOurs",
                 (
-                    f"ConfigMap {namespace}/page exists and is controlled by Site other; delete it or name the child otherwise; "
+                    f"ConfigMap {namespace}/page exists and is controlled by Site other; delete it or give the child another name; "
                     "adopt=True takes over only objects without a controller"
                 ),
             )
@@ -218,8 +218,8 @@ async def test_a_child_of_an_earlier_owner_of_the_same_name_is_waited_for(client
         assert waiting.first_unready == (
             "NotOurs",
             (
-                f"ConfigMap {namespace}/page exists and is controlled by an earlier Site home (uid {home.metadata.uid}); it is "
-                "waited for until the garbage collector has deleted it"
+                f"ConfigMap {namespace}/page exists and is controlled by an earlier Site home (uid {home.metadata.uid}); "
+                "Steersman waits until the garbage collector has deleted it"
             ),
         )
 
@@ -235,7 +235,7 @@ async def test_a_child_that_is_being_deleted_is_waited_for(client, home, namespa
         assert (waiting.writes, waiting[0].object) == ([], None)
         assert waiting.first_unready == (
             "Deleting",
-            "ConfigMap page: is being deleted, held by test.dev/held; it is made again when it is gone",
+            "ConfigMap page: is being deleted, held by test.dev/held; Steersman recreates it when it is gone",
         )
         await client.patch(ConfigMap, (namespace, "page"), MergePatch({"metadata": {"finalizers": None}}))
         await stage.seen(ConfigMap, "page", lambda view: view is None)

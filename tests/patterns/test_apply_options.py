@@ -151,8 +151,8 @@ async def test_a_change_that_cannot_be_made_is_told_with_what_to_do(client, home
         assert refused.first_unready == (
             "Immutable",
             (
-                f"Deployment {namespace}/web cannot be changed so: spec.selector: field is immutable. Declare what is there, give "
-                "the child another name, or let it be deleted and made anew with out.apply(..., recreate=True)"
+                f"Deployment {namespace}/web cannot be changed this way: spec.selector: field is immutable. Declare the current"
+                " value, give the child another name, or delete and recreate it with out.apply(..., recreate=True)"
             ),
         )
         assert refused[0].problem.terminal
@@ -173,7 +173,7 @@ async def test_a_change_that_cannot_be_made_is_made_by_another_object_where_allo
         waits = await stage.run(declare(web(app="third"), recreate=True))
         assert waits.first_unready == (
             "Recreating",
-            f"Deployment {namespace}/web was deleted, to be made anew when it is gone: spec.selector: field is immutable",
+            f"Deployment {namespace}/web was deleted and is recreated when it is gone: spec.selector: field is immutable",
         )
         assert not waits[0].problem.terminal
         assert (await stage.run(declare(web(app="third"), recreate=True))).first_unready[0] == "Deleting"
@@ -191,8 +191,8 @@ async def test_nothing_is_deleted_for_an_object_that_would_be_refused(client, ho
         assert refused.first_unready == (
             "Immutable",
             (
-                f"Deployment {namespace}/web cannot be changed so, and is not deleted either, because the server would refuse the "
-                'new one: spec.template.metadata.labels: Invalid value: {"app":"third"}: `selector` does not match template `labels`'
+                f"Deployment {namespace}/web cannot be changed this way, and was not deleted because the server would reject its "
+                'replacement: spec.template.metadata.labels: Invalid value: {"app":"third"}: `selector` does not match template `labels`'
             ),
         )
         assert "DELETE web" not in refused.writes

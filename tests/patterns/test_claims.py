@@ -247,10 +247,10 @@ async def test_mistakes_are_named(client, home, namespace):
         with pytest.raises(OwnershipError, match="Namespace, which is cluster-scoped"):
             await claim(ctx, home, Namespace, {"a": "b"})
     for wrong, words in (
-        ((child(Namespace, claims=labels_of),), "cluster-scoped, so that no Site can adopt it"),
+        ((child(Namespace, claims=labels_of),), "cluster-scoped, so Site cannot own it"),
         ((child(ConfigMap, claims={"a": "b"}),), "a function from the owner to labels"),
     ):
         with pytest.raises((TypeError, ValueError), match=words):
             reconciles(Site, children=wrong)
-    with pytest.raises(ValueError, match="needs to know which labels"):
+    with pytest.raises(ValueError, match="needs the labels to select"):
         Outputs(home, pages.children).claimed(Namespace)

@@ -59,17 +59,16 @@ def machine(condition, **options):
     return Notes
 
 
-FOREIGN = "Pod is a kind of another program, which sets conditions on it too; write "
-OWN_DOMAIN = "with a domain of your own before it: "
-KUBERNETES = "is a name of Kubernetes itself; write a domain of your own before the slash"
-UNNAMED = "no condition is written unless the one that sums up is named too; "
+FOREIGN = "Pod is a kind of another program, which sets its own conditions; put your domain before yours: "
+KUBERNETES = "has a domain of Kubernetes; use your own domain"
+UNNAMED = "Steersman writes no condition unless the summary is named too: "
 
 
 @pytest.mark.parametrize(
     ("condition", "options", "words"),
     [
-        ("Noted", {"ready": "Ready"}, f'{FOREIGN}ready= {OWN_DOMAIN}ready="example.com/Ready"'),
-        ("Noted", {"ready": "example.com/Ready"}, f'{FOREIGN}condition= {OWN_DOMAIN}condition="example.com/Noted"'),
+        ("Noted", {"ready": "Ready"}, f'{FOREIGN}ready="example.com/Ready"'),
+        ("Noted", {"ready": "example.com/Ready"}, f'{FOREIGN}condition="example.com/Noted"'),
         ("example.com/Noted", {"ready": "pods.k8s.io/Ready"}, f'ready="pods.k8s.io/Ready" {KUBERNETES}'),
         ("example.com/Noted", {}, f'{UNNAMED}write ready="example.com/Ready"'),
     ],

@@ -81,9 +81,7 @@ async def test_a_rival_is_named_and_answered_now_and_then(control_plane):
             await client.create(postgres())
             found = await eventually(client, Postgres, "pg", has=contested)
             said = conditions(found)["Ready"][-1]
-            assert said.startswith(
-                f'ConfigMap {control_plane.namespace}/settings is changed back by "other_writer" as often as it is written'
-            )
+            assert said.startswith(f'"other_writer" keeps reverting ConfigMap {control_plane.namespace}/settings')
             written = [each for each in writes if each.kind == "ConfigMap" and each.manager == "databases"]
             assert len(written) <= FREE + 3
         fight.cancel()
@@ -132,7 +130,5 @@ async def test_what_a_state_makes_without_declaring_it_is_an_error_and_not_a_sto
             await client.create(postgres())
             failed = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Error"}]}}
             found = await eventually(client, Postgres, "pg", has=failed)
-            assert (
-                "declared by no state, so that it is deleted as often as it is made" in conditions(found)["Ready"][-1]
-            )
+            assert "which no state declares, so Steersman keeps pruning it" in conditions(found)["Ready"][-1]
             assert len([each for each in writes if each.kind == "ConfigMap"]) <= 2 * (FREE + 3)

@@ -152,12 +152,14 @@ def test_a_picture_shows_states_conditions_and_what_they_are_for() -> None:
 
 def test_ordered_deletion_is_told() -> None:
     ordered = replace(CLUSTER, finalizer=None, finalizer_words="", deletes_children=True)
-    words = "Children go, those of the last state first: backups, replicas, primary, storage."
+    words = "Children are deleted, those of the last state first: backups, replicas, primary, storage."
     assert words in " ".join(texts(svg(ordered)))
     assert words in mermaid(ordered)
     both = replace(CLUSTER, deletes_children=True)
-    assert "then lets the claims go. Then children go, those of the last" in " ".join(texts(svg(both)))
-    assert "Before a deleted object goes: ordered deletion. Children go.<" in svg(replace(ONE, deletes_children=True))
+    assert "then lets the claims go. Then children are deleted, those of the last" in " ".join(texts(svg(both)))
+    assert "Before a deleted object is removed: ordered deletion. Children are deleted.<" in svg(
+        replace(ONE, deletes_children=True)
+    )
 
 
 def looks(picture: str, kind: str) -> list[str]:
@@ -244,10 +246,10 @@ def test_a_picture_can_be_read_aloud() -> None:
     assert root.findtext(f"{SVG}title") == "Postgres default/main in Cluster"
     said = root.findtext(f"{SVG}desc") or ""
     assert said.startswith(
-        "Cluster reconciles Postgres; each pass begins with storage. storage (condition StorageReady) leads by"
+        "Cluster reconciles Postgres; each reconcile starts with storage. storage (condition StorageReady) leads by"
     )
     assert "primary (condition PrimaryReady) leads by Next to replicas. It is False: ChildrenNotReady." in said
-    assert "Before a deleted object goes: clean_up. Takes a last backup, then lets the claims go." in said
+    assert "Before a deleted object is removed: clean_up. Takes a last backup, then lets the claims go." in said
 
 
 def test_a_picture_needs_nothing_from_elsewhere_and_has_a_dark_form() -> None:

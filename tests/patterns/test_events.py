@@ -46,7 +46,7 @@ async def test_events_tell_of_changes_and_of_nothing_else(control_plane):
         ]
         assert sorted(await told(client)) == [
             ("Normal", "ChildrenNotReady", "Deployment pg-primary: 0 of 1 replica is ready"),
-            ("Normal", "Pruned", "ConfigMap pg-replica-0 is declared no longer and was deleted"),
+            ("Normal", "Pruned", "ConfigMap pg-replica-0 is no longer declared and was deleted"),
             ("Normal", "Ready", "all states are complete"),
         ]
 
@@ -118,7 +118,7 @@ async def test_suspending_and_resuming_are_told(control_plane):
         (
             "Normal",
             "Suspended",
-            "label steersman.dev/suspend=holiday: nothing is applied, pruned or finalized until it is taken away",
+            "label steersman.dev/suspend=holiday: Steersman applies, prunes and finalizes nothing until the label is removed",
         ),
         ("Normal", "Resumed", "label steersman.dev/suspend is gone"),
     ]

@@ -112,9 +112,9 @@ def test_things_that_nobody_removes_are_refused():
     with pytest.raises(TypeError) as error:
         Careless().plan()
     assert str(error.value) == (
-        "class Careless: nothing removes what external disk makes, since it has no finalizer; write @finalizer async def"
-        " clean_up(self, obj, out) -> Done | Wait, which calls remove(obj) of it, or External(..., keep=True) if it is to"
-        " stay when the object goes"
+        "class Careless: nothing removes what external disk creates, because the class has no"
+        " finalizer; write @finalizer async def clean_up(self, obj, out) -> Done | Wait that calls"
+        " remove(obj), or pass keep=True to External(...) if it should outlive the object"
     )
     assert Careless(keep=True).plan().name == "postgres"
 

@@ -12,7 +12,7 @@ from steersman.patterns.external import Broken, ExternalKey, Gone, Present, Work
 from steersman.patterns.external.entries import Deleted, Missing, Raised, Start, There, Timing
 from steersman.patterns.external.state import ExternalState
 
-NOT_FOUND = "bucket is not found, but a request to make it may still be on its way"
+NOT_FOUND = "bucket was not found, but a request to create it may still be in flight"
 
 
 def site(generation=1, *, uid="u1", name="home", version="1", image="nginx"):
@@ -249,7 +249,7 @@ def test_an_update_that_changes_nothing_is_a_failure_that_backs_off():
     table.present(site())
     table.ensure(site(2, image="caddy"))
     update = table.done(table.take(), There("nginx")).work
-    words = "bucket was updated, and is still not as asked"
+    words = "bucket was updated but still does not match the object"
     finished = table.done(update, There("nginx"))
     assert (finished.work, finished.note) == (None, words)
     assert table.ensure(site(2, image="caddy")) == Broken(words)
@@ -261,7 +261,7 @@ def test_what_cannot_be_updated_is_reported_and_left_alone():
     table = Table(can_update=False, look_again=100.0)
     table.present(site())
     table.ensure(site(2, image="caddy"))
-    words = "bucket is not as asked, and there is no update: delete it outside, or undo the change"
+    words = "bucket does not match the object, and its API has no update: delete it there, or undo the change"
     assert table.done(table.take(), There("nginx")).note == words
     assert table.ensure(site(2, image="caddy")) == Broken(words)
     assert table.take(after=50.0) is None
@@ -272,7 +272,7 @@ def test_what_cannot_be_updated_is_reported_and_left_alone():
 def test_what_cannot_be_compared_is_told():
     table = Table(judge=lambda obj, found: "KeyError: 'size'")
     table.ensure(site())
-    words = "comparing bucket with what is asked failed: KeyError: 'size'"
+    words = "comparing bucket with the object failed: KeyError: 'size'"
     assert table.done(table.take(), There("nginx")).note == words
     assert table.ensure(site()) == Broken(words)
 

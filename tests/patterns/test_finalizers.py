@@ -40,7 +40,9 @@ async def test_one_is_added_and_removed_beside_others(client, home):
 async def test_whoever_was_overtaken_changes_nothing(client, home):
     stale = home
     await add_finalizer(client, home, THEIRS)
-    with pytest.raises(Conflict, match=f"add finalizer {OURS} to Site .*/home: its finalizers were changed meanwhile"):
+    with pytest.raises(
+        Conflict, match=f"add finalizer {OURS} to Site .*/home: its finalizers have changed since it was read"
+    ):
         await add_finalizer(client, stale, OURS)
     both = await add_finalizer(client, await client.get(Site, home.key), OURS)
     await remove_finalizer(client, both, THEIRS)
@@ -72,7 +74,7 @@ async def test_an_object_that_is_being_deleted_takes_none(client, home):
     with pytest.raises(Conflict, match="it is being deleted"):
         await add_finalizer(client, before, OURS)
     with pytest.raises(
-        ValueError, match=f"is being deleted, so finalizer {OURS} cannot be added; without it nothing was done"
+        ValueError, match=f"is being deleted, so finalizer {OURS} cannot be added; there is nothing to clean up"
     ):
         await add_finalizer(client, await client.get(Site, home.key), OURS)
     await remove_finalizer(client, before, THEIRS)

@@ -67,9 +67,12 @@ async def test_a_machine_that_needs_none_takes_the_old_one_away(control_plane):
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (OLD, 'retired_finalizers= are several names; write retired_finalizers=("'),
-        (("old",), "retired_finalizers= names 'old', and a finalizer is such as example.com/storage"),
-        ((NEW,), f"retired_finalizers= names {NEW}, which is its finalizer now; leave it out"),
+        (OLD, 'retired_finalizers= must be a tuple of names; write retired_finalizers=("'),
+        (
+            ("old",),
+            "retired_finalizers= contains 'old', which is not a finalizer; write a name such as example.com/storage",
+        ),
+        ((NEW,), f"retired_finalizers= contains {NEW}, which is the current finalizer; remove it"),
     ],
 )
 def test_names_that_cannot_be_retired_are_refused(names, words):

@@ -133,7 +133,7 @@ def test_a_kind_that_is_none():
         class Wrong(StateMachine[int]): ...  # type: ignore[type-var]
 
     assert refused(define) == (
-        "class Wrong: StateMachine[int] needs a kind, a class declared with group= and version=; int is none"
+        "class Wrong: StateMachine[int] needs a kind, a class declared with group= and version=; int is not one"
     )
 
 
@@ -147,7 +147,7 @@ def test_a_state_that_nothing_leads_to():
             async def primary(self, pg: Postgres, out: Outputs) -> Done: ...
 
     assert refused(define) == (
-        f'{WHERE}, state primary: no state leads there; let the one before return Next, or name it in another\'s to=("primary",)'
+        f'{WHERE}, state primary: no state leads to it; let the state before it return Next, or add it to another state: to=("primary",)'
     )
 
 
@@ -161,7 +161,7 @@ def test_a_way_to_nowhere():
             async def primary(self, pg: Postgres, out: Outputs) -> Done: ...
 
     assert refused(define) == (
-        f"{WHERE}, state storage: to= names 'primry', which is no state; there are storage, primary"
+        f"{WHERE}, state storage: to= names 'primry', which is not a state; the states are storage, primary"
     )
 
 
@@ -175,8 +175,8 @@ def test_a_circle():
             async def primary(self, pg: Postgres, out: Outputs) -> Done | Goto: ...
 
     assert refused(define) == (
-        f"{WHERE}: the states storage -> primary -> storage go in a circle, so that a pass would never end; to try again later"
-        " return Wait(...): the next pass begins with the first state anyway"
+        f"{WHERE}: the states storage -> primary -> storage form a cycle, so a reconcile would never end; to retry later,"
+        " return Wait(...): the next reconcile starts with the first state"
     )
 
 
@@ -187,7 +187,7 @@ def test_no_annotation():
             async def storage(self, pg, out): ...
 
     assert refused(define) == (
-        f"{WHERE}, state storage does not say which steps it returns, from which the graph is read; write -> Next | Wait"
+        f"{WHERE}, state storage has no return annotation, from which Steersman reads the graph; write -> Next | Wait"
     )
 
 
@@ -198,7 +198,7 @@ def test_an_annotation_that_names_something_else():
             async def storage(self, pg: Postgres, out: Outputs) -> Next | None: ...  # type: ignore[type-var]
 
     assert refused(define) == (
-        f"{WHERE}, state storage: its annotation names None, which is no step; there are"
+        f"{WHERE}, state storage: its annotation has None, which is not a step; the steps are"
         " Next, Goto, Wait, Done, RequeueAfter, Failed: write -> Next | Wait"
     )
 
@@ -210,8 +210,8 @@ def test_goto_without_a_target():
             async def storage(self, pg: Postgres, out: Outputs) -> Step: ...
 
     assert refused(define) == (
-        f"{WHERE}, state storage: its annotation names Goto, but to= is missing;"
-        ' write @state(condition=..., to=("...",)), or leave Goto out'
+        f"{WHERE}, state storage: its annotation has Goto, but to= is missing;"
+        ' write @state(condition=..., to=("...",)), or remove Goto'
     )
 
 
@@ -225,7 +225,7 @@ def test_targets_without_goto():
             async def primary(self, pg: Postgres, out: Outputs) -> Done: ...
 
     assert refused(define) == (
-        f"{WHERE}, state storage: to= says where a Goto may lead, but its annotation names none; write -> ... | Goto, or leave out to="
+        f"{WHERE}, state storage: to= lists where a Goto may lead, but its annotation has no Goto; write -> ... | Goto, or remove to="
     )
 
 
@@ -235,9 +235,7 @@ def test_next_after_the_last():
             @state(condition="StorageReady")
             async def storage(self, pg: Postgres, out: Outputs) -> Next | Wait: ...
 
-    assert refused(define) == (
-        f"{WHERE}, state storage: it returns Next, but no state is written after it; return Done where all is done"
-    )
+    assert refused(define) == (f"{WHERE}, state storage: it returns Next, but no state follows it; return Done")
 
 
 def test_a_state_that_cannot_complete():
@@ -247,8 +245,8 @@ def test_a_state_that_cannot_complete():
             async def storage(self, pg: Postgres, out: Outputs) -> Wait | Failed: ...
 
     assert refused(define) == (
-        f"{WHERE}, state storage: it can never complete, since its annotation names only Wait and Failed;"
-        " write what follows: Next, Goto or Done"
+        f"{WHERE}, state storage: it can never complete, because its annotation has only Wait and Failed;"
+        " add Next, Goto or Done"
     )
 
 
@@ -262,7 +260,7 @@ def test_a_finalizer_that_goes_on():
             async def clean_up(self, pg: Postgres, out: Outputs) -> Next | Wait: ...
 
     assert refused(define) == (
-        f"{WHERE}, finalizer clean_up: its annotation names Next, but nothing follows a finalizer;"
+        f"{WHERE}, finalizer clean_up: its annotation has Next, but no state follows a finalizer;"
         " return Done when everything is cleaned up, Wait until then"
     )
 
@@ -279,7 +277,7 @@ def test_two_finalizers():
             @finalizer
             async def wipe(self, pg: Postgres, out: Outputs) -> Done: ...
 
-    assert refused(define) == f"{WHERE}: clean_up and wipe are both finalizers; write one, which calls the other"
+    assert refused(define) == f"{WHERE}: clean_up and wipe are both finalizers; write one that calls the other"
 
 
 def test_two_states_with_one_condition():
@@ -292,8 +290,8 @@ def test_two_states_with_one_condition():
             async def primary(self, pg: Postgres, out: Outputs) -> Done: ...
 
     assert refused(define) == (
-        f"{WHERE}, state primary: condition StorageReady is that of state storage already;"
-        " give each state a condition of its own"
+        f"{WHERE}, state primary: state storage already has the condition StorageReady;"
+        " give each state its own condition"
     )
 
 
@@ -305,7 +303,7 @@ def test_a_condition_in_another_case(condition):
             async def storage(self, pg: Postgres, out: Outputs) -> Done: ...
 
     assert refused(define) == (
-        f"{WHERE}, state storage: condition={condition!r} is no name of a condition; write it in CamelCase,"
+        f"{WHERE}, state storage: condition={condition!r} is not the name of a condition; write it in CamelCase,"
         ' such as "StorageReady"'
     )
 
@@ -318,7 +316,7 @@ def test_a_condition_that_is_the_machines_own(condition):
             async def storage(self, pg: Postgres, out: Outputs) -> Done: ...
 
     assert refused(define) == (
-        f"{WHERE}, state storage: the machine sets condition {condition} itself; name the state's own after what it is about,"
+        f"{WHERE}, state storage: Steersman sets the condition {condition} itself; name the condition of a state after its subject,"
         ' such as "StorageReady"'
     )
 
@@ -352,8 +350,7 @@ def test_a_state_that_is_hidden_by_a_method():
             async def storage(self, pg: Postgres, out: Outputs) -> Next | Wait: ...
 
     assert refused(define) == (
-        "class Wrong: storage is a state of a class that this one is derived from; write @state(...)"
-        " above it here too, or give it another name"
+        "class Wrong: storage overrides a state of a base class; decorate it with @state(...) too, or rename it"
     )
 
 
@@ -363,7 +360,7 @@ def test_a_state_with_a_name_that_every_machine_has():
             @state(condition="PlanReady")
             async def plan(self, pg: Postgres, out: Outputs) -> Done: ...  # type: ignore[override]
 
-    assert refused(define) == (f"{WHERE}, state plan: every machine has a plan of its own; give the state another name")
+    assert refused(define) == (f"{WHERE}, state plan: every machine has an attribute plan; rename the state")
 
 
 def test_a_child_that_is_no_kind():
@@ -377,7 +374,7 @@ def test_a_child_that_is_no_kind():
 
 def test_a_name_where_several_are_asked_for():
     assert refused(lambda: state(condition="StorageReady", to="degraded")) == (
-        '@state(condition="StorageReady"): to= are several names; write to=("degraded",)'
+        '@state(condition="StorageReady"): to= must be a tuple of names; write to=("degraded",)'
     )
 
 
@@ -389,9 +386,9 @@ def test_a_state_without_a_condition():
 
 @pytest.mark.parametrize(("step", "name"), [(Wait, "Wait"), (Failed, "Failed")])
 def test_a_reason_that_is_a_sentence(step, name):
-    with pytest.raises(ValueError, match="the reason of a condition is one word") as caught:
+    with pytest.raises(ValueError, match="the reason of a condition is one CamelCase word") as caught:
         step("the image is missing", reason="image missing")
     assert str(caught.value) == (
-        f"{name}(reason='image missing'): the reason of a condition is one word for programs, such as ImageMissing;"
-        " the message is the place for a sentence"
+        f"{name}(reason='image missing'): the reason of a condition is one CamelCase word, such as ImageMissing;"
+        " put a sentence into the message"
     )

@@ -69,7 +69,7 @@ async def test_another_owners_label_is_respected(client, home, elsewhere, namesp
         assert refused.writes == []
         assert refused.first_unready[1] == (
             f"ConfigMap {elsewhere}/far exists and belongs to Site {namespace}/other (uid {other.metadata.uid}); delete it or "
-            "name the child otherwise; adopt=True takes over only objects without a controller"
+            "give the child another name; adopt=True takes over only objects without a controller"
         )
 
 

@@ -264,30 +264,36 @@ def words(site):
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (none, "@generates(Site): none returned nothing; return the list of the children, [] if there are none"),
-        (one, "@generates(Site): one returned one ConfigMap and no list; return [ConfigMap(...)]"),
-        (text, "@generates(Site): text returned 'pages' and no list; return the list of the children"),
+        (none, "@generates(Site): none returned None; return a list of children, [] if there are none"),
+        (one, "@generates(Site): one returned one ConfigMap instead of a list; return [ConfigMap(...)]"),
+        (text, "@generates(Site): text returned 'pages' instead of a list of children"),
         (
             secret,
             (
-                "@generates(Site): secret returned Secret a, and Secret is not among children=(ConfigMap,); "
-                "write children=(ConfigMap, Secret)"
+                "@generates(Site): secret returned Secret a, and Secret is not in"
+                " children=(ConfigMap,); write children=(ConfigMap, Secret)"
             ),
         ),
-        (holes, "@generates(Site): holes returned None in its list; leave out what is not to be there"),
-        (classes, "@generates(Site): classes returned the class ConfigMap in its list; build an object of it"),
+        (holes, "@generates(Site): holes returned None in its list; leave out children that should not exist"),
+        (
+            classes,
+            ("@generates(Site): classes returned the class ConfigMap in its list; create an object: ConfigMap(...)"),
+        ),
         (
             mixed,
             (
-                "@generates(Site): mixed returned objects beside lists of objects; for phases write lists alone, "
+                "@generates(Site): mixed returned both objects and lists; for phases, return only lists: "
                 "[[first], [second, third]]"
             ),
         ),
         (
             deep,
-            "@generates(Site): deep returned lists in lists in a list; phases are one level: [[first], [second, third]]",
+            (
+                "@generates(Site): deep returned lists that are nested too deeply; phases are one level:"
+                " [[first], [second, third]]"
+            ),
         ),
-        (words, "@generates(Site): words returned 'page' in its list, which is no object"),
+        (words, "@generates(Site): words returned 'page' in its list, which is not an object"),
     ],
 )
 async def test_what_is_returned_wrongly_is_said(function, said: str) -> None:
@@ -306,7 +312,7 @@ async def test_what_is_returned_wrongly_is_in_the_condition(control_plane) -> No
         told = find_condition(site.status.conditions, "Ready")
         assert (told.status, told.reason) == ("False", "Error")
         assert told.message == (
-            "TypeError: @generates(Site): none returned nothing; return the list of the children, [] if there are none"
+            "TypeError: @generates(Site): none returned None; return a list of children, [] if there are none"
         )
 
 
@@ -332,21 +338,21 @@ def with_self(self, site, out):
         (
             lambda: generates(Site, children=(ConfigMap,))(two),
             (
-                "@generates(Site): two(site, client) cannot be called with the resource alone; write def two(resource). Who needs a "
-                "client or outputs writes @reconciles"
+                "@generates(Site): two(site, client) cannot be called with the resource alone; write"
+                " def two(resource), or use @reconciles for a function that needs a client or outputs"
             ),
         ),
         (
             lambda: generates(Site, children=(ConfigMap,))(Secret),
-            "@generates(Site) stands above a function; class Secret is none: write def site_operator(site)",
+            ("@generates(Site) decorates a function, but class Secret is not one: write def site_operator(site)"),
         ),
         (
             lambda: generates(Site, children=(ConfigMap,))(7),
-            "@generates(Site) stands above a function; 7 is none: write def site_operator(site)",
+            "@generates(Site) decorates a function, but 7 is not one: write def site_operator(site)",
         ),
         (
             lambda: generates(none, children=()),
-            "@generates needs to be told of which kind; write @generates(Site, children=(...))",
+            "@generates needs a kind: write @generates(Site, children=(...))",
         ),
         (
             lambda: generates("Site", children=()),
@@ -362,7 +368,7 @@ def with_self(self, site, out):
         ),
         (
             lambda: reconciles(none),
-            "@reconciles needs to be told of which kind; write @reconciles(Site, children=(...))",
+            "@reconciles needs a kind: write @reconciles(Site, children=(...))",
         ),
     ],
 )
@@ -382,6 +388,6 @@ def test_a_second_finalizer_is_refused() -> None:
     operator.finalizer(first)
     with pytest.raises(
         TypeError,
-        match=r"^@operator\.finalizer, first: first is its finalizer already; write one, which calls the other$",
+        match=r"^@operator\.finalizer, first: first is already its finalizer; write one function that calls the other$",
     ):
         operator.finalizer(first)

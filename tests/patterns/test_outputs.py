@@ -72,14 +72,18 @@ def test_where_a_child_lives_and_by_what_it_is_held():
 
 def test_a_kind_that_was_not_declared():
     said(
-        "generates(Site): out.apply(ServiceAccount default/web): ServiceAccount is not among children=(ConfigMap, Secret); add it there, so that it "
-        "is watched and pruned",
+        (
+            "generates(Site): out.apply(ServiceAccount default/web): ServiceAccount is not in"
+            " children=(ConfigMap, Secret); add it, so that Steersman watches and prunes it"
+        ),
         outputs().apply,
         ServiceAccount(metadata=ObjectMeta(name="web", namespace="default")),
     )
     said(
-        "generates(Site): out.apply(Secret default/token): Secret is in retired=, which names kinds that are no longer "
-        "produced; move it to children=",
+        (
+            "generates(Site): out.apply(Secret default/token): Secret is in retired=, which is for kinds"
+            " that are no longer declared; move it to children="
+        ),
         outputs(ConfigMap, retired=(Secret,)).apply,
         Secret(metadata=ObjectMeta(name="token", namespace="default")),
     )
@@ -87,19 +91,21 @@ def test_a_kind_that_was_not_declared():
 
 def test_what_is_no_object():
     said(
-        "generates(Site): out.apply(ConfigMap): that is a class; give an object, ConfigMap(metadata=..., spec=...)",
+        ("generates(Site): out.apply(ConfigMap): that is a class; pass an object: ConfigMap(metadata=..., spec=...)"),
         outputs().apply,
         ConfigMap,
     )
-    said("generates(Site): out.apply(None): that is no object; build the child and give that", outputs().apply, None)
+    said("generates(Site): out.apply(None): that is not an object; build the child and pass it", outputs().apply, None)
 
 
 def test_a_child_twice():
     out = outputs(phase="storage")
     out.apply(page())
     said(
-        "generates(Site), storage: out.apply(ConfigMap default/page): it was declared already in this pass; declare each child "
-        "once, with all that it is to hold",
+        (
+            "generates(Site), storage: out.apply(ConfigMap default/page): it was already declared in this"
+            " reconcile; declare each child once, with all of its fields"
+        ),
         out.apply,
         page(namespace="default"),
     )
@@ -109,8 +115,10 @@ def test_a_child_twice_by_two_states():
     taken, children = {}, Children(Site, PAIR, where="Cluster")
     Outputs(HOME, children, state="storage", taken=taken).apply(page())
     said(
-        "Cluster, primary: out.apply(ConfigMap default/page): it was declared already in this pass by storage; declare each "
-        "child once, with all that it is to hold",
+        (
+            "Cluster, primary: out.apply(ConfigMap default/page): it was already declared in this"
+            " reconcile by storage; declare each child once, with all of its fields"
+        ),
         Outputs(HOME, children, state="primary", taken=taken).apply,
         page(),
     )
@@ -118,8 +126,11 @@ def test_a_child_twice_by_two_states():
 
 def test_a_child_that_was_read():
     said(
-        "generates(Site): out.apply(ConfigMap default/page): it was read from the server, and applying it would claim every "
-        "field of it; build the ConfigMap anew, with the fields that you mean",
+        (
+            "generates(Site): out.apply(ConfigMap default/page): it was read from the server, and"
+            " applying it would claim all of its fields; build a new ConfigMap with the fields that you"
+            " want to set"
+        ),
         outputs().apply,
         decode(ConfigMap, encode(page())),
     )
@@ -127,23 +138,30 @@ def test_a_child_that_was_read():
 
 def test_a_child_in_another_namespace():
     said(
-        "generates(Site): out.apply(ConfigMap elsewhere/page): Site default/home cannot own it by reference from another "
-        "namespace; if it is meant, write children=(child(ConfigMap, across_namespaces=True), ...), which holds it by a label "
-        "and a finalizer",
+        (
+            "generates(Site): out.apply(ConfigMap elsewhere/page): Site default/home cannot own it by"
+            " reference from another namespace; if you intend that, write children=(child(ConfigMap,"
+            " across_namespaces=True), ...): Steersman then uses a label and a finalizer"
+        ),
         outputs().apply,
         page("page", "elsewhere"),
     )
     said(
-        "generates(Site): out.apply(ConfigMap elsewhere/page): Site default/home would write to another namespace, which its "
-        "author may have no rights in; if it is meant, write children=(child(ConfigMap, across_namespaces=True), ...)",
+        (
+            "generates(Site): out.apply(ConfigMap elsewhere/page): Site default/home would write to"
+            " another namespace, in which its author may have no permissions; if you intend that, write"
+            " children=(child(ConfigMap, across_namespaces=True), ...)"
+        ),
         lambda: outputs().apply(page("page", "elsewhere"), owner=False),
     )
     shared = outputs(child(ConfigMap, across_namespaces=True))
     shared.apply(page("page", "elsewhere"), owner=False)
     assert [each.bond for each in shared.declared] == ["none"]
     said(
-        "generates(Site): out.apply(ConfigMap page): in which namespace? Fleet all lives in none, so write "
-        "metadata=ObjectMeta(name=..., namespace=...)",
+        (
+            "generates(Site): out.apply(ConfigMap page): it needs a namespace, because Fleet all has"
+            " none; write metadata=ObjectMeta(name=..., namespace=...)"
+        ),
         outputs(ConfigMap, owner=Fleet(metadata=ObjectMeta(name="all"), spec=FleetSpec())).apply,
         page(),
     )
@@ -156,8 +174,10 @@ def test_a_child_without_a_name():
         ConfigMap(metadata=ObjectMeta()),
     )
     said(
-        "generates(Site): out.apply(ConfigMap): it has a generated name, so that every pass would make another one; give it a "
-        'name of its own, such as f"{site.key.name}-configmap"',
+        (
+            "generates(Site): out.apply(ConfigMap): it has a generated name, so every reconcile would"
+            ' create another one; set a name, such as f"{site.key.name}-configmap"'
+        ),
         outputs().apply,
         ConfigMap(metadata=ObjectMeta(generate_name="page-")),
     )
@@ -165,16 +185,20 @@ def test_a_child_without_a_name():
 
 def test_an_owner_without_a_uid():
     said(
-        "generates(Site): Site default/home has no uid, so nothing can belong to it; give the object that was read from the "
-        "server, not one that was built",
+        (
+            "generates(Site): Site default/home has no uid, so it cannot own children; pass the object"
+            " that was read from the server"
+        ),
         lambda: Outputs(HOME, Children(Site, PAIR, where="generates(Site)"), ctx=object()),
     )
 
 
 def test_what_comes_after_what_was_not_declared():
     said(
-        "generates(Site): out.apply(ConfigMap default/page): after=ConfigMap other was not declared before it in this state; "
-        "declare that first, first = out.apply(...), and name it: out.apply(second, after=first)",
+        (
+            "generates(Site): out.apply(ConfigMap default/page): after=ConfigMap other must be declared"
+            " earlier in this state: first = out.apply(...), then out.apply(second, after=first)"
+        ),
         outputs().apply,
         page(),
         after=page("other"),
@@ -184,16 +208,16 @@ def test_what_comes_after_what_was_not_declared():
 def test_options_that_are_none_and_those_that_contradict_each_other():
     where = "generates(Site): out.apply(ConfigMap default/page): "
     said(where + "there is no option onwer=; did you mean owner=?", outputs().apply, page(), onwer=False)
-    said(where + "how='patch' is none of apply, merge, update, create", outputs().apply, page(), how="patch")
+    said(where + "how='patch' is not one of apply, merge, update, create", outputs().apply, page(), how="patch")
     said(
-        where + 'how="create" never changes what is there, so recreate= says nothing; leave it out',
+        where + 'how="create" never changes an existing object, so recreate= has no effect; remove it',
         outputs().apply,
         page(),
         how="create",
         recreate=True,
     )
     said(
-        where + 'how="merge" writes no status; leave status= or how= out',
+        where + 'how="merge" does not write a status; remove status= or how=',
         outputs().apply,
         page(),
         how="merge",
@@ -206,7 +230,7 @@ def test_options_that_are_none_and_those_that_contradict_each_other():
         remove="data.text",
     )
     said(
-        where + "adopt=True takes an object over, and owner=False shares it; use one of them",
+        where + "adopt=True takes an object over, but owner=False shares it; use only one of them",
         outputs().apply,
         page(),
         adopt=True,
@@ -216,8 +240,11 @@ def test_options_that_are_none_and_those_that_contradict_each_other():
 
 def test_a_status_that_nobody_would_see():
     said(
-        "generates(Site): out.apply(Namespace web): its status is set, which the server ignores here; write "
-        "out.apply(..., status=True) to apply it to the status subresource, or leave it out",
+        (
+            "generates(Site): out.apply(Namespace web): its status is set, but the server ignores it"
+            " here; write out.apply(..., status=True) to apply it to the status subresource, or do not set"
+            " it"
+        ),
         outputs(Namespace).apply,
         Namespace(metadata=ObjectMeta(name="web"), status=NamespaceStatus(phase="Active")),
     )
@@ -231,16 +258,15 @@ def test_a_child_that_names_another_controller():
     with pytest.raises(OwnershipError) as caught:
         outputs().apply(theirs)
     assert str(caught.value) == (
-        "generates(Site): out.apply(ConfigMap default/page): its ownerReferences name a controller, or its owner, and Steersman "
-        "writes the reference to Site default/home; leave them out, or write "
-        "children=(child(ConfigMap, owner_references=False), ...), and the references are yours"
+        "generates(Site): out.apply(ConfigMap default/page): its ownerReferences name a controller or"
+        " its owner, but Steersman writes the reference to Site default/home; remove them, or write"
+        " children=(child(ConfigMap, owner_references=False), ...) to set all references yourself"
     )
 
 
 def test_outputs_without_a_context():
     said(
-        "these outputs were made without a context, as for a test that needs no server; give them one: "
-        "Outputs(owner, children, ctx=ctx)",
+        "these outputs have no context, as in a test without a server; pass one: Outputs(owner, children, ctx=ctx)",
         lambda: outputs().ctx,
     )
 
@@ -255,15 +281,19 @@ def test_mistakes_in_what_is_declared_to_be_produced():
     )
     said("generates(Site): ConfigMap is listed twice in children=; remove one", outputs, ConfigMap, ConfigMap)
     said(
-        "generates(Site): ConfigMap is in children= and in retired=, which names kinds that are no longer produced; take it out "
-        "of one of them",
+        (
+            "generates(Site): ConfigMap is in both children= and retired=; retired= is for kinds that are"
+            " no longer declared, so remove it from one of them"
+        ),
         outputs,
         ConfigMap,
         retired=(ConfigMap,),
     )
     said(
-        "generates(Site): example.com/v1 Widget and example.com/v2 Widget are the same objects in two versions; name the one "
-        "that you build",
+        (
+            "generates(Site): example.com/v1 Widget and example.com/v2 Widget are two versions of one"
+            " kind; list only the version that you build"
+        ),
         outputs,
         Kind("example.com/v1", "Widget"),
         Kind("example.com/v2", "Widget"),

@@ -169,7 +169,7 @@ async def test_a_retired_kind_and_one_out_of_reach(client, home, namespace):
 
 def test_claims_contradict():
     wrong = child(ConfigMap, claims=lambda owner: {"a": "b"}, owner_references=False)
-    with pytest.raises(ValueError, match="contradicts itself, as adopting writes an owner reference"):
+    with pytest.raises(ValueError, match="cannot be combined, because adopting an object writes an owner reference"):
         Children(Postgres, (wrong,), where="reconciles(Postgres)")
 
 

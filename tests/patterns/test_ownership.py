@@ -65,8 +65,8 @@ async def test_what_another_program_made_for_the_same_owner_is_changed_but_stays
         assert (await stage.run(declare(labelled))).writes == []
         for _ in range(2):
             assert (await stage.run(nothing)).writes == []
-        said = [each.getMessage() for each in caplog.records if "never pruned" in each.getMessage()]
-        words = f"ConfigMap {namespace}/shared belongs to it, but was not made under field manager tests: it is never pruned"
+        said = [each.getMessage() for each in caplog.records if "does not prune it" in each.getMessage()]
+        words = f"ConfigMap {namespace}/shared belongs to it, but was not created under field manager tests; Steersman does not prune it"
         assert said == [f"{namespace}/home: {words}"]
     async with reconciling(client, home, (ConfigMap,)) as stage:
         # taken over, it is ours like any other
@@ -90,7 +90,7 @@ async def test_a_label_that_somebody_else_wrote_proves_nothing(client, theirs, h
         # in the owner's own namespace the label means nothing at all
         refused = await stage.run(declare(page("near"), ClusterRole(metadata=ObjectMeta(name=copied))))
         assert [each.problem.reason for each in refused.result.children] == ["NotOurs", "NotOurs"]
-        assert "carries the label of this owner, but this program has not written it" in refused[1].problem.message
+        assert "has the label of this owner, but this program did not set it" in refused[1].problem.message
         assert refused.writes == [f"DELETE {role}"]
         assert await stage.delete_in_order() == ()
     for kind, key in ((ClusterRole, copied), (ConfigMap, (namespace, "near"))):
@@ -110,7 +110,7 @@ async def test_what_is_shared_is_not_taken_by_force(client, theirs, home, namesp
         first, second, third = done.result.children
         assert first.problem.message == (
             f"ConfigMap {namespace}/controlled exists and is controlled by Site other; owner=False shares only objects"
-            " without a controller; name the child otherwise"
+            " without a controller; give the child another name"
         )
         assert (second.problem.reason, third.change) == ("FieldConflict", "created")
         assert '.data.text is owned by "theirs"' in second.problem.message

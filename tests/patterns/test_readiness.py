@@ -79,7 +79,7 @@ def test_a_kind_of_ours_is_not_ready_before_its_controller_has_looked() -> None:
 def test_metadata_alone_says_nothing() -> None:
     tree = with_status("apps/v1", "Deployment")
     with pytest.raises(
-        TypeError, match="whether Deployment web is ready cannot be told from its metadata alone; read the"
+        TypeError, match="the readiness of Deployment web cannot be decided from its metadata alone; read the"
     ):
         readiness_of(decode(PartialObjectMetadata, msgspec.json.encode(tree), partial=True))
 

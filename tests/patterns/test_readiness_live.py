@@ -81,7 +81,7 @@ async def test_a_rollout_is_not_ready_until_it_is_done(server: Server) -> None:
 
     said = await story(server, "deployments/web", await change(server, "deployments/web", {"spec": {"replicas": 0}}))
     assert not said[0].ready
-    assert said[-1].message == "no replica is asked for"
+    assert said[-1].message == "no replicas are requested"
 
 
 async def test_a_rollout_that_is_stuck_says_why(server: Server) -> None:

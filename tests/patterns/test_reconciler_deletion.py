@@ -193,9 +193,7 @@ async def test_an_object_with_the_label_is_left_alone_until_it_is_gone(control_p
         await client.patch(Postgres, "pg", MergePatch(SUSPEND))
         await operator.drained()
         pg = await client.get(Postgres, "pg")
-        message = (
-            "label steersman.dev/suspend=maintenance: nothing is applied, pruned or finalized until it is taken away"
-        )
+        message = "label steersman.dev/suspend=maintenance: Steersman applies, prunes and finalizes nothing until the label is removed"
         assert conditions(pg)["Suspended"] == ("True", "Suspended", message)
         assert statuses(pg)["Ready"] == "True"
 

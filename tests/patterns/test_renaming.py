@@ -152,7 +152,7 @@ async def test_a_name_that_is_not_said_stays_a_stranger(client, home, namespace)
         await client.patch(Site, key, MergePatch({"spec": {"replicas": 0}}))
         stranger = lambda site: site.status.conditions[0].reason == "NotOurs"  # noqa: E731
         refused = await eventually(client, Site, key, stranger)
-        assert f"ClusterRole {role} exists and carries the label of this owner" in refused.status.conditions[0].message
+        assert f"ClusterRole {role} exists and has the label of this owner" in refused.status.conditions[0].message
         assert owners(await client.get(ClusterRole, role)) == {OLD}
         assert await client.find(ConfigMap, (namespace, "robots")) is not None
     await client.delete(ClusterRole, role)

@@ -71,8 +71,8 @@ def test_seen_finds_by_kind_and_name() -> None:
     with pytest.raises(
         LookupError,
         match=re.escape(
-            "Seen: Site home has 2 objects of kind Deployment (a, b); say which: "
-            'seen.one(Deployment, "a"), or seen.owned(Deployment)'
+            "Seen: Site home has 2 objects of kind Deployment (a, b); name one: seen.one(Deployment,"
+            ' "a"), or seen.owned(Deployment)'
         ),
     ):
         seen.one(Deployment)
@@ -202,12 +202,12 @@ def yields(site, seen):
     [
         (
             lambda: reports(Site)(alone),
-            "@reports(Site): alone cannot be called with an object and what is seen; write def alone(site, seen)",
+            ("@reports(Site): alone cannot be called with an object and a Seen; write def alone(site, seen)"),
         ),
         (lambda: reports(Site)(yields), "@reports(Site): yields yields; return the status"),
         (
             lambda: reports(Site)(Secret),
-            "@reports(Site) stands above a function; Secret is none: write def site_status(site, seen)",
+            ("@reports(Site) decorates a function, but Secret is not one: write def site_status(site, seen)"),
         ),
         (
             lambda: reports(Bare),
@@ -222,9 +222,9 @@ def yields(site, seen):
         ),
         (
             lambda: reports(Site, on=(Kind("apps/v1", "Deployment"),)),
-            "@reports(Site): on= needs classes, and Deployment is named without one",
+            "@reports(Site): on= needs classes, but Deployment has none",
         ),
-        (lambda: reports(none), "@reports needs to be told of which kind; write @reports(Site, on=(...))"),
+        (lambda: reports(none), "@reports needs a kind: write @reports(Site, on=(...))"),
         (lambda: reports(7), "@reports(7) needs a kind, a class declared with group= and version="),
     ],
 )
@@ -236,12 +236,12 @@ def test_what_is_decorated_wrongly_is_said_at_once(decorate, said: str) -> None:
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (none, "TypeError: @reports(Site): none returned nothing; return the status, a SiteStatus"),
+        (none, "TypeError: @reports(Site): none returned None; return the status, a SiteStatus"),
         (
             lambda site, seen: seen.owned(Secret),
             (
-                "TypeError: @reports(Site): <lambda> asks for a Secret, which is not among on=(Deployment,); add it there, so that "
-                "the status follows its changes"
+                "TypeError: @reports(Site): <lambda> reads Secret, which is not in on=(Deployment,);"
+                " add it, so that the status follows its changes"
             ),
         ),
     ],

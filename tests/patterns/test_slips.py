@@ -18,7 +18,9 @@ def test_an_option_that_does_not_exist_is_refused():
     with pytest.raises(TypeError) as error:
         generates(Postgres, children=(ConfigMap,), order_deletion=True)
     assert str(error.value) == ("@generates(Postgres) has no option order_deletion=; did you mean ordered_deletion=?")
-    with pytest.raises(TypeError, match=r"@reconciles\(Postgres\) has no option externals=; there are children=, "):
+    with pytest.raises(
+        TypeError, match=r"@reconciles\(Postgres\) has no option externals=; the options are children=, "
+    ):
         reconciles(Postgres, externals=())
     with pytest.raises(TypeError, match=r"class Typo has no option order_deletion=; did you mean ordered_deletion=\?"):
         types.new_class("Typo", (StateMachine[Postgres],), {"order_deletion": True})
@@ -45,7 +47,7 @@ def test_a_name_that_is_no_label_is_refused(kind, name):
 
     marked = {name: state(condition="Made")(method)} if kind == "state" else {name: finalizer(method)}
     marked |= {} if kind == "state" else {"first": state(condition="First")(first)}
-    with pytest.raises(TypeError, match=f"{kind} {name}: the name goes into a label of its children, so it begins and"):
+    with pytest.raises(TypeError, match=f"{kind} {name}: the name becomes a label value of its children"):
         types.new_class("Machine", (StateMachine[Postgres],), {}, lambda namespace: namespace.update(marked))
 
 
@@ -89,7 +91,7 @@ async def test_an_object_that_a_function_changes_is_told_and_not_mistaken(contro
         wrong = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Error"}]}}
         found = await eventually(client, Postgres, "pg", has=wrong)
         words = {
-            "shared": "careless gave a child the metadata of Postgres",
+            "shared": "careless used the metadata of Postgres",
         }.get(case, "careless changed the metadata of Postgres")
         assert words in conditions(found)["Ready"][2]
         assert statuses(await client.get(Postgres, "pg-child")) == {"Ready": "True"}

@@ -79,12 +79,14 @@ NOT_OURS = Problem("NotOurs", "Deployment default/web-0 belongs to somebody else
         (STORAGE, Wait("for rain", reason="Dry", after=5), NOTHING, Stopped("Dry", "for rain", 5)),
         (STORAGE, Wait("for rain"), children(READY, UNREADY), Stopped("Waiting", "for rain")),
         (STORAGE, Wait(), children(READY, UNREADY), Stopped("ChildrenNotReady", WORDS)),
-        (STORAGE, Wait(after=5), NOTHING, Stopped("Waiting", "looks again in 5 s", 5)),
+        (STORAGE, Wait(after=5), NOTHING, Stopped("Waiting", "checks again in 5 s", 5)),
         (
             STORAGE,
             Wait(),
             children(READY),
-            Stopped("Waiting", "storage waits, although all its children are ready: Next() or Done() would go on"),
+            Stopped(
+                "Waiting", "storage waits, although all its children are ready; return Next() or Done() to continue"
+            ),
         ),
         (STORAGE, Failed("no image", reason="NoImage"), NOTHING, Stopped("NoImage", "no image", wrong=True)),
         # what cannot be applied stops every state, whatever it said
@@ -105,14 +107,14 @@ def test_verdicts(node, step, result, transition):
 @pytest.mark.parametrize(
     ("node", "returned", "words"),
     [
-        (STORAGE, None, "Cluster.storage returned nothing; return Next() when it is complete, Wait(...) until then"),
-        (REPLICAS, None, "Cluster.replicas returned nothing; return Done() when it is complete, Wait(...) until then"),
+        (STORAGE, None, "Cluster.storage returned None; return Next() when it is complete, Wait(...) until then"),
+        (REPLICAS, None, "Cluster.replicas returned None; return Done() when it is complete, Wait(...) until then"),
         (
             STORAGE,
             True,
-            "Cluster.storage returned True, which is no step; return Next() when it is complete, Wait(...) until then",
+            "Cluster.storage returned True, which is not a step; return Next() when it is complete, Wait(...) until then",
         ),
-        (STORAGE, Next, "Cluster.storage returned the class Next, which is no step; call it: return Next(...)"),
+        (STORAGE, Next, "Cluster.storage returned the class Next instead of a step; call it: return Next(...)"),
         (
             STORAGE,
             Goto("degraded"),
@@ -129,16 +131,13 @@ def test_verdicts(node, step, result, transition):
         (
             REPLICAS,
             Next(),
-            (
-                "Cluster.replicas returned Next(), which its annotation does not name, so no state follows;"
-                " write -> Next | ..., or return Done()"
-            ),
+            ("Cluster.replicas returned Next(), but its annotation has no Next; write -> Next | ..., or return Done()"),
         ),
         (
             STORAGE,
             Wait(),
             (
-                "Cluster.storage returned Wait() without having declared a child, so that nothing says what it waits for;"
+                "Cluster.storage returned Wait() without a message and without a child to wait for;"
                 ' declare one with out.apply(...), or write Wait("what for")'
             ),
         ),
@@ -156,8 +155,8 @@ def test_what_a_finalizer_may_return():
     with pytest.raises(TypeError) as caught:
         clean_up_transition(GRAPH, Next(), NOTHING)
     assert str(caught.value) == (
-        "Cluster.clean_up returned Next(wait=True), but nothing follows a finalizer; return Done() when everything is cleaned up,"
-        " Wait(...) until then"
+        "Cluster.clean_up returned Next(wait=True), but no state follows a finalizer; return Done()"
+        " when everything is cleaned up, Wait(...) until then"
     )
 
 
@@ -218,5 +217,5 @@ def test_what_is_complete_may_be_looked_at_again():
     transition = transition_of(GRAPH, REPLICAS, RequeueAfter(60), children(unready))
     unready = Stopped("ChildrenNotReady", "Deployment web-0: 0 of 1 replica is ready", finished=True)
     assert transition == unready, "its event wakes it"
-    with pytest.raises(TypeError, match="nothing follows a finalizer"):
+    with pytest.raises(TypeError, match="no state follows a finalizer"):
         clean_up_transition(GRAPH, RequeueAfter(60), NOTHING)

@@ -40,6 +40,6 @@ async def test_an_owner_stays_where_nobody_may_ask(control_plane):
         deleting = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Deleting"}]}}
         found = await eventually(client, Postgres, "pg", has=deleting)
     words = conditions(found)["Ready"][-1]
-    assert words.startswith("children of kind ConfigMap cannot be looked for in all namespaces: list ConfigMap")
+    assert words.startswith("cannot list children of kind ConfigMap in all namespaces: list ConfigMap")
     assert 'User "jane" cannot list resource "configmaps" in API group "" at the cluster scope' in words
     assert await client.find(ConfigMap, far) is not None

@@ -143,7 +143,7 @@ async def test_errors_of_externals_are_listed_and_a_plan_creates_nothing_outside
 
     async with control_plane.running(manager):  # the same External, which acts again
         await eventually(lambda: service.made == ["home"])
-        with pytest.raises(RuntimeError, match="external bucket runs already"):
+        with pytest.raises(RuntimeError, match="external bucket already runs"):
             await plan_changes(manager, client)
 
 

@@ -95,7 +95,7 @@ def record_changes(ctx: Context, obj: Object, result: StateResult) -> None:
 def record_pruned(ctx: Context, obj: Object, pruned: Iterable[Pruned]) -> None:
     """Record which children were pruned."""
     for each in pruned:
-        note = f"{each.identity} is declared no longer and was deleted"
+        note = f"{each.identity} is no longer declared and was deleted"
         ctx.events.record(obj, "Normal", "Pruned", "Pruning", note, _reference(each.identity))
 
 

@@ -108,7 +108,7 @@ class ReconcileOperator(Operator[P, R]):
         check_state(function, where, f"async def {name}(obj, out) -> Done | Wait")
         if self._machine.clean_up is not None:
             raise TypeError(
-                f"{where}: {self.machine.finalizer} is its finalizer already; write one, which calls the other"
+                f"{where}: {self.machine.finalizer} is already its finalizer; write one function that calls the other"
             )
         self._machine.clean_up = function
         self._machine.graph = msgspec.structs.replace(
@@ -225,7 +225,7 @@ def _phases(returned: object, where: str) -> Iterator[tuple[Object | Unstructure
     nested = [isinstance(each, Sequence) and not isinstance(each, str | bytes) for each in items]
     if any(nested) and not all(nested):
         raise TypeError(
-            f"{where} returned objects beside lists of objects; for phases write lists alone, [[first], [second, third]]"
+            f"{where} returned both objects and lists; for phases, return only lists: [[first], [second, third]]"
         )
     for phase in cast("list[Sequence[object]]", items) if any(nested) else [items]:
         yield tuple(_checked(each, where) for each in phase)
@@ -233,12 +233,12 @@ def _phases(returned: object, where: str) -> Iterator[tuple[Object | Unstructure
 
 def _check_list(returned: object, where: str) -> None:
     if returned is None:
-        raise TypeError(f"{where} returned nothing; return the list of the children, [] if there are none")
+        raise TypeError(f"{where} returned None; return a list of children, [] if there are none")
     if isinstance(returned, Object | Unstructured):
-        raise TypeError(f"{where} returned one {returned.kind} and no list; return [{returned.kind}(...)]")
+        raise TypeError(f"{where} returned one {returned.kind} instead of a list; return [{returned.kind}(...)]")
     if not isinstance(returned, Iterable) or isinstance(returned, str | bytes | Mapping):
         returned = cast("object", returned)
-        raise TypeError(f"{where} returned {shown(returned)} and no list; return the list of the children")
+        raise TypeError(f"{where} returned {shown(returned)} instead of a list of children")
 
 
 def _checked(child: object, where: str) -> Object | Unstructured:
@@ -246,19 +246,23 @@ def _checked(child: object, where: str) -> Object | Unstructured:
         return child
     if child is None:
         # A helper without a return statement yields None: ignoring it would prune children.
-        raise TypeError(f"{where} returned None in its list; leave out what is not to be there")
+        raise TypeError(f"{where} returned None in its list; leave out children that should not exist")
     if isinstance(child, type):
-        raise TypeError(f"{where} returned the class {child.__name__} in its list; build an object of it")
+        raise TypeError(
+            f"{where} returned the class {child.__name__} in its list; create an object: {child.__name__}(...)"
+        )
     if isinstance(child, Sequence) and not isinstance(child, str | bytes):
-        raise TypeError(f"{where} returned lists in lists in a list; phases are one level: [[first], [second, third]]")
-    raise TypeError(f"{where} returned {shown(child)} in its list, which is no object")
+        raise TypeError(
+            f"{where} returned lists that are nested too deeply; phases are one level: [[first], [second, third]]"
+        )
+    raise TypeError(f"{where} returned {shown(child)} in its list, which is not an object")
 
 
 def _undeclared(child: Object | Unstructured, children: Children, where: str) -> TypeError:
     names = [kind_name(each.kind) for each in children.kinds]
     there = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
     return TypeError(
-        f"{where} returned {child.kind} {child.key}, and {child.kind} is not among children={there}; "
+        f"{where} returned {child.kind} {child.key}, and {child.kind} is not in children={there}; "
         f"write children=({', '.join([*names, child.kind])}{',' if not names else ''})"
     )
 
@@ -280,15 +284,15 @@ def _check_generator(function: object, where: str) -> None:
         inspect.signature(cast("Callable[..., Any]", function)).bind(object())
     except TypeError:
         raise TypeError(
-            f"{where}: {name}{_parameters(function)} cannot be called with the resource alone; write def {name}(resource)."
-            " Who needs a client or outputs writes @reconciles"
+            f"{where}: {name}{_parameters(function)} cannot be called with the resource alone; write def"
+            f" {name}(resource), or use @reconciles for a function that needs a client or outputs"
         ) from None
 
 
 def _check_function(function: object, where: str, write: str) -> None:
     if not inspect.isroutine(function):
         what = f"class {function.__name__}" if isinstance(function, type) else shown(function)
-        raise TypeError(f"{where} stands above a function; {what} is none: write {write}")
+        raise TypeError(f"{where} decorates a function, but {what} is not one: write {write}")
 
 
 def _parameters(function: object) -> str:

@@ -412,14 +412,14 @@ _identity = attrgetter(*_IDENTITY)
 
 def _changed(obj: Object, state: str) -> TypeError:
     return TypeError(
-        f"{state} changed the metadata of {obj.kind} {obj.key}, which it only got to read; build a new ObjectMeta(name=...)"
-        " for a child"
+        f"{state} changed the metadata of {obj.kind} {obj.key}, which is read-only; create a new"
+        " ObjectMeta(name=...) for a child"
     )
 
 
 def _shared(obj: Object, state: str) -> TypeError:
     return TypeError(
-        f"{state} gave a child the metadata of {obj.kind} {obj.key} itself; build a new one: ObjectMeta(name=...)"
+        f"{state} used the metadata of {obj.kind} {obj.key} for a child; create a new one: ObjectMeta(name=...)"
     )
 
 

@@ -51,8 +51,8 @@ class Seen:
             names = [kind_name(each) for each in self._kinds.values()]
             told = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
             raise TypeError(
-                f"{self._where} asks for a {kind.__name__}, which is not among on={told}; add it there, so that the status "
-                "follows its changes"
+                f"{self._where} reads {kind.__name__}, which is not in on={told}; add it, so that the status"
+                " follows its changes"
             )
         return [cast("ObjectT", each) for each in self._objects if type(each).gvk() == kind.gvk()]
 
@@ -63,7 +63,7 @@ class Seen:
             names = ", ".join(each.key.name for each in found)
             raise LookupError(
                 f"{self._where}: {self.owner.kind} {self.owner.key} has {len(found)} objects of kind {kind.__name__} ({names});"
-                f' say which: seen.one({kind.__name__}, "{found[0].key.name}"), or seen.owned({kind.__name__})'
+                f' name one: seen.one({kind.__name__}, "{found[0].key.name}"), or seen.owned({kind.__name__})'
             )
         return found[0] if found else None
 
@@ -147,7 +147,7 @@ class Report(Generic[T, R]):
 
     def _checked(self, returned: object) -> Status:
         if not isinstance(returned, Status):
-            told = "nothing" if returned is None else repr(returned)[:80]
+            told = repr(returned)[:80]
             raise TypeError(f"{self._where} returned {told}; return the status, a {_status_name(self._kind)}")
         for condition in returned.conditions or ():
             # The write restores the time of a condition that did not change.
@@ -185,20 +185,20 @@ def reports(
     watched = Children(kind, on, where=where)
     for each in watched.kinds:
         if isinstance(each.kind, Kind):
-            raise TypeError(f"{where}: on= needs classes, and {kind_name(each.kind)} is named without one")
+            raise TypeError(f"{where}: on= needs classes, but {kind_name(each.kind)} has none")
 
     def decorate(function: Callable[[T, Seen], R]) -> Report[T, R]:
         title = getattr(function, "__name__", repr(function)[:80])
         if not inspect.isroutine(function):
-            raise TypeError(f"{where} stands above a function; {title} is none: write def site_status(site, seen)")
+            raise TypeError(f"{where} decorates a function, but {title} is not one: write def site_status(site, seen)")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(f"{where}: {title} yields; return the status")
         try:
             inspect.signature(function).bind(object(), object())
         except TypeError:
             raise TypeError(
-                f"{where}: {title} cannot be called with an object and what is seen; write def {title}"
-                f"({kind.__name__.lower()}, seen)"
+                f"{where}: {title} cannot be called with an object and a Seen; write def"
+                f" {title}({kind.__name__.lower()}, seen)"
             ) from None
         return Report(
             kind,

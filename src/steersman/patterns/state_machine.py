@@ -95,7 +95,7 @@ def state(
     if method is not None or not isinstance(condition, str):
         raise TypeError('@state needs the name of its condition: write @state(condition="StorageReady")')
     if isinstance(to, str):
-        raise TypeError(f'@state(condition="{condition}"): to= are several names; write to=("{to}",)')
+        raise TypeError(f'@state(condition="{condition}"): to= must be a tuple of names; write to=("{to}",)')
     mark = _Mark(finalizer=False, condition=condition, to=tuple(to))
 
     def decorate(method: Any, _of: object = None, /) -> Any:
@@ -215,8 +215,8 @@ def _kind_of(cls: type[StateMachine[Any]]) -> Any:
                 return found
             name = getattr(found, "__name__", repr(found))
             raise TypeError(
-                f"class {cls.__name__}: StateMachine[{name}] needs a kind, a class declared with group= and version=;"
-                f" {name} is none"
+                f"class {cls.__name__}: StateMachine[{name}] needs a kind, a class declared with group= and"
+                f" version=; {name} is not one"
             )
     raise TypeError(
         f"class {cls.__name__} does not say which kind it reconciles; write class {cls.__name__}(StateMachine[Postgres])"
@@ -233,8 +233,8 @@ def _marked(cls: type) -> Iterator[tuple[str, Callable[..., Any], _Mark]]:
                 found[name] = (method, mark)
             elif name in found:
                 raise TypeError(
-                    f"class {cls.__name__}: {name} is a state of a class that this one is derived from; write @state(...)"
-                    " above it here too, or give it another name"
+                    f"class {cls.__name__}: {name} overrides a state of a base class; decorate it with"
+                    " @state(...) too, or rename it"
                 )
     for name, (method, mark) in found.items():
         yield name, method, mark
@@ -244,9 +244,7 @@ def _graph_of(cls: type, kind: type[Object], ready: str, where: str) -> MachineG
     written = list(_marked(cls))
     for name, _, _ in written:
         if name in _RESERVED:
-            raise TypeError(
-                f"{where}, state {name}: every machine has a {name} of its own; give the state another name"
-            )
+            raise TypeError(f"{where}, state {name}: every machine has an attribute {name}; rename the state")
     states = [(name, method, mark) for name, method, mark in written if not mark.finalizer]
     returns = {name: _returns(method, name, where) for name, method, _ in states}
     nodes: list[StateNode] = []
@@ -291,7 +289,7 @@ def _finalizer_of(written: list[tuple[str, Callable[..., Any]]], where: str) -> 
         return None
     if len(written) > 1:
         names = " and ".join(name for name, _ in written)
-        raise TypeError(f"{where}: {names} are both finalizers; write one, which calls the other")
+        raise TypeError(f"{where}: {names} are both finalizers; write one that calls the other")
     name, method = written[0]
     here = f"{where}, finalizer {name}"
     check_state_name(name, here)
@@ -299,8 +297,8 @@ def _finalizer_of(written: list[tuple[str, Callable[..., Any]]], where: str) -> 
     steps = steps_of(method, here, example="Done | Wait")
     if wrong := [step for step in ("Next", "Goto", "RequeueAfter") if step in steps]:
         raise TypeError(
-            f"{here}: its annotation names {' and '.join(wrong)}, but nothing follows a finalizer;"
-            " return Done when everything is cleaned up, Wait until then"
+            f"{here}: its annotation has {' and '.join(wrong)}, but no state follows a finalizer; return"
+            " Done when everything is cleaned up, Wait until then"
         )
     return name, method
 
@@ -310,9 +308,9 @@ def _check_left_behind(cls: type, sources: Iterable[Source]) -> None:
     for each in sources:
         if isinstance(each, External) and not each.keep:
             raise TypeError(
-                f"class {cls.__name__}: nothing removes what external {each.name} makes, since it has no finalizer; write"
-                f" @finalizer async def clean_up(self, obj, out) -> Done | Wait, which calls remove(obj) of it, or"
-                f" External(..., keep=True) if it is to stay when the object goes"
+                f"class {cls.__name__}: nothing removes what external {each.name} creates, because the class"
+                " has no finalizer; write @finalizer async def clean_up(self, obj, out) -> Done | Wait that"
+                " calls remove(obj), or pass keep=True to External(...) if it should outlive the object"
             )
 
 

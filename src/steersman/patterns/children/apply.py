@@ -311,7 +311,7 @@ class _StateApply:
         if standing_of(view, self._marks.uid, output.bond) != "ours":
             self._wait_for(output.identity)
         held = ", ".join(view.metadata.finalizers or ())
-        words = f"is being deleted{f', held by {held}' if held else ''}; it is made again when it is gone"
+        words = f"is being deleted{f', held by {held}' if held else ''}; Steersman recreates it when it is gone"
         return Applied(output, None, Readiness(ready=False, reason="Deleting", message=words))
 
     async def _written(self, work: ChildWrite) -> Applied:

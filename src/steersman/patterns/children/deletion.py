@@ -51,7 +51,7 @@ _PRUNED = b"pruned"
 
 
 _NO_KEYS: frozenset[Key] = frozenset()
-_LEFT = {"marked": "is being deleted", "changed": "has just changed and is looked at again"}
+_LEFT = {"marked": "is being deleted", "changed": "has just changed; Steersman checks it again"}
 
 
 class Pruned(msgspec.Struct, frozen=True):
@@ -231,8 +231,10 @@ def _made_by_us(ctx: Context, memory: ChildMemory, identity: Identity, view: Vie
     if was_made(view, uid):
         return True
     if memory.meets_first(view.uid):
-        words = "belongs to it, but was not made under field manager"
-        ctx.logger.info("%s: %s %s %s: it is never pruned", ctx.request, identity, words, ctx.client.field_manager)
+        words = "belongs to it, but was not created under field manager"
+        ctx.logger.info(
+            "%s: %s %s %s; Steersman does not prune it", ctx.request, identity, words, ctx.client.field_manager
+        )
     return False
 
 

@@ -182,7 +182,7 @@ class Children:
     def _check_claims(self, declared: ChildKind, name: str) -> None:
         shown = kind_name(declared.kind)
         if name == "retired":
-            raise ValueError(f"{self.where}: retired kinds adopt nothing; write child({shown}) without claims=")
+            raise ValueError(f"{self.where}: retired kinds cannot claim objects; write child({shown}) without claims=")
         if isinstance(declared.kind, Kind) or not callable(declared.claims):
             raise TypeError(
                 f"{self.where}: child({shown}, claims=...) needs a class and a function from the owner to labels; write"
@@ -190,13 +190,12 @@ class Children:
             )
         if not declared.owner_references:
             raise ValueError(
-                f"{self.where}: child({shown}, claims=..., owner_references=False) contradicts itself, as adopting writes an owner"
-                " reference; leave one of them out"
+                f"{self.where}: child({shown}, claims=..., owner_references=False) cannot be combined,"
+                " because adopting an object writes an owner reference; remove one of the two"
             )
         if not declared.kind.__resource__.namespaced and is_namespaced(self.primary, default=True):
             raise ValueError(
-                f"{self.where}: {shown} is cluster-scoped, so that no {kind_name(self.primary)} can adopt it by reference; leave"
-                " claims= out"
+                f"{self.where}: {shown} is cluster-scoped, so {kind_name(self.primary)} cannot own it; remove claims="
             )
 
     def _refuse_twice(self) -> None:
@@ -209,13 +208,13 @@ class Children:
                 shown = kind_name(each.kind)
                 if place != name:
                     raise ValueError(
-                        f"{self.where}: {shown} is in children= and in retired=, which names kinds that are no longer"
-                        " produced; take it out of one of them"
+                        f"{self.where}: {shown} is in both children= and retired=; retired= is for kinds"
+                        " that are no longer declared, so remove it from one of them"
                     )
                 if other.gvk() != each.kind.gvk():
                     raise ValueError(
-                        f"{self.where}: {other.gvk()} and {each.kind.gvk()} are the same objects in two versions; name the"
-                        " one that you build"
+                        f"{self.where}: {other.gvk()} and {each.kind.gvk()} are two versions of one kind;"
+                        " list only the version that you build"
                     )
                 raise ValueError(f"{self.where}: {shown} is listed twice in {name}=; remove one")
 

@@ -123,7 +123,7 @@ def whose(metadata: ObjectMeta, owner: Object) -> str:
     marked = (metadata.labels or {}).get(OWNER_UID_LABEL)
     if marked:
         if marked == owner.metadata.uid:
-            return "carries the label of this owner, but this program has not written it"
+            return "has the label of this owner, but this program did not set it"
         named = (metadata.annotations or {}).get(OWNER_ANNOTATION, "")
         kind, _, key = named.partition("/")
         return f"belongs to {kind.partition('.')[0]} {key} (uid {marked})" if key else f"belongs to the owner {marked}"

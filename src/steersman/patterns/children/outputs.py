@@ -114,8 +114,8 @@ class Outputs:
             self._namespace = "default"  # a test need not set a namespace
         if ctx is not None and not owner.metadata.uid:
             raise OwnershipError(
-                f"{children.where}: {owner.kind} {owner.key} has no uid, so nothing can belong to it; give the object that was"
-                " read from the server, not one that was built"
+                f"{children.where}: {owner.kind} {owner.key} has no uid, so it cannot own children; pass the"
+                " object that was read from the server"
             )
 
     @property
@@ -123,8 +123,8 @@ class Outputs:
         """The context of this reconcile: its client, causes and logger."""
         if self._ctx is None:
             raise RuntimeError(
-                "these outputs were made without a context, as for a test that needs no server; give them one:"
-                " Outputs(owner, children, ctx=ctx)"
+                "these outputs have no context, as in a test without a server; pass one: Outputs(owner,"
+                " children, ctx=ctx)"
             )
         return self._ctx
 
@@ -142,8 +142,8 @@ class Outputs:
         identity, bond = self._identified(child, known, owned=options.get("owner", True))
         if was_read(child):
             raise NotAnIntent(
-                f"{self._what(identity)}: it was read from the server, and applying it would claim every field of it; build"
-                f" the {identity.kind.kind} anew, with the fields that you mean"
+                f"{self._what(identity)}: it was read from the server, and applying it would claim all of"
+                f" its fields; build a new {identity.kind.kind} with the fields that you want to set"
             )
         depth, after = 1, _NOTHING
         if options:
@@ -172,7 +172,7 @@ class Outputs:
         """The objects of a kind that the owner claims by their labels: ``child(Pod, claims=...)``."""
         if not any(each.kind is kind and each.claims is not None for each in self.children.kinds):
             raise ValueError(
-                f"{self.children.where}: out.claimed({kind.__name__}) needs to know which labels; write"
+                f"{self.children.where}: out.claimed({kind.__name__}) needs the labels to select; write"
                 f' children=(child({kind.__name__}, claims=lambda owner: {{"app": owner.key.name}}), ...)'
             )
         return [*self._claimed.get(kind.gvk(), ())]
@@ -197,8 +197,9 @@ class Outputs:
         elif not namespace:
             if not own:
                 raise ValueError(
-                    f"{self._what(known.group_kind.kind, name)}: in which namespace? {self.owner.kind} {self.owner.key} lives in"
-                    " none, so write metadata=ObjectMeta(name=..., namespace=...)"
+                    f"{self._what(known.group_kind.kind, name)}: it needs a namespace, because"
+                    f" {self.owner.kind} {self.owner.key} has none; write metadata=ObjectMeta(name=...,"
+                    " namespace=...)"
                 )
             namespace = own
         identity = Identity(known.group_kind, Key(namespace, name))
@@ -221,8 +222,8 @@ class Outputs:
             if found is None:
                 shown = f"{each.kind} {each.key}" if isinstance(each, (Object, Unstructured)) else repr(each)
                 raise ValueError(
-                    f"{self._what(identity)}: after={shown} was not declared before it in this state; declare that first,"
-                    " first = out.apply(...), and name it: out.apply(second, after=first)"
+                    f"{self._what(identity)}: after={shown} must be declared earlier in this state: first ="
+                    " out.apply(...), then out.apply(second, after=first)"
                 )
             places.append(found)
         return 1 + max((self._outputs[place].depth for place in places), default=0), tuple(places)
@@ -235,22 +236,22 @@ class Outputs:
                 raise TypeError(f"{self._what(identity)}: there is no option {name}=; {hint}")
         how = options.get("how", "apply")
         if how not in _HOW:
-            raise ValueError(f"{self._what(identity)}: how={how!r} is none of {', '.join(_HOW)}")
+            raise ValueError(f"{self._what(identity)}: how={how!r} is not one of {', '.join(_HOW)}")
         if how == "create" and (
             clash := [each for each in ("lock", "recreate", "remove", "adopt") if options.get(each)]
         ):
             raise ValueError(
-                f'{self._what(identity)}: how="create" never changes what is there, so {clash[0]}= says nothing; leave it out'
+                f'{self._what(identity)}: how="create" never changes an existing object, so {clash[0]}= has no effect; remove it'
             )
         if how != "apply" and options.get("status"):
-            raise ValueError(f'{self._what(identity)}: how="{how}" writes no status; leave status= or how= out')
+            raise ValueError(f'{self._what(identity)}: how="{how}" does not write a status; remove status= or how=')
         if isinstance(options.get("remove"), str):
             raise TypeError(
                 f'{self._what(identity)}: remove= is a list of fields; write remove=("{options.get("remove")}",)'
             )
         if options.get("adopt") and not options.get("owner", True):
             raise ValueError(
-                f"{self._what(identity)}: adopt=True takes an object over, and owner=False shares it; use one of them"
+                f"{self._what(identity)}: adopt=True takes an object over, but owner=False shares it; use only one of them"
             )
 
     def _check_status(
@@ -261,8 +262,8 @@ class Outputs:
             return
         if has_status_subresource(known.kind):
             raise ValueError(
-                f"{self._what(identity)}: its status is set, which the server ignores here; write out.apply(..., status=True) to"
-                " apply it to the status subresource, or leave it out"
+                f"{self._what(identity)}: its status is set, but the server ignores it here; write"
+                " out.apply(..., status=True) to apply it to the status subresource, or do not set it"
             )
 
     def _check_references(self, identity: Identity, child: Object, options: ChildOptions) -> None:
@@ -270,9 +271,10 @@ class Outputs:
         named = any(each.controller or each.uid == uid for each in child.metadata.owner_references or ())
         if named and options.get("owner", True):
             raise OwnershipError(
-                f"{self._what(identity)}: its ownerReferences name a controller, or its owner, and Steersman writes the reference"
-                f" to {self.owner.kind} {self.owner.key}; leave them out, or write"
-                f" children=(child({identity.kind.kind}, owner_references=False), ...), and the references are yours"
+                f"{self._what(identity)}: its ownerReferences name a controller or its owner, but Steersman"
+                f" writes the reference to {self.owner.kind} {self.owner.key}; remove them, or write"
+                f" children=(child({identity.kind.kind}, owner_references=False), ...) to set all references"
+                " yourself"
             )
 
     # messages
@@ -286,20 +288,20 @@ class Outputs:
         where = self._what
         if isinstance(child, type):
             return TypeError(
-                f"{where(child.__name__)}: that is a class; give an object, {child.__name__}(metadata=..., spec=...)"
+                f"{where(child.__name__)}: that is a class; pass an object: {child.__name__}(metadata=..., spec=...)"
             )
         if not isinstance(child, (Object, Unstructured)):
-            return TypeError(f"{where(repr(child))}: that is no object; build the child and give that")
+            return TypeError(f"{where(repr(child))}: that is not an object; build the child and pass it")
         kind = child.kind
         gvk = cast("Any", child).gvk() if isinstance(child, Object) else None
         if gvk is not None and any(each.kind.gvk() == gvk for each in self.children.retired):
             return ValueError(
-                f"{where(f'{kind} {child.key}')}: {kind} is in retired=, which names kinds that are no longer produced; move"
-                " it to children="
+                f"{where(f'{kind} {child.key}')}: {kind} is in retired=, which is for kinds that are no"
+                " longer declared; move it to children="
             )
         return ValueError(
-            f"{where(f'{kind} {child.key}')}: {kind} is not among children={self.children.names()}; add it there, so that it"
-            " is watched and pruned"
+            f"{where(f'{kind} {child.key}')}: {kind} is not in children={self.children.names()}; add it, so"
+            " that Steersman watches and prunes it"
         )
 
     def _nameless(self, child: Object | Unstructured, known: KnownKind) -> Exception:
@@ -309,8 +311,8 @@ class Outputs:
         )
         if generated:
             return ValueError(
-                f"{self._what(kind)}: it has a generated name, so that every pass would make another one; give it a name of its"
-                f' own, such as f"{{{self.owner.kind.lower()}.key.name}}-{kind.lower()}"'
+                f"{self._what(kind)}: it has a generated name, so every reconcile would create another one; set a name,"
+                f' such as f"{{{self.owner.kind.lower()}.key.name}}-{kind.lower()}"'
             )
         return ValueError(f"{self._what(kind)}: it has no name; write metadata=ObjectMeta(name=...)")
 
@@ -319,19 +321,19 @@ class Outputs:
         owner = f"{self.owner.kind} {self.owner.key}"
         if owned:
             words = (
-                f"{owner} cannot own it by reference from another namespace; if it is meant, write {declare}, which holds it by"
-                " a label and a finalizer"
+                f"{owner} cannot own it by reference from another namespace; if you intend that, write"
+                f" {declare}: Steersman then uses a label and a finalizer"
             )
         else:
             words = (
-                f"{owner} would write to another namespace, which its author may have no rights in; if it is meant, write"
-                f" {declare}"
+                f"{owner} would write to another namespace, in which its author may have no permissions; if"
+                f" you intend that, write {declare}"
             )
         return ValueError(f"{self._what(identity)}: {words}")
 
     def _twice(self, identity: Identity, earlier: str) -> Exception:
         by = "" if earlier == self.state else f" by {earlier}"
         return ValueError(
-            f"{self._what(identity)}: it was declared already in this pass{by}; declare each child once, with all that it is"
-            " to hold"
+            f"{self._what(identity)}: it was already declared in this reconcile{by}; declare each child"
+            " once, with all of its fields"
         )

@@ -51,17 +51,17 @@ def not_ours(identity: Identity, metadata: ObjectMeta, owner: Object, bond: Bond
     """An object that is not ours has the name of a child."""
     belongs = whose(metadata, owner)
     if bond == "none":
-        advice = "owner=False shares only objects without a controller; name the child otherwise"
+        advice = "owner=False shares only objects without a controller; give the child another name"
     elif standing(metadata, owner.metadata.uid or "", "none", ()) == "free":
-        advice = "delete it, name the child otherwise, or take it over with out.apply(..., adopt=True)"
+        advice = "delete it, give the child another name, or take it over with out.apply(..., adopt=True)"
     elif bond == "label_alone" and is_of_predecessor(metadata, owner):
         advice = (
             "that is an earlier object of this name; delete the child, or take it over with out.apply(..., adopt=True)"
         )
     elif "an earlier" in belongs:
-        advice = "it is waited for until the garbage collector has deleted it"
+        advice = "Steersman waits until the garbage collector has deleted it"
     else:
-        advice = "delete it or name the child otherwise; adopt=True takes over only objects without a controller"
+        advice = "delete it or give the child another name; adopt=True takes over only objects without a controller"
     return Problem("NotOurs", f"{identity} exists and {belongs}; {advice}")
 
 
@@ -82,23 +82,23 @@ def immutable(identity: Identity, words: str) -> Problem:
     """A change that needs a new object, on a child without ``recreate=True``."""
     return Problem(
         "Immutable",
-        f"{identity} cannot be changed so: {words}. Declare what is there, give the child another name, or let it be deleted"
-        " and made anew with out.apply(..., recreate=True)",
+        f"{identity} cannot be changed this way: {words}. Declare the current value, give the child another"
+        " name, or delete and recreate it with out.apply(..., recreate=True)",
         terminal=True,
     )
 
 
 def recreating(identity: Identity, words: str) -> Problem:
     """The old object was deleted but is not gone yet."""
-    return Problem("Recreating", f"{identity} was deleted, to be made anew when it is gone: {words}")
+    return Problem("Recreating", f"{identity} was deleted and is recreated when it is gone: {words}")
 
 
 def cannot_recreate(identity: Identity, refused: Sequence[str]) -> Problem:
     """The server rejects the object that would replace the old one."""
     return Problem(
         "Immutable",
-        f"{identity} cannot be changed so, and is not deleted either, because the server would refuse the new one:"
-        f" {'; '.join(refused)}",
+        f"{identity} cannot be changed this way, and was not deleted because the server would reject its"
+        f" replacement: {'; '.join(refused)}",
         terminal=True,
     )
 
@@ -108,7 +108,8 @@ def field_conflict(identity: Identity, conflict: Conflict) -> Problem:
     owned = "; ".join(dict.fromkeys(f'{field} is owned by "{manager}"' for manager, field in conflict.field_conflicts))
     return Problem(
         "FieldConflict",
-        f"{identity} is shared (owner=False), and {owned}. Leave that field out, or let the other one give it up",
+        f"{identity} is shared (owner=False), and {owned}. Remove that field here, or let the other field"
+        " manager give it up",
     )
 
 
@@ -116,8 +117,8 @@ def contested(identity: Identity, other_writer: str, after: float) -> Problem:
     """Another writer keeps changing a child back."""
     return Problem(
         "Contested",
-        f"{identity} is changed back by {other_writer} as often as it is written, so that it is written only now and then. Let one of"
-        " them leave it, or the fields in question, to the other",
+        f"{other_writer} keeps reverting {identity}, so Steersman writes it only now and then. Let only one"
+        " of them set these fields",
         after=after,
     )
 
@@ -125,6 +126,6 @@ def contested(identity: Identity, other_writer: str, after: float) -> Problem:
 def made_again(identity: Identity) -> ContestedError:
     """This program recreates a child as often as it is pruned."""
     return ContestedError(
-        f"{identity} is made by this program and declared by no state, so that it is deleted as often as it is made. Declare it"
-        " with out.apply(...), or make it without this owner"
+        f"this program keeps creating {identity}, which no state declares, so Steersman keeps pruning it."
+        " Declare it with out.apply(...), or create it without this owner"
     )

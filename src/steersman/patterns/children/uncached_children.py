@@ -40,7 +40,7 @@ async def delete_uncached(ctx: Context, owner: Object, children: Children, *, un
         try:
             listed = await ctx.client.metadata.list(kind, labels={OWNER_UID_LABEL: owner.uid})
         except (Forbidden, KindNotServed) as error:
-            left.append(f"children of kind {group_kind.kind} cannot be looked for in all namespaces: {error}")
+            left.append(f"cannot list children of kind {group_kind.kind} in all namespaces: {error}")
             continue
         for found in listed:
             # In the owner's namespace, references decide.
@@ -56,7 +56,8 @@ async def _delete(
     controlled = bond == "label" and any(each.controller for each in metadata.owner_references or ())
     if controlled or standing(metadata, owner.uid, bond, ctx.client.field_managers) != "ours":
         note = (
-            f"{identity} carries the label {OWNER_UID_LABEL}, but this program has not written it; it is left as it is"
+            f"{identity} has the label {OWNER_UID_LABEL}, but this program did not set it; Steersman leaves"
+            " it unchanged"
         )
         ctx.events.record(owner, "Warning", "LeftBehind", "Deleting", note)
         return ()
@@ -71,7 +72,7 @@ async def _delete(
                 missing_ok=True,
             )
         except Conflict:
-            return (f"{identity} has just changed and is looked at again",)
+            return (f"{identity} has just changed; Steersman checks it again",)
         log_change(ctx, "deleted", identity, f"{owner.kind} {owner.key} is being deleted")
         if marked is None:
             return ()

@@ -315,7 +315,7 @@ async def _met(
         raise conflict  # gone again: the next reconcile reads the current state
     metadata: ObjectMeta = found.metadata
     if metadata.deletion_timestamp is not None:
-        return Problem("Deleting", f"{output.identity} is being deleted; it is made again when it is gone")
+        return Problem("Deleting", f"{output.identity} is being deleted; Steersman recreates it when it is gone")
     uid, bond = owner.metadata.uid or "", output.bond
     whose = standing(metadata, uid, bond, client.field_managers)
     if bond == "none" and whose != "other":

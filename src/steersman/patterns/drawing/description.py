@@ -39,7 +39,7 @@ def deletion(graph: MachineGraph) -> tuple[str, str] | None:
     if graph.deletes_children:
         order = ", ".join(reversed(graph.names))
         last_first = f", those of the last state first: {order}." if len(graph.states) > 1 else "."
-        words.append(f"{'Then children' if graph.finalizer is not None else 'Children'} go{last_first}")
+        words.append(f"{'Then children' if graph.finalizer is not None else 'Children'} are deleted{last_first}")
     return graph.finalizer or "ordered deletion", " ".join(each for each in words if each)
 
 
@@ -55,7 +55,7 @@ def description(graph: MachineGraph, live: Live | None) -> str:
 
 
 def _sentences(graph: MachineGraph, live: Live | None) -> Iterator[str]:
-    yield f"{graph.name} reconciles {graph.kind}; each pass begins with {graph.first.name}."
+    yield f"{graph.name} reconciles {graph.kind}; each reconcile starts with {graph.first.name}."
     for node in graph.states:
         ways = [f"by Next to {node.next}"] if node.next is not None else []
         ways += [f"by Goto to {target}" for target in dict.fromkeys(node.to) if target != node.next]
@@ -66,7 +66,7 @@ def _sentences(graph: MachineGraph, live: Live | None) -> Iterator[str]:
             now = f" It is {found.words}." if found is not None else " It was not visited."
         yield f"{node.name} (condition {node.condition}) leads {' or '.join(ways)}.{now}"
     if (last := deletion(graph)) is not None:
-        yield f"Before a deleted object goes: {last[0]}. {last[1]}".strip()
+        yield f"Before a deleted object is removed: {last[0]}. {last[1]}".strip()
     ready = live.conditions.get(graph.ready) if live is not None else None
     if ready is not None:
         yield f"{graph.ready} is {ready.words}. {ready.message}".strip()

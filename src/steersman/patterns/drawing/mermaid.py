@@ -37,7 +37,7 @@ def _lines(graph: MachineGraph, live: Live | None) -> Iterator[str]:
         else f"{graph.kind} {live.name}: {_summary(graph, live)}"
     )
     yield from ("---", f"title: {json.dumps(_plain(title))}", "---", "flowchart TD")
-    yield '    start(("each pass"))'
+    yield '    start(("each reconcile"))'
     for node in graph.states:
         yield f'    {_id(node.name)}["{_label(graph, node, live)}"]'
     yield f'    ready(["{_escaped(graph.ready)}"])'

@@ -96,7 +96,7 @@ class _Picture:
                 parts += banner
                 y += 12 + height
             return parts, y
-        words = f"reconciles {self.graph.kind}; a state is left when its children are ready"
+        words = f"reconciles {self.graph.kind}; a state is complete when its children are ready"
         for number, line in enumerate(wrap(words, inner, PLAIN)):
             y += 17 if number else 0
             parts.append(_text(_MARGIN, y, line, "quiet"))
@@ -112,7 +112,7 @@ class _Picture:
             yield "unknown", SUSPENDED, found.message if found is not None else ""
         ready = live.conditions.get(self.graph.ready)
         if ready is None:
-            yield "unknown", f"{self.graph.ready}: not reported", "No pass over this object has ended yet."
+            yield "unknown", f"{self.graph.ready}: not reported", "No reconcile of this object has ended yet."
             return
         behind = "" if live.observed else " (before the last change of the object)"
         yield ready.mood, f"{self.graph.ready} {ready.words}{behind}", ready.message
@@ -142,7 +142,7 @@ class _Picture:
         start = layout.boxes[START]
         look = "dot passed" if self.live is not None and self.live.conditions else "dot"
         yield f'<circle class="{look}" cx="{_n(start.centre)}" cy="{_n(start.middle)}" r="7"/>'
-        yield _text(start.right + 9, start.middle + 4, "each pass begins here", "quiet small")
+        yield _text(start.right + 9, start.middle + 4, "each reconcile starts here", "quiet small")
 
     def _look(self, edge: Edge) -> str:
         """The style of an arrow: green on the path of the last reconcile."""

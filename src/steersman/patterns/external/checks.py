@@ -8,7 +8,7 @@ import inspect
 def check_name(name: str) -> str:
     """Reject an empty name; returns how error messages refer to the external."""
     if not name:
-        raise ValueError('External(...): it needs a name, by which its things are known to people: name="bucket"')
+        raise ValueError('External(...) needs a name for its messages: name="bucket"')
     return f"External(name={name!r})"
 
 
@@ -16,7 +16,7 @@ def check_api(api: object, where: str) -> None:
     """Reject an object that does not implement `Api`."""
     what = type(api).__name__
     if isinstance(api, type):
-        raise TypeError(f"{where}: {api.__name__} is a class; give an object of it: External({api.__name__}(), ...)")
+        raise TypeError(f"{where}: {api.__name__} is a class; pass an instance: External({api.__name__}(), ...)")
     parameters = {"find": "key", "create": "key, obj", "delete": "key, found", "update": "key, obj, found"}
     for name, takes in parameters.items():
         method = getattr(api, name, None)
@@ -32,12 +32,13 @@ def check_api(api: object, where: str) -> None:
     judge = getattr(api, "up_to_date", None)
     if judge is None and hasattr(api, "update"):
         raise TypeError(
-            f"{where}: {what} has update, but nothing says when to call it; write def up_to_date(self, obj, found) -> bool"
+            f"{where}: {what} has update but no up_to_date, which decides when to call it; write def"
+            " up_to_date(self, obj, found) -> bool"
         )
     if inspect.iscoroutinefunction(judge):
         raise TypeError(
-            f"{where}: {what}.up_to_date is async, but it only compares: write def up_to_date(self, obj, found), "
-            "and let find bring what it needs"
+            f"{where}: {what}.up_to_date is async, but it must compare without IO; write def"
+            " up_to_date(self, obj, found), and let find return what it needs"
         )
 
 
@@ -48,5 +49,5 @@ def check_seconds(where: str, *, above: bool, **options: float | None) -> None:
             continue
         if not 0 <= value < float("inf") or (above and value == 0):
             raise ValueError(
-                f"{where}: {name} is a number of seconds, {'above 0' if above else '0 or more'}; got {value}"
+                f"{where}: {name} must be a number of seconds{' above 0' if above else ', 0 or more'} (got {value})"
             )

@@ -401,7 +401,7 @@ class ExternalState(Generic[R]):
         if verdict:
             return f"{self._name} {_DONE[work.call]}" if entry.asked else ""
         if work.call == "update":
-            words = f"{self._name} was updated, and is still not as asked"
+            words = f"{self._name} was updated but still does not match the object"
             return self._failed(entry, work, Raised(words), now, words=words)
         return self._differs() if entry.asked and not self._can_update else ""
 
@@ -461,14 +461,14 @@ class ExternalState(Generic[R]):
     # messages
 
     def _differs(self) -> str:
-        return f"{self._name} is not as asked, and there is no update: delete it outside, or undo the change"
+        return f"{self._name} does not match the object, and its API has no update: delete it there, or undo the change"
 
     def _incomparable(self, why: str) -> str:
-        return f"comparing {self._name} with what is asked failed: {why}"
+        return f"comparing {self._name} with the object failed: {why}"
 
     def _words(self, entry: Entry) -> str:
         if entry.doubted:
-            return f"{self._name} is not found, but a request to make it may still be on its way"
+            return f"{self._name} was not found, but a request to create it may still be in flight"
         doing = {"updating": "updated", "creating": "created"}.get(entry.phase, "looked for")
         if entry.goal == "absent":
             doing = "deleted"

@@ -40,7 +40,7 @@ _STUBBORN = 5.0
 #: A request without an answer takes no effect after this many timeouts, unless ``late=`` says otherwise.
 _LATE = 3.0
 #: Why a plan changes nothing externally.
-_PLANNED = "a plan does nothing outside"
+_PLANNED = "a plan changes nothing outside the cluster"
 
 
 class External(Generic[T, R]):
@@ -94,7 +94,7 @@ class External(Generic[T, R]):
         where = check_name(name)
         check_api(api, where)
         if workers < 1:
-            raise ValueError(f"{where}: workers is how many objects are worked on at once, 1 or more; got {workers}")
+            raise ValueError(f"{where}: workers must be at least 1 (got {workers})")
         check_seconds(where, above=True, timeout=timeout, look_again=look_again)
         check_seconds(where, above=False, late=late, debounce=debounce, at_most=at_most)
         self.name = name
@@ -133,8 +133,8 @@ class External(Generic[T, R]):
         term, key = self._running("ensure"), _key(obj, f"{self.name}.ensure")
         if obj.deleting:
             raise ValueError(
-                f"{self.name}.ensure({key.kind} {key.key}): the object is being deleted, and what is made now would be "
-                "left behind; call remove() and let the finalizer go when it answers Gone"
+                f"{self.name}.ensure({key.kind} {key.key}): the object is being deleted, so a new external"
+                " object would be left behind; call remove(), and return Done() when it returns Gone"
             )
         answer = term.state.ensure(key, obj, term.time(), trace=current_traceparent())
         term.news.set()
@@ -242,16 +242,16 @@ class External(Generic[T, R]):
     def _check_idle(self) -> None:
         if self._term is not None:
             raise RuntimeError(
-                f"external {self.name} runs already in another controller or manager: each needs one of its own, as what it learns"
-                " must not be shared; add another machine, whose __init__ makes another External(...)"
+                f"external {self.name} already runs in another controller or manager, and they cannot share"
+                " it; add another machine whose __init__ creates its own External(...)"
             )
 
     def _running(self, method: str) -> _Term[R]:
         if self._term is None:
             raise RuntimeError(
-                f"{self.name}.{method}(): no controller runs this external, so nothing would be done; write "
-                f".on({self.name}) where the controller is built, as in manager.controller(Kind).on({self.name})"
-                ".run_with(reconcile), or make it an attribute of the StateMachine that uses it"
+                f"{self.name}.{method}(): no controller runs this external, so nothing would happen; write"
+                f" .on({self.name}), as in manager.controller(Kind).on({self.name}).run_with(reconcile), or"
+                " make it an attribute of the StateMachine that uses it"
             )
         return self._term
 
@@ -296,7 +296,7 @@ class External(Generic[T, R]):
                 raise
             if limit.expired():
                 return self._raised(work, TimeoutError(f"no answer within {self._timeout:g} s"))
-            return self._raised(work, RuntimeError(f"{work.call} was cancelled from within"))
+            return self._raised(work, RuntimeError(f"{work.call} cancelled itself"))
         except Exception as error:  # noqa: BLE001 - user code: any exception is a failure of this object
             late = isinstance(error, TimeoutError) and limit.expired()
             return self._raised(work, TimeoutError(f"no answer within {self._timeout:g} s") if late else error)
@@ -319,7 +319,7 @@ class External(Generic[T, R]):
             case "update":
                 found = await api.update(work.key, work.obj, work.found)
         if found is None:
-            raise TypeError(f"{type(api).__name__}.{work.call} gave None back; return what find would find")
+            raise TypeError(f"{type(api).__name__}.{work.call} returned None; return what find would return")
         return There(found)
 
     def _raised(self, work: Work, error: Exception) -> Raised:
@@ -352,7 +352,7 @@ class External(Generic[T, R]):
 
     def _give_up(self, slot: _Slot, work: Work) -> None:
         _log.error(
-            "external %s: %s for %s %s does not end though it was cancelled; this object waits for it, the others do not",
+            "external %s: %s for %s %s has not ended after its cancellation; this object waits for it, others do not",
             self.name,
             work.call,
             work.key.kind,
@@ -432,8 +432,8 @@ class _Slot:
 def _key(obj: Object, where: str) -> ExternalKey:
     if not obj.uid:
         raise ValueError(
-            f"{where}({type(obj).__name__} {obj.key}): the object has no UID, so it was not read from a server; "
-            "give the object that the client or the cache gave you"
+            f"{where}({type(obj).__name__} {obj.key}): the object has no UID, so it was not read from a"
+            " server; pass the object that the client or the cache returned"
         )
     return ExternalKey(uid=obj.uid, generation=obj.generation, kind=obj.kind or type(obj).__name__, key=obj.key)
 

@@ -37,6 +37,6 @@ def check_shared(graph: MachineGraph, kind: type[Object], where: str) -> None:
             check_foreign(node.condition, kind.__name__, here)
         elif "/" in node.condition:
             raise TypeError(
-                f"{here}: {kind.__name__} is a kind of another program, so no condition is written unless the one that sums up"
-                f' is named too; write ready="{node.condition.partition("/")[0]}/Ready"'
+                f"{here}: {kind.__name__} is a kind of another program, so Steersman writes no condition unless the summary"
+                f' is named too: write ready="{node.condition.partition("/")[0]}/Ready"'
             )

@@ -27,15 +27,16 @@ _FINALIZERS = pointer("metadata", "finalizers")
 def check_retired(names: Iterable[str], current: str, where: str) -> tuple[str, ...]:
     """Check the names of finalizers of earlier versions; raises `TypeError` for a name that cannot be a finalizer."""
     if isinstance(names, str):
-        raise TypeError(f'{where}: retired_finalizers= are several names; write retired_finalizers=("{names}",)')
+        raise TypeError(f'{where}: retired_finalizers= must be a tuple of names; write retired_finalizers=("{names}",)')
     found = tuple(names)
     for name in found:
         if "/" not in name:
             raise TypeError(
-                f"{where}: retired_finalizers= names {name!r}, and a finalizer is such as example.com/storage"
+                f"{where}: retired_finalizers= contains {name!r}, which is not a finalizer; write a name"
+                " such as example.com/storage"
             )
         if name == current:
-            raise TypeError(f"{where}: retired_finalizers= names {name}, which is its finalizer now; leave it out")
+            raise TypeError(f"{where}: retired_finalizers= contains {name}, which is the current finalizer; remove it")
     return found
 
 
@@ -54,8 +55,8 @@ async def add_finalizer(client: Writer, obj: ObjectT, name: str) -> ObjectT:
         return obj
     if obj.deleting:
         raise ValueError(
-            f"{obj.kind} {obj.key} is being deleted, so finalizer {name} cannot be added; without it nothing was done that"
-            " would need cleaning up"
+            f"{obj.kind} {obj.key} is being deleted, so finalizer {name} cannot be added; there is nothing"
+            " to clean up yet"
         )
     present = obj.metadata.finalizers
     if present:
@@ -97,7 +98,9 @@ async def _patch(client: Writer, obj: ObjectT, operations: list[Operation], trie
         if error.causes and not all(cause.field == "metadata.finalizers" for cause in error.causes):
             raise
         why = (
-            "it is being deleted" if error.causes else "its finalizers were changed meanwhile, or it is another object"
+            "it is being deleted"
+            if error.causes
+            else "its finalizers have changed since it was read, or it was replaced"
         )
     else:
         return cast("ObjectT", found)

@@ -123,12 +123,13 @@ def check_condition(condition: str, where: str, *, reserved: tuple[str, ...], op
     """Reject a name that cannot be a condition; ``option`` is the option that holds it."""
     if not _CONDITION.fullmatch(condition):
         raise TypeError(
-            f'{where}: {option}={condition!r} is no name of a condition; write it in CamelCase, such as "StorageReady"'
+            f"{where}: {option}={condition!r} is not the name of a condition; write it in CamelCase, such as"
+            ' "StorageReady"'
         )
     if condition in reserved:
         raise TypeError(
-            f"{where}: the machine sets condition {condition} itself; name the state's own after what it is about,"
-            f' such as "StorageReady"'
+            f"{where}: Steersman sets the condition {condition} itself; name the condition of a state after"
+            ' its subject, such as "StorageReady"'
         )
 
 
@@ -138,21 +139,19 @@ def check_foreign(condition: str, kind: str, where: str, *, option: str = "condi
     domain = (found["domain"] or "").rstrip("/") if found else ""
     if not domain:
         raise TypeError(
-            f"{where}: {kind} is a kind of another program, which sets conditions on it too; write {option}= with a domain of"
-            f' your own before it: {option}="example.com/{condition}"'
+            f"{where}: {kind} is a kind of another program, which sets its own conditions; put your domain"
+            f' before yours: {option}="example.com/{condition}"'
         )
     if domain.endswith(("kubernetes.io", "k8s.io")):
-        raise TypeError(
-            f'{where}: {option}="{condition}" is a name of Kubernetes itself; write a domain of your own before the slash'
-        )
+        raise TypeError(f'{where}: {option}="{condition}" has a domain of Kubernetes; use your own domain')
 
 
 def check_state_name(name: str, where: str) -> None:
     """Reject a name that cannot be a label value: children carry the name of their state in a label."""
     if not _STATE.fullmatch(name):
         raise TypeError(
-            f"{where}: the name goes into a label of its children, so it begins and ends with a letter or digit of ASCII and"
-            " has at most 59 of them and underscores; give the method another name"
+            f"{where}: the name becomes a label value of its children, so it has at most 59 ASCII letters,"
+            " digits and underscores, and no underscore at either end; rename the method"
         )
 
 
@@ -170,8 +169,8 @@ def check_graph(graph: MachineGraph, where: str) -> None:
         check_condition(node.condition, here, reserved=(graph.ready, graph.suspended, graph.looping))
         if node.condition in owners:
             raise TypeError(
-                f"{here}: condition {node.condition} is that of state {owners[node.condition]} already;"
-                " give each state a condition of its own"
+                f"{here}: state {owners[node.condition]} already has the condition {node.condition}; give"
+                " each state its own condition"
             )
         owners[node.condition] = node.name
         _check_ways(graph, node, here)
@@ -182,22 +181,25 @@ def check_graph(graph: MachineGraph, where: str) -> None:
 def _check_ways(graph: MachineGraph, node: StateNode, here: str) -> None:
     for target in node.to:
         if target not in graph.names:
-            raise TypeError(f"{here}: to= names {target!r}, which is no state; there are {', '.join(graph.names)}")
+            raise TypeError(
+                f"{here}: to= names {target!r}, which is not a state; the states are {', '.join(graph.names)}"
+            )
     if "Goto" in node.returns and not node.to:
         raise TypeError(
-            f"{here}: its annotation names Goto, but to= is missing;"
-            ' write @state(condition=..., to=("...",)), or leave Goto out'
+            f'{here}: its annotation has Goto, but to= is missing; write @state(condition=..., to=("...",)),'
+            " or remove Goto"
         )
     if node.to and node.returns and "Goto" not in node.returns:
         raise TypeError(
-            f"{here}: to= says where a Goto may lead, but its annotation names none; write -> ... | Goto, or leave out to="
+            f"{here}: to= lists where a Goto may lead, but its annotation has no Goto; write -> ... | Goto,"
+            " or remove to="
         )
     if "Next" in node.returns and node.next is None:
-        raise TypeError(f"{here}: it returns Next, but no state is written after it; return Done where all is done")
+        raise TypeError(f"{here}: it returns Next, but no state follows it; return Done")
     if not node.returns & {"Next", "Goto", *ENDINGS}:
         raise TypeError(
-            f"{here}: it can never complete, since its annotation names only {_listed(node.returns)};"
-            " write what follows: Next, Goto or Done"
+            f"{here}: it can never complete, because its annotation has only {_listed(node.returns)}; add"
+            " Next, Goto or Done"
         )
 
 
@@ -209,8 +211,8 @@ def _check_ends(graph: MachineGraph, where: str) -> None:
         if name in way:
             circle = " -> ".join((*way[way.index(name) :], name))
             raise TypeError(
-                f"{where}: the states {circle} go in a circle, so that a pass would never end; to try again later"
-                " return Wait(...): the next pass begins with the first state anyway"
+                f"{where}: the states {circle} form a cycle, so a reconcile would never end; to retry later,"
+                " return Wait(...): the next reconcile starts with the first state"
             )
         if name in done:
             return
@@ -228,8 +230,8 @@ def _check_reached(graph: MachineGraph, where: str) -> None:
     for node in graph.states:
         if node.name not in reached:
             raise TypeError(
-                f"{where}, state {node.name}: no state leads there; let the one before return Next,"
-                f' or name it in another\'s to=("{node.name}",)'
+                f"{where}, state {node.name}: no state leads to it; let the state before it return Next,"
+                f' or add it to another state: to=("{node.name}",)'
             )
 
 

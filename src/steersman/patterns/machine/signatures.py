@@ -31,7 +31,7 @@ def check_options(unknown: Iterable[str], known: Iterable[str], where: str) -> N
     """Reject unknown options, and suggest the closest known names."""
     for name in unknown:
         near = get_close_matches(name, known, n=1)
-        meant = f"did you mean {near[0]}=?" if near else f"there are {', '.join(f'{each}=' for each in known)}"
+        meant = f"did you mean {near[0]}=?" if near else f"the options are {', '.join(f'{each}=' for each in known)}"
         raise TypeError(f"{where} has no option {name}=; {meant}")
 
 
@@ -64,16 +64,14 @@ def steps_of(function: Callable[..., Any], where: str, *, example: str) -> froze
     """The steps in the return annotation of a function; ``example`` is a valid annotation."""
     annotation = function.__annotations__.get("return", inspect.Parameter.empty)
     if annotation is inspect.Parameter.empty:
-        raise TypeError(
-            f"{where} does not say which steps it returns, from which the graph is read; write -> {example}"
-        )
+        raise TypeError(f"{where} has no return annotation, from which Steersman reads the graph; write -> {example}")
     if isinstance(annotation, str):
         annotation = _evaluated(annotation, function, where)
     found: set[str] = set()
     for member in _members(annotation):
         if member not in _STEPS:
             raise TypeError(
-                f"{where}: its annotation names {_name(member)}, which is no step; there are"
+                f"{where}: its annotation has {_name(member)}, which is not a step; the steps are"
                 f" {', '.join(_STEPS.values())}: write -> {example}"
             )
         found.add(_STEPS[member])
@@ -118,7 +116,7 @@ def place_of(decorator: str, kind: object, *, more: str = "children=(...)") -> s
     """How errors name a decorated function; raises `TypeError` unless ``kind`` is a kind."""
     if not (isinstance(kind, type) and hasattr(kind, "__resource__")):
         if inspect.isroutine(kind):
-            raise TypeError(f"@{decorator} needs to be told of which kind; write @{decorator}(Site, {more})")
+            raise TypeError(f"@{decorator} needs a kind: write @{decorator}(Site, {more})")
         raise TypeError(f"@{decorator}({shown(kind)}) needs a kind, a class declared with group= and version=")
     return f"@{decorator}({kind.__name__})"
 

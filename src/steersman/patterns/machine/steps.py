@@ -22,8 +22,8 @@ _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 def _check_reason(step: str, reason: str) -> None:
     if not _REASON.fullmatch(reason):
         raise ValueError(
-            f"{step}(reason={reason!r}): the reason of a condition is one word for programs, such as ImageMissing;"
-            " the message is the place for a sentence"
+            f"{step}(reason={reason!r}): the reason of a condition is one CamelCase word, such as"
+            " ImageMissing; put a sentence into the message"
         )
 
 
@@ -56,7 +56,8 @@ class Wait(msgspec.Struct, frozen=True):
         _check_reason("Wait", self.reason)
         if self.after is not None and not (math.isfinite(self.after) and self.after > 0):
             raise ValueError(
-                f"Wait(after={self.after}): a number of seconds above 0; without it a change is waited for"
+                f"Wait(after={self.after}): after= must be a number of seconds above 0; leave it out to wait"
+                " for a change"
             )
 
 

@@ -65,7 +65,7 @@ def transition_of(graph: MachineGraph, node: StateNode, returned: object, result
             after = step.delay if isinstance(step, RequeueAfter) else None
             return _completed(None, result, wait=True, after=after)
         case Failed(message=message, reason=reason):
-            return Stopped(reason, message or "it failed and does not say why", wrong=True)
+            return Stopped(reason, message or "it failed without a message", wrong=True)
         case Wait():
             return _waiting(graph, node.name, step, result)
 
@@ -76,8 +76,8 @@ def clean_up_transition(graph: MachineGraph, returned: object, result: StateResu
     step = _as_step(graph, name, returned, ending=True)
     if isinstance(step, Next | Goto | RequeueAfter):
         raise TypeError(
-            f"{graph.name}.{name} returned {_shown(step)}, but nothing follows a finalizer; return Done() when"
-            " everything is cleaned up, Wait(...) until then"
+            f"{graph.name}.{name} returned {_shown(step)}, but no state follows a finalizer; return Done()"
+            " when everything is cleaned up, Wait(...) until then"
         )
     return transition_of(graph, StateNode(name=name, condition=graph.ready), step, result)
 
@@ -99,19 +99,19 @@ def _as_step(graph: MachineGraph, name: str, returned: object, *, ending: bool) 
     instead = "Done()" if ending else "Next()"
     if isinstance(returned, type) and returned.__name__ in STEPS:
         step = returned.__name__
-        words = f"the class {step}, which is no step; call it: return {step}(...)"
+        words = f"the class {step} instead of a step; call it: return {step}(...)"
     elif returned is None:
-        words = f"nothing; return {instead} when it is complete, Wait(...) until then"
+        words = f"None; return {instead} when it is complete, Wait(...) until then"
     else:
-        words = f"{_shown(returned)}, which is no step; return {instead} when it is complete, Wait(...) until then"
+        words = f"{_shown(returned)}, which is not a step; return {instead} when it is complete, Wait(...) until then"
     raise TypeError(f"{graph.name}.{name} returned {words}")
 
 
 def _next_of(graph: MachineGraph, node: StateNode) -> str | None:
     if node.next is None and node.returns:
         raise TypeError(
-            f"{graph.name}.{node.name} returned Next(), which its annotation does not name, so no state"
-            " follows; write -> Next | ..., or return Done()"
+            f"{graph.name}.{node.name} returned Next(), but its annotation has no Next; write -> Next | ...,"
+            " or return Done()"
         )
     return node.next
 
@@ -141,15 +141,17 @@ def _waiting(graph: MachineGraph, name: str, step: Wait, result: StateResult) ->
         return Stopped(step.reason, step.message, step.after)
     if not result.children and step.after is None:
         raise TypeError(
-            f"{graph.name}.{name} returned Wait() without having declared a child, so that nothing says what it waits"
-            ' for; declare one with out.apply(...), or write Wait("what for")'
+            f"{graph.name}.{name} returned Wait() without a message and without a child to wait for; declare"
+            ' one with out.apply(...), or write Wait("what for")'
         )
     unready = result.first_unready
     if unready is not None:
         return Stopped(CHILDREN_NOT_READY, unready[1], step.after)
     if step.after is not None:
-        return Stopped(step.reason, f"looks again in {step.after:g} s", step.after)
-    return Stopped(step.reason, f"{name} waits, although all its children are ready: Next() or Done() would go on")
+        return Stopped(step.reason, f"checks again in {step.after:g} s", step.after)
+    return Stopped(
+        step.reason, f"{name} waits, although all its children are ready; return Next() or Done() to continue"
+    )
 
 
 def _shown(value: object) -> str:

@@ -35,7 +35,7 @@ def readiness_of(obj: Object | Unstructured) -> Readiness:
         group, kind = group if slash else "", obj.kind
     elif isinstance(obj, PartialObjectMetadata):
         raise TypeError(
-            f"whether {obj.kind} {obj.key} is ready cannot be told from its metadata alone; read the whole object"
+            f"the readiness of {obj.kind} {obj.key} cannot be decided from its metadata alone; read the whole object"
         )
     else:
         options = type(obj).__resource__

@@ -34,7 +34,7 @@ def _how_it_ended(obj: Any) -> str:
         ended = at(status, "state", "terminated")
         if ended is not None and number(ended, "exit_code"):
             return f"container {name} {_exit(ended)}"
-    return "without a word"
+    return "no message"
 
 
 def _exit(ended: Any) -> str:

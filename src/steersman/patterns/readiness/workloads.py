@@ -68,7 +68,7 @@ def daemon_set(obj: Any) -> Readiness:
         return late
     asked = number(obj, "status", "desired_number_scheduled")
     if not asked:
-        return ready("no node is to run it")
+        return ready("no node should run it")
     updated = number(obj, "status", "updated_number_scheduled")
     if at(obj, "spec", "update_strategy", "type") != "OnDelete" and updated < asked:
         return waits("Updating", f"its Pods are updated on {updated} of {_count(asked, 'node')}")
@@ -87,7 +87,7 @@ def job(obj: Any) -> Readiness:
     for kind in ("Failed", "FailureTarget"):
         found = condition(obj, kind)
         if holds(found):
-            return failed(word(at(found, "reason"), "Failed"), f"it failed: {quoted(found) or 'without a word'}")
+            return failed(word(at(found, "reason"), "Failed"), f"it failed: {quoted(found) or 'no message'}")
     if holds(condition(obj, "Complete")):
         return ready("it has completed", reason="Complete")
     if at(obj, "spec", "suspend") or holds(condition(obj, "Suspended")):
@@ -122,7 +122,7 @@ def _available(obj: Any, asked: int) -> Readiness:
         return waits("NotAvailable", f"{_of(available, asked, 'replica')} available{_long_enough(obj)}")
     if (over := number(status, "replicas") - asked) > 0:
         return waits("Scaling", _still(over, "replica", " too many"))
-    return ready(f"{_of(asked, asked, 'replica')} ready" if asked else "no replica is asked for")
+    return ready(f"{_of(asked, asked, 'replica')} ready" if asked else "no replicas are requested")
 
 
 def _with_refusal(obj: Any, words: str) -> str:

@@ -92,7 +92,9 @@ def observe_deletion(graph: MachineGraph, reason: str, message: str) -> Observat
 
 def observe_suspension(graph: MachineGraph, value: str) -> Observations:
     """The conditions of a suspended object: all others stay as they are."""
-    message = f"label {SUSPEND_LABEL}={value}: nothing is applied, pruned or finalized until it is taken away"
+    message = (
+        f"label {SUSPEND_LABEL}={value}: Steersman applies, prunes and finalizes nothing until the label is removed"
+    )
     return Observations((_said(graph.suspended, "True", SUSPENDED, message),), observed=False)
 
 

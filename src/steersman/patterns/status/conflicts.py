@@ -45,7 +45,7 @@ async def write_unless_contested(
         return None
     if conflicts.wrote(obj.key, place, _said(obj, observations, after), _now()) and fresh:
         other_writer = conflicts.other_writer(obj.key, place)
-        note = f"its status is changed back by {other_writer} as often as it is written, so that it is written only now and then"
+        note = f"{other_writer} keeps reverting its status, so Steersman writes it only now and then"
         ctx.logger.warning("%s: %s", ctx.request, note)
         ctx.events.record(obj, "Warning", "Contested", "Reporting", note)
     return None

@@ -250,7 +250,7 @@ class StatusDraft:
         program = self._ctx.client.field_manager
         if not program:
             raise ConfigError(
-                f'controller {self._ctx.controller} writes a status, so write Manager(name="...") and keep it'
+                f'controller {self._ctx.controller} writes a status, which needs a field manager: set Manager(name="...") and keep it'
             )
         return f"{program}/{self._ctx.controller}"[:_MANAGER_MAX]
 
