@@ -1,8 +1,8 @@
 """Patterns beside the bare runtime: requests per change against the minimum, and CPU per child of many owners.
 
 Requests are counted on the engine, at the operator's transport and by the API server itself. CPU is that of the
-operator's process, with the embedded server as a separate process. The forms of the operator take turns; ratios are
-computed within a round, and the median of the rounds counts.
+operator's process, with the embedded server as a separate process. The forms of the operator take turns, pass by pass
+and start by start; ratios are computed within a round, and the median of the rounds counts.
 """
 
 from __future__ import annotations
@@ -79,32 +79,28 @@ async def _rounds(sizes: Sizes, wanted: int) -> list[dict[str, Cost]]:
     rounds: list[dict[str, Cost]] = []
     for turn in range(wanted):
         begins = turn % len(forms)
-        measured: dict[str, Cost] = {}
-        for form in (*forms[begins:], *forms[:begins]):
-            measured[form] = cost = await measure(form, sizes)
+        measured = await measure((*forms[begins:], *forms[:begins]), sizes)
+        for form, cost in measured.items():
             spent = f"create {cost.create.cpu:.2f} s, looks {cost.again.cpu:.2f} s, restart {cost.restart.cpu:.2f} s"
             print(f"bench patterns: round {turn + 1} of {wanted}: {form}: {spent}", file=sys.stderr, flush=True)
         rounds.append({form: measured[form] for form in forms})
     return rounds
 
 
-#: The CPU of a stage, in seconds, and how often every child was reconciled in it.
-STAGES: dict[str, tuple[Callable[[Cost], float], Callable[[Sizes], int]]] = {
-    "create": (lambda cost: cost.create.cpu, lambda _: 1),
-    "look again": (lambda cost: cost.again.cpu, lambda sizes: sizes.passes),
-    "restart": (lambda cost: cost.restart.cpu, lambda _: 1),
+#: The CPU of a stage, in seconds; every child is reconciled once in it.
+STAGES: dict[str, Callable[[Cost], float]] = {
+    "create": lambda cost: cost.create.cpu,
+    "look again": lambda cost: cost.again.cpu,
+    "restart": lambda cost: cost.restart.cpu,
 }
-
-
 PARTS = {"create": "create", "look again": "again", "restart": "restart"}
 
 
 def columns(rounds: list[dict[str, Cost]], sizes: Sizes) -> tuple[Column, ...]:
     """CPU per child and requests, with the forms side by side."""
     found: list[Column] = []
-    for stage, (cpu, times) in STAGES.items():
-        each = sizes.all_children * times(sizes)
-        values = {form: tuple(cpu(one[form]) / each * 1e6 for one in rounds) for form in rounds[0]}
+    for stage, cpu in STAGES.items():
+        values = {form: tuple(cpu(one[form]) / sizes.all_children * 1e6 for one in rounds) for form in rounds[0]}
         found.append(Column(name=f"{stage}: CPU per child", unit="us", rounds=values))
     for stage, part in PARTS.items():
         totals = {form: tuple(float(_made(one[form], part).total()) for one in rounds) for form in rounds[0]}
@@ -124,7 +120,7 @@ def _made(cost: Cost, part: str) -> Counter[str]:
 def figures(rounds: list[dict[str, Cost]]) -> tuple[Figure, ...]:
     """The spread of the rounds, without which a median says little; and the ratio to children alone."""
     found: list[Figure] = []
-    for stage, (cpu, _) in STAGES.items():
+    for stage, cpu in STAGES.items():
         if spread := [cpu(each[OURS]) / cpu(each[BARE]) for each in rounds if cpu(each[BARE])]:
             found.append(Figure(name=f"{stage}: CPU / bare, lowest round", value=min(spread), unit="x"))
             found.append(Figure(name=f"{stage}: CPU / bare, highest round", value=max(spread), unit="x"))
@@ -139,7 +135,7 @@ def cost_bars(rounds: list[dict[str, Cost]]) -> tuple[Bar, ...]:
     if not rounds:
         return ()
     found: list[Bar] = []
-    for stage, (cpu, _) in STAGES.items():
+    for stage, cpu in STAGES.items():
         ratios = [cpu(each[OURS]) / cpu(each[BARE]) if cpu(each[BARE]) else float("nan") for each in rounds]
         found.append(Bar(name=f"{stage}: CPU / bare", value=statistics.median(ratios), bar=LIMIT))
     idle = [spent for each in rounds for spent in (each[OURS].again, each[OURS].restart)]
@@ -215,6 +211,7 @@ def _notes(sizes: Sizes, rounds: int) -> tuple[str, ...]:
         "Reads: of single objects, from the server.",
         f"CPU: of the operator's process, {sizes.owners} owners with {sizes.children} children, {rounds} round(s).",
         "The API is the embedded server as a separate process, fresh for every form in every round.",
-        f"restart: the cheapest of {sizes.restarts} starts in each round; its writes are those of all of them.",
+        f"look again, restart: the cheapest of {sizes.passes} passes and {sizes.restarts} starts in each round, forms in turns.",
+        "Their writes are those of all passes and all starts.",
         "bare: the same children and status with ctx.client alone, without prune, ownership checks and readiness.",
     )

@@ -1,7 +1,15 @@
 """The cost of many owners with children in the operator's process, for each form.
 
-The API is the embedded server as a separate process, with objects in memory and without controllers, fresh for every
-form in every round. Only the CPU of the operator's process counts, by its own clock.
+The API is the embedded server as a separate process, with objects in memory and without controllers, one for each form
+and fresh in every round. Only the CPU of the operator's process counts, by its own clock.
+
+What makes the figures steady:
+- The forms take turns within a round: one pass or one start of each, then the next. Load that comes and goes meets all.
+- The cheapest pass and the cheapest start of a round count. Other load adds to the CPU of a process, because it shares
+  caches and cores, and never subtracts.
+- The processes read modules as byte code, whatever PYTHONDONTWRITEBYTECODE says: a form that imports a module late would
+  otherwise pay for compiling it.
+- The operator freezes its imported modules out of garbage collection, as ``steersman run`` does.
 """
 
 from __future__ import annotations
@@ -12,10 +20,12 @@ import sys
 import tempfile
 from asyncio.subprocess import PIPE, Process
 from collections import Counter
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -27,6 +37,8 @@ from steersman import Client, ObjectMeta
 ROOT = Path(__file__).parents[1]
 #: Longer than any stage takes.
 PATIENCE = 900.0
+#: Starts an operator.
+Launch: TypeAlias = Callable[[], AbstractAsyncContextManager[Process]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +47,10 @@ class Sizes:
 
     owners: int
     children: int
-    #: How often all converged owners are reconciled again.
+    #: How often all converged owners are reconciled again; the cheapest pass counts.
     passes: int
     #: How often the operator is restarted on converged objects; the cheapest start counts.
-    restarts: int = 5
+    restarts: int = 7
 
     @property
     def all_children(self) -> int:
@@ -51,43 +63,65 @@ class Cost:
     """One form in one round; the CPU is in seconds."""
 
     create: Spent
-    #: All passes together.
     again: Spent
     restart: Spent
 
 
-async def measure(form: str, sizes: Sizes) -> Cost:
-    """Create, reconcile again, and restart."""
+async def measure(forms: Sequence[str], sizes: Sizes) -> dict[str, Cost]:
+    """Create, reconcile again, and restart, with the forms in turns."""
+    create: dict[str, Spent] = {}
+    again: dict[str, list[Spent]] = {form: [] for form in forms}
+    restarts: dict[str, list[Spent]] = {form: [] for form in forms}
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as scratch:
-        kubeconfig = Path(scratch) / "kubeconfig"
-        serve = ("-m", "steersman", "serve", "--controllers", "none", "--kubeconfig", str(kubeconfig))
-        said = Path(scratch) / "serve.log"
-        async with _process(*serve, complaints=said) as server:
-            assert server.stdout is not None
-            if not await server.stdout.readline():
-                raise BenchmarkFailed(f"steersman serve exited before it served; its output: {said.read_text('utf-8')}")
-            await _fill(kubeconfig, sizes)
-            operator = ("-m", "bench.patterns_operator", form, str(kubeconfig), str(sizes.owners))
-            async with _process(*operator) as process:
-                create = await _answer(process, form)
-                assert process.stdin is not None
-                process.stdin.write(f"{sizes.passes}\n".encode())
-                again = await _answer(process, form)
-            restarts: list[Spent] = []
-            for _ in range(sizes.restarts):
-                async with _process(*operator) as process:
-                    restarts.append(await _answer(process, form))
-    return Cost(create=create, again=again, restart=_cheapest(restarts))
+        async with AsyncExitStack() as servers:
+            launched = {form: await servers.enter_async_context(_served(form, sizes, Path(scratch))) for form in forms}
+            async with AsyncExitStack() as operators:
+                running: dict[str, Process] = {}
+                for form in forms:
+                    running[form] = await operators.enter_async_context(launched[form]())
+                    create[form] = await _answer(running[form], form)
+                for form in _turns(sizes.passes, forms):
+                    again[form].append(await _pass(running[form], form))
+            for form in _turns(sizes.restarts, forms):
+                async with launched[form]() as process:
+                    restarts[form].append(await _answer(process, form))
+    return {
+        form: Cost(create=create[form], again=_cheapest(again[form]), restart=_cheapest(restarts[form]))
+        for form in forms
+    }
 
 
-def _cheapest(restarts: list[Spent]) -> Spent:
-    """The CPU of the cheapest start, and the requests of all of them.
+def _turns(times: int, forms: Sequence[str]) -> Iterator[str]:
+    """Every form as often as asked, each time beginning with another one."""
+    for turn in range(times):
+        begins = turn % len(forms)
+        yield from (*forms[begins:], *forms[:begins])
 
-    A start is one second of CPU. Other load, a cold disk cache or modules without byte code add to it and never
-    subtract, so the cheapest of several is the steadiest figure.
-    """
-    requests = sum((Counter(each.requests) for each in restarts), Counter[str]())
-    return msgspec.structs.replace(min(restarts, key=lambda each: each.cpu), requests=dict(requests))
+
+@asynccontextmanager
+async def _served(form: str, sizes: Sizes, scratch: Path) -> AsyncGenerator[Launch]:
+    """A server with all owners; gives a function that starts the operator."""
+    kubeconfig, said = scratch / f"{form}.kubeconfig", scratch / f"{form}.log"
+    serve = ("-m", "steersman", "serve", "--controllers", "none", "--kubeconfig", str(kubeconfig))
+    async with _process(*serve, scratch=scratch, complaints=said) as server:
+        assert server.stdout is not None
+        if not await server.stdout.readline():
+            raise BenchmarkFailed(f"steersman serve exited before it served; its output: {said.read_text('utf-8')}")
+        await _fill(kubeconfig, sizes)
+        operator = ("-m", "bench.patterns_operator", form, str(kubeconfig), str(sizes.owners))
+        yield partial(_process, *operator, scratch=scratch)
+
+
+async def _pass(process: Process, form: str) -> Spent:
+    assert process.stdin is not None
+    process.stdin.write(b"1\n")
+    return await _answer(process, form)
+
+
+def _cheapest(several: list[Spent]) -> Spent:
+    """The CPU of the cheapest one, and the requests of all of them."""
+    requests = sum((Counter(each.requests) for each in several), Counter[str]())
+    return msgspec.structs.replace(min(several, key=lambda each: each.cpu), requests=dict(requests))
 
 
 async def _fill(kubeconfig: Path, sizes: Sizes) -> None:
@@ -118,10 +152,12 @@ async def _answer(process: Process, form: str) -> Spent:
 
 
 @asynccontextmanager
-async def _process(*arguments: str, complaints: Path | None = None) -> AsyncGenerator[Process]:
+async def _process(*arguments: str, scratch: Path, complaints: Path | None = None) -> AsyncGenerator[Process]:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(scratch / "bytecode")
     with complaints.open("wb") if complaints else nullcontext() as log:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, *arguments, stdin=PIPE, stdout=PIPE, stderr=log, cwd=ROOT, env=dict(os.environ)
+            sys.executable, *arguments, stdin=PIPE, stdout=PIPE, stderr=log, cwd=ROOT, env=environment
         )
     try:
         yield process
