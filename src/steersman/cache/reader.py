@@ -213,9 +213,13 @@ class CacheReader:
         """Return views of the objects owned by a uid, except those with a key in ``but``."""
         self._refuse_uncached(kind, "the owner index")
         informer = await self._synced(kind)
-        shown = await self._shown(
-            informer, OWNERS, lambda: informer.store.by_owner(uid), lambda stored: uid in stored.owners
-        )
+        store = informer.store
+        if informer.overlay.is_empty and store.has_index(OWNERS):
+            shown = store.by_owner(uid)
+        else:
+            shown = await self._shown(
+                informer, OWNERS, lambda: store.by_owner(uid), lambda stored: uid in stored.owners
+            )
         return [informer.view(stored) for stored in shown if stored.key not in but]
 
     async def views_labelled(self, kind: type[Any] | Kind, label: str, value: str) -> Views:

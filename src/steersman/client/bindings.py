@@ -20,6 +20,7 @@ from steersman.objects import (
     decode,
     encode,
     is_partial,
+    origin_of,
     raw_of,
     to_json,
 )
@@ -205,7 +206,7 @@ def has_status_subresource(cls: type[Object]) -> bool:
 
 def was_read(obj: Object | Unstructured) -> bool:
     """Whether the object came from the server."""
-    return raw_bytes(obj) is not None
+    return obj.raw is not None if isinstance(obj, Unstructured) else origin_of(obj) is not None
 
 
 def read_in_part(obj: Object | Unstructured) -> bool:

@@ -74,6 +74,14 @@ _fields_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _MARK = ORIGIN_KEY.encode()
 
 
+def fingerprint(value: Any) -> bytes | None:
+    """Bytes that stay the same while a value, or a part of it, does not change; None if it cannot be encoded."""
+    try:
+        return _marking_encoder.encode(value)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+        return None
+
+
 def differing_fields(before: Struct, after: Struct) -> tuple[Tree, Tree] | None:
     """The fields in which two states of an object differ, as each would be written; treat the result as read-only.
 

@@ -175,9 +175,10 @@ class _Reconcile:
             if left is None:
                 return Done()
             self._obj = left
+        draft = self._draft()
         if self._externals:
             await self._look_outside()
-        return await self._run_states()
+        return await self._run_states(draft)
 
     @property
     def _finalizers(self) -> tuple[str, ...]:
@@ -194,8 +195,7 @@ class _Reconcile:
 
     # states
 
-    async def _run_states(self) -> Outcome:
-        draft = self._draft()
+    async def _run_states(self, draft: StatusDraft) -> Outcome:
         await draft.begin()
         try:
             await self._claim()

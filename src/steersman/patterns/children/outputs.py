@@ -149,7 +149,9 @@ class Outputs:
         if options:
             self._check_options(identity, options)
             depth, after = self._placed(identity, options)
-        self._check_status(identity, child, known, options)
+        status: Any = child.tree.get("status") if isinstance(child, Unstructured) else getattr(child, "status", None)
+        if status is not None and status is not UNSET and not options.get("status"):
+            self._check_status(identity, known)
         if bond != "label_alone" and not isinstance(child, Unstructured) and child.metadata.owner_references:
             self._check_references(identity, child, options)
         earlier = self._taken.setdefault(identity, self.state)
@@ -254,13 +256,8 @@ class Outputs:
                 f"{self._what(identity)}: adopt=True takes an object over, but owner=False shares it; use only one of them"
             )
 
-    def _check_status(
-        self, identity: Identity, child: Object | Unstructured, known: KnownKind, options: ChildOptions
-    ) -> None:
-        status: Any = child.tree.get("status") if isinstance(child, Unstructured) else getattr(child, "status", None)
-        if status is None or status is UNSET or options.get("status") or isinstance(known.kind, Kind):
-            return
-        if has_status_subresource(known.kind):
+    def _check_status(self, identity: Identity, known: KnownKind) -> None:
+        if not isinstance(known.kind, Kind) and has_status_subresource(known.kind):
             raise ValueError(
                 f"{self._what(identity)}: its status is set, but the server ignores it here; write"
                 " out.apply(..., status=True) to apply it to the status subresource, or do not set it"

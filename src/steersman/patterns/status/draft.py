@@ -17,13 +17,13 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from steersman.aio import now
-from steersman.client.bindings import has_status_subresource, raw_bytes
+from steersman.client.bindings import has_status_subresource, raw_bytes, was_read
 from steersman.client.extracting import intent_of, merge_schema_of
 from steersman.client.patch_documents import MergePatch
 from steersman.controller import Context, internal_client
 from steersman.errors import ConfigError, NotFound
 from steersman.objects import Object, to_json
-from steersman.objects.difference import differing_fields
+from steersman.objects.difference import fingerprint
 from steersman.objects.hints import StructShape, field_shapes, wire_names
 from steersman.patches import MergeSchema, extract_applied as extract_tree
 from steersman.patterns.machine.graph import SUSPENDED
@@ -83,7 +83,7 @@ def _modelled(kind: type[Object], subresource: str) -> StatusForm:
 
 
 class StatusDraft:
-    """The status of one object during one reconcile: call `begin` first and `write` last."""
+    """The status of one object during one reconcile: make it before any state runs, call `begin` first and `write` last."""
 
     def __init__(
         self, ctx: Context, obj: Object, known: tuple[str, ...] = (SUSPENDED,), *, silent: bool = False
@@ -94,6 +94,7 @@ class StatusDraft:
         self._form = StatusForm(how="not") if silent else status_form(type(obj))
         self._known = frozenset(known)
         self._before: Tree = _as_read(obj)
+        self._untouched = _fingerprint(obj) if was_read(obj) else None
         #: The object was deleted or replaced since it was read, so the observations are not about the current one.
         self._successor = False
         #: What we applied earlier; None until the first read.
@@ -133,7 +134,7 @@ class StatusDraft:
         if self._form.how == "not":
             return False
         if after is None:
-            after = self._before if _untouched(self._obj) else cast("Tree", to_json(self._obj).get("status") or {})
+            after = self._before if self._is_untouched else cast("Tree", to_json(self._obj).get("status") or {})
         set_by_hand = self._set_by_hand(after)
         self.taken_away = await self._ours(observations.removed)
         if not self._differs(observations, after, set_by_hand, complete=complete):
@@ -146,6 +147,11 @@ class StatusDraft:
         except NotFound:
             return False  # the object was deleted meanwhile
         return True
+
+    @property
+    def _is_untouched(self) -> bool:
+        """Whether no state changed the status: the common case, and cheaper to tell than to encode the whole object."""
+        return self._untouched is not None and self._untouched == _fingerprint(self._obj)
 
     # the new status
 
@@ -292,10 +298,8 @@ def _as_read(obj: Object) -> Tree:
     return (_whole_decoder.decode(raw).status or {}) if raw is not None else {}
 
 
-def _untouched(obj: Object) -> bool:
-    """Whether no state changed the status: the common case, and cheaper than encoding the whole object."""
-    differing = differing_fields(obj, obj)
-    return differing is not None and "status" not in differing[0].keys() | differing[1].keys()
+def _fingerprint(obj: Object) -> bytes | None:
+    return fingerprint(getattr(obj, "status", None))
 
 
 def _by_type(status: Tree) -> dict[str, Tree]:
