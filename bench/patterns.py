@@ -2,7 +2,7 @@
 
 Requests are counted on the engine, at the operator's transport and by the API server itself. CPU is that of the
 operator's process, with the embedded server as a separate process. The forms of the operator take turns, pass by pass
-and start by start; ratios are computed within a round, and the median of the rounds counts.
+and start by start (see `bench.patterns_cost`); ratios are computed within a round, and the median of the rounds counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KNOWN: dict[tuple[str, str], int] = {}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--owners", type=int, default=1_000, help="objects with children")
     parser.add_argument("--children", type=int, default=10, help="children of each")
-    parser.add_argument("--passes", type=int, default=5, help="reconciles of all converged owners")
+    parser.add_argument("--passes", type=int, default=10, help="reconciles of all converged owners")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of all forms; 0: only count requests")
     parser.add_argument("--no-requests", action="store_true", help="do not count requests")
     parser.add_argument("--doc", type=Path, metavar="FILE", help="write the tables into this page, between its marks")
@@ -211,6 +211,7 @@ def _notes(sizes: Sizes, rounds: int) -> tuple[str, ...]:
         "Reads: of single objects, from the server.",
         f"CPU: of the operator's process, {sizes.owners} owners with {sizes.children} children, {rounds} round(s).",
         "The API is the embedded server as a separate process, fresh for every form in every round.",
+        f"create: the median of {sizes.batches} batches of owners in each round, forms in turns.",
         f"look again, restart: the cheapest of {sizes.passes} passes and {sizes.restarts} starts in each round, forms in turns.",
         "Their writes are those of all passes and all starts.",
         "bare: the same children and status with ctx.client alone, without prune, ownership checks and readiness.",

@@ -1,9 +1,13 @@
 """One form of the operator as a separate process that reports its cost.
 
 ``python -m bench.patterns_operator FORM KUBECONFIG OWNERS`` runs until its standard input ends. It prints a JSON line
-when it has reconciled all owners and rests. For every line of input it reconciles all of them that many more times, and
-prints another line. The CPU in a line is what this process used for it, without importing and connecting. Imported
-modules are frozen out of garbage collection first, as ``steersman run`` does.
+when it has reconciled that many owners and rests. Each line of input asks for more, and gives another line:
+
+- ``owners N``: reconcile until there are N owners, which the benchmark creates meanwhile.
+- ``pass``: reconcile all owners once more.
+
+The CPU in a line is what this process used since the line before it, without importing and connecting. Imported modules
+are frozen out of garbage collection first, as ``steersman run`` does.
 """
 
 from __future__ import annotations
@@ -14,7 +18,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -86,27 +89,24 @@ async def operate(form: str, kubeconfig: Path, owners: int) -> None:
             began = time.process_time()
             tasks.start(manager.run(counting, signals=False), name="operator")
             while True:
-                await runs.until(lambda: len(runs.owners) >= owners)
+                await runs.until(lambda wanted=owners: len(runs.owners) >= wanted)
                 await rested(manager)
-                spent = Spent(
-                    cpu=time.process_time() - began, runs=runs.count, requests=dict(counted), failures=runs.failures
-                )
+                now = time.process_time()
+                spent = Spent(cpu=now - began, runs=runs.count, requests=dict(counted), failures=runs.failures)
                 print(msgspec.json.encode(spent).decode(), flush=True)
-                line = await commands.readline()
-                if not line:
-                    break
                 runs.count = runs.failures = 0
                 counted.clear()
-                began = time.process_time()
-                for times in range(1, int(line) + 1):
-                    for owner in runs.owners:
-                        manager.controllers[0].add(owner, Cause(what="external", note="asked"))
-                    await runs.until(partial(_at_least, runs, times * owners))
+                began = now
+                match (await commands.readline()).split():
+                    case [b"owners", number]:
+                        owners = int(number)
+                    case [b"pass"]:
+                        for owner in runs.owners:
+                            manager.controllers[0].add(owner, Cause(what="external", note="asked"))
+                        await runs.until(lambda wanted=owners: runs.count >= wanted)
+                    case _:
+                        break
             manager.stop()
-
-
-def _at_least(runs: Runs, wanted: int) -> bool:
-    return runs.count >= wanted
 
 
 async def _input() -> asyncio.StreamReader:

@@ -16,7 +16,7 @@ from bench.report import Report
 from steersman.testing import Engine
 from steersman.wire import Request
 
-SIZES = Sizes(owners=5, children=10, passes=2)
+SIZES = Sizes(owners=5, children=10, batches=2, passes=2, restarts=2)
 
 
 @pytest.mark.slow
