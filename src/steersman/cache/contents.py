@@ -79,18 +79,23 @@ class Contents:
                 index.replace(old, None)
         return old
 
+    def complete(self, name: IndexName) -> Index:
+        """Complete an index in one go."""
+        index = self.unfinished[name]
+        index.fill(self.objects.values())
+        self.indexes[name] = self.unfinished.pop(name)
+        return index
+
     def indexing(self, name: IndexName) -> Iterator[None]:
         """Complete an index, yielding after every `SLICE` objects.
 
         Concurrent changes update the index too, and adding an object twice changes nothing. So several callers may build
         the same index, and a build may start over.
         """
-        index = self.unfinished[name]
-        for position, key in enumerate([*self.objects], 1):
-            stored = self.objects.get(key)
-            if stored is not None:
-                index.replace(None, stored)
-            if not position % SLICE:
+        index, keys = self.unfinished[name], [*self.objects]
+        for start in range(0, len(keys), SLICE):
+            index.fill([stored for key in keys[start : start + SLICE] if (stored := self.objects.get(key)) is not None])
+            if start + SLICE <= len(keys):
                 yield
         if self.unfinished.pop(name, None) is not None:
             self.indexes[name] = index

@@ -91,6 +91,21 @@ class Index:
             if value not in before:
                 self._keys.setdefault(value, {})[key] = None
 
+    def fill(self, objects: Iterable[Stored]) -> None:
+        """Add many objects. One that the index holds already stays as it is."""
+        if self._known is not None:
+            for stored in objects:
+                self.replace(None, stored)
+            return
+        found, values_of = self._keys, self._values_of
+        for stored in objects:
+            for value in values_of(stored):
+                keys = found.get(value)
+                if keys is None:
+                    found[value] = {stored.key: None}
+                else:
+                    keys[stored.key] = None
+
     def empty_copy(self) -> Index:
         """Return an empty index with the same function."""
         return Index(self._values_of, remember=self._known is not None)

@@ -132,10 +132,12 @@ class Store:
 
     def _index(self, name: IndexName) -> Index:
         """Return a complete index, built in one go if necessary."""
-        if name not in self._contents.indexes:
-            for _ in self.indexing(name):
-                pass
-        return self._contents.indexes[name]
+        contents = self._contents
+        if name in contents.indexes:
+            return contents.indexes[name]
+        if name not in contents.unfinished:
+            contents.unfinished[name] = Index(_values_of(name), remember=False)
+        return contents.complete(name)
 
     # changes, made by the informer
 
