@@ -14,7 +14,6 @@ NOT_SPLIT_YET = {
     "cli",
     "client",
     "controller",
-    "patches",
     "testing",
 }
 

@@ -11,8 +11,14 @@ import aiohttp
 from patches.apply_kinds import Endpoint
 
 from samples.random_intents import Intents
-from steersman.patches import ApplyConflicts, PatchError, apply_merge_patch, format_path
-from steersman.patches.managed_fields import read_managed_fields, write_managed_fields
+from steersman.patches import (
+    ApplyConflicts,
+    PatchError,
+    apply_merge_patch,
+    format_path,
+    read_managed_fields,
+    write_managed_fields,
+)
 
 APPLIERS = ("ada", "ben", "cleo", "kubectl")
 #: More than an object keeps entries of.

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from steersman.patches import (
+    MAX_OPERATIONS,
     JsonPatch,
     JsonPatchError,
     JsonPatchTestFailed,
@@ -15,7 +16,6 @@ from steersman.patches import (
     json_patch,
     pointer,
 )
-from steersman.patches.json_patch import MAX_OPERATIONS
 
 DOCUMENT = {"a": 1, "list": [1, 2, 3], "object": {"x": 1}, "a/b": {"~": "tilde"}}
 

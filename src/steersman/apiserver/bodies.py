@@ -26,7 +26,7 @@ from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest
 from steersman.golang import cannot_unmarshal, json_type, readable_json
 from steersman.objects import GroupVersionKind
-from steersman.patches.trees import check_depth
+from steersman.patches import check_depth
 from steersman.wire import JSON, YAML
 
 _DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"

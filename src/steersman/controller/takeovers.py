@@ -18,7 +18,7 @@ from steersman.controller.events import KindLike
 from steersman.errors import NotFound
 from steersman.objects import Key, to_json
 from steersman.objects.field_managers import is_manager_of
-from steersman.patches.renaming import renamed_managers
+from steersman.patches import renamed_managers
 
 
 class _Entry(msgspec.Struct, gc=False):

@@ -22,10 +22,29 @@ Content:
 """
 
 from steersman.patches import json_patch as json_patch
-from steersman.patches.applied_set import (
+from steersman.patches.applied_fields import (
     STATUS_FIELDS as STATUS_FIELDS,
     STRIPPED_FIELDS as STRIPPED_FIELDS,
     applied_set as applied_set,
+    item_text as item_text,
+)
+from steersman.patches.apply.extraction import extract_applied as extract_applied
+from steersman.patches.apply.field_manager import FieldManager as FieldManager
+from steersman.patches.apply.managed_fields import (
+    ManagedFields as ManagedFields,
+    ManagedFieldsError as ManagedFieldsError,
+    Owned as Owned,
+    Owner as Owner,
+    read_managed_fields as read_managed_fields,
+    write_managed_fields as write_managed_fields,
+)
+from steersman.patches.apply.manager_names import renamed_managers as renamed_managers
+from steersman.patches.apply.ownership import ApplyConflict as ApplyConflict, ApplyConflicts as ApplyConflicts
+from steersman.patches.apply.selection import only_fields as only_fields
+from steersman.patches.apply.versions import (
+    NotConvertible as NotConvertible,
+    UnknownVersion as UnknownVersion,
+    Versions as Versions,
 )
 from steersman.patches.comparison import (
     difference as difference,
@@ -41,26 +60,22 @@ from steersman.patches.errors import (
     SchemaMismatch as SchemaMismatch,
     TooDeep as TooDeep,
 )
-from steersman.patches.extracting import extract_applied as extract_applied
-from steersman.patches.field_manager import FieldManager as FieldManager
 from steersman.patches.field_set import FieldSet as FieldSet
-from steersman.patches.json_patch import JsonPatch as JsonPatch, Operation as Operation, pointer as pointer
-from steersman.patches.managed_fields import Owner as Owner
+from steersman.patches.json_patch import (
+    MAX_OPERATIONS as MAX_OPERATIONS,
+    JsonPatch as JsonPatch,
+    Operation as Operation,
+    pointer as pointer,
+)
 from steersman.patches.merge_patch import (
     apply_merge_patch as apply_merge_patch,
     merge_patch_between as merge_patch_between,
 )
 from steersman.patches.merge_schema import MergeSchema as MergeSchema, Resolver as Resolver
-from steersman.patches.ownership import ApplyConflict as ApplyConflict, ApplyConflicts as ApplyConflicts
 from steersman.patches.path_element import Path as Path, PathElement as PathElement, format_path as format_path
-from steersman.patches.selecting import only_fields as only_fields
 from steersman.patches.strategic_merge import (
     StrategicMergeError as StrategicMergeError,
     apply_strategic_merge as apply_strategic_merge,
 )
+from steersman.patches.trees import check_depth as check_depth, json_equal as json_equal, quickly_equal as quickly_equal
 from steersman.patches.unchanged import changes_nothing as changes_nothing, projection as projection
-from steersman.patches.versions import (
-    NotConvertible as NotConvertible,
-    UnknownVersion as UnknownVersion,
-    Versions as Versions,
-)

@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from steersman.objects.quantity import Quantity
 from steersman.objects.time import parse_time
-from steersman.patches.applied_set import item_text
+from steersman.patches.applied_fields import item_text
 from steersman.patches.errors import MAX_DEPTH, TooDeep
 from steersman.patches.merge_schema import DEDUCED, MergeSchema, ValueKind
 from steersman.patches.path_element import PathElement

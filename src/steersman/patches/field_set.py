@@ -36,7 +36,7 @@ class FieldSet:
     """The first level, by element text: whether the field is in the set, and the set below it."""
 
     fits: object
-    """The schema that the set was last found to fit; set by ``steersman.patches.fitting``."""
+    """The schema that the set was last found to fit; set by ``steersman.patches.apply.schema_changes``."""
 
     shared: bool
     """Whether the same set is used below many fields; set by ``flat_fields``."""

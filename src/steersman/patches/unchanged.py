@@ -21,7 +21,7 @@ import msgspec
 
 from steersman.objects.quantity import Quantity
 from steersman.objects.time import parse_time
-from steersman.patches.applied_set import item_text
+from steersman.patches.applied_fields import item_text
 from steersman.patches.errors import MAX_DEPTH
 from steersman.patches.merge_schema import MergeSchema, ValueKind
 

@@ -19,8 +19,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from steersman.aio import new_uid
 from steersman.errors import ApiError
 from steersman.kinds.registry import all_group_versions
-from steersman.patches import JsonPatch
-from steersman.patches.merge_patch import apply_merge_patch
+from steersman.patches import JsonPatch, apply_merge_patch
 from steersman.plan.diffs import Tree, part
 from steersman.plan.dry_runs import (
     NotTried,

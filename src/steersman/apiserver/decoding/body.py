@@ -40,8 +40,7 @@ from steersman.apiserver.go_types.tree_errors import tree_words
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.golang import cannot_unmarshal, json_syntax_problem, json_type, readable_json, too_large_number
 from steersman.objects import GroupVersionKind
-from steersman.patches import MAX_DEPTH, TooDeep
-from steersman.patches.trees import check_depth
+from steersman.patches import MAX_DEPTH, TooDeep, check_depth
 from steersman.wire import JSON, PROTOBUF, YAML
 
 #: The maximum length of a body, as in kube-apiserver.

@@ -20,8 +20,7 @@ import msgspec
 from steersman.apiserver.go_types import scalars
 from steersman.golang.protobuf import BYTES, VARINT, Malformed, int32, int64, walk
 from steersman.objects import format_time
-from steersman.patches import TooDeep
-from steersman.patches.trees import check_depth
+from steersman.patches import TooDeep, check_depth
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Go's zero time, in Unix seconds.

@@ -22,9 +22,16 @@ from steersman.apiserver.request import ServerRequest
 from steersman.errors.status import ApiStatus, StatusCause, StatusDetails
 from steersman.golang import quoted
 from steersman.objects import GroupVersionKind, format_time
-from steersman.patches import ApplyConflict, ApplyConflicts, Owner, PatchError, format_path
-from steersman.patches.managed_fields import ManagedFieldsError, read_managed_fields
-from steersman.patches.versions import NotConvertible
+from steersman.patches import (
+    ApplyConflict,
+    ApplyConflicts,
+    ManagedFieldsError,
+    NotConvertible,
+    Owner,
+    PatchError,
+    format_path,
+    read_managed_fields,
+)
 
 MANAGER_MAX = 128
 _AFTER_ADMISSION = (

@@ -17,8 +17,16 @@ from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.registry import Registry
 from steersman.kinds import schema_of
 from steersman.objects import GroupVersionKind
-from steersman.patches import FieldManager, FieldSet, Path, PathElement
-from steersman.patches.managed_fields import ManagedFields, Owned, read_managed_fields, write_managed_fields
+from steersman.patches import (
+    FieldManager,
+    FieldSet,
+    ManagedFields,
+    Owned,
+    Path,
+    PathElement,
+    read_managed_fields,
+    write_managed_fields,
+)
 
 SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 _REPLICAS: Final[Path] = (PathElement.field("spec"), PathElement.field("replicas"))

@@ -16,8 +16,7 @@ import msgspec
 
 from steersman.golang import printed_value, quoted, type_name
 from steersman.objects.field_problems import PROBLEMS_MAX
-from steersman.patches import MAX_DEPTH, MergeSchema, PathElement
-from steersman.patches.applied_set import item_text
+from steersman.patches import MAX_DEPTH, MergeSchema, PathElement, item_text
 
 _TWICE = "duplicate entries for key "
 #: The longest value that a message shows, in bytes of JSON; kube-apiserver shows all.

@@ -26,8 +26,7 @@ from steersman.apiserver.registry.registry import Registry
 from steersman.apiserver.registry.reset_fields import reset_fields
 from steersman.kinds.definitions import definition as definition_named, schema_of
 from steersman.objects import GroupVersionKind
-from steersman.patches import FieldManager, FieldSet, MergeSchema, UnknownVersion, Versions
-from steersman.patches.versions import NotConvertible
+from steersman.patches import FieldManager, FieldSet, MergeSchema, NotConvertible, UnknownVersion, Versions
 
 _NOTHING = FieldSet()
 

@@ -25,7 +25,7 @@ from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.deletion_rules import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options
 from steersman.errors.status import ApiStatus, StatusDetails
-from steersman.patches.trees import quickly_equal
+from steersman.patches import quickly_equal
 from steersman.transport import ServerResponse
 
 

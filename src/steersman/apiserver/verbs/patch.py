@@ -32,9 +32,15 @@ from steersman.errors.status import ApiStatus, StatusDetails
 from steersman.golang import cannot_unmarshal, json_problem, json_type, printed_value
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import invalid as invalid_field
-from steersman.patches import JsonPatch, JsonPatchError, PatchError, apply_merge_patch
-from steersman.patches.json_patch import MAX_OPERATIONS
-from steersman.patches.strategic_merge import StrategicMergeError, apply_strategic_merge
+from steersman.patches import (
+    MAX_OPERATIONS,
+    JsonPatch,
+    JsonPatchError,
+    PatchError,
+    StrategicMergeError,
+    apply_merge_patch,
+    apply_strategic_merge,
+)
 from steersman.transport import ServerResponse
 from steersman.wire import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 

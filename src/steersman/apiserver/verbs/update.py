@@ -32,7 +32,7 @@ from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import problem
-from steersman.patches.trees import json_equal, quickly_equal
+from steersman.patches import json_equal, quickly_equal
 from steersman.transport import ServerResponse
 
 #: Makes the new object from the current one, which it may consume; raises `Refused`.

@@ -1,4 +1,4 @@
-"""Pruning: remove what a manager applied before and does not apply now.
+"""Remove what a manager applied before and does not apply now.
 
 Guarantees:
 
@@ -11,12 +11,12 @@ Guarantees:
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steersman.patches.applied_set import held_set
+from steersman.patches.applied_fields import held_set
+from steersman.patches.apply.managed_fields import ManagedFields, Owned
+from steersman.patches.apply.selection import with_named_fields, without_fields
+from steersman.patches.apply.versions import UnknownVersion, Versions, converted
 from steersman.patches.field_set import EMPTY, FieldSet
-from steersman.patches.managed_fields import ManagedFields, Owned
 from steersman.patches.merge_schema import MergeSchema
-from steersman.patches.selecting import with_named_fields, without_fields
-from steersman.patches.versions import UnknownVersion, Versions, converted
 
 _PUTTING_BACK: Final = "failed to prune fields: failed add back owned items: failed to convert {} object at version {}"
 _TRYING: Final = "failed to prune fields: failed to convert merged object to last applied version"

@@ -9,7 +9,7 @@ Guarantees:
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from steersman.patches.applied_set import held_set
+from steersman.patches.applied_fields import held_set
 from steersman.patches.errors import PatchError
 from steersman.patches.field_set import FieldSet
 from steersman.patches.merge_schema import MergeSchema

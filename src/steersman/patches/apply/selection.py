@@ -1,4 +1,4 @@
-"""Selecting: an object without some of its fields, or with only those.
+"""Selections: an object without some of its fields, or with only those.
 
 Guarantees:
 
@@ -11,11 +11,11 @@ Guarantees:
 from collections.abc import Mapping
 from typing import Any, cast
 
-from steersman.patches.applied_set import item_text
+from steersman.patches.applied_fields import item_text
+from steersman.patches.apply.merge import place_of, shape_of
 from steersman.patches.errors import MAX_DEPTH, TooDeep
 from steersman.patches.field_set import EMPTY, FieldSet, wrap_nodes
 from steersman.patches.merge_schema import DEDUCED, MergeSchema
-from steersman.patches.merging import place_of, shape_of
 
 _NOT_THERE = (False, EMPTY)
 

@@ -1,4 +1,4 @@
-"""Fitting: adapt field sets that were recorded under an older schema to the current one.
+"""Adapt field sets that were recorded under an older schema to the current one.
 
 Guarantees:
 

@@ -10,7 +10,8 @@ Guarantees:
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from steersman.patches.applied_set import item_text
+from steersman.patches.applied_fields import item_text
+from steersman.patches.apply.merge import ABSENT, Shape, is_leaf, place_of, shape_of
 from steersman.patches.errors import MAX_DEPTH, TooDeep
 from steersman.patches.field_set import (
     EMPTY,
@@ -23,7 +24,6 @@ from steersman.patches.field_set import (
     wrap_nodes,
 )
 from steersman.patches.merge_schema import MergeSchema
-from steersman.patches.merging import ABSENT, Shape, is_leaf, place_of, shape_of
 from steersman.patches.trees import quickly_equal
 
 

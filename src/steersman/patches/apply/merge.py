@@ -1,4 +1,4 @@
-"""Merging: an applied configuration merged into the live object, as by server-side apply.
+"""The merge: an applied configuration merged into the live object, as by server-side apply.
 
 Guarantees:
 
@@ -12,7 +12,7 @@ Guarantees:
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from steersman.patches.applied_set import item_text
+from steersman.patches.applied_fields import item_text
 from steersman.patches.errors import MAX_DEPTH, TooDeep
 from steersman.patches.merge_schema import DEDUCED, MergeSchema
 from steersman.patches.trees import quickly_equal

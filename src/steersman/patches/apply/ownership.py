@@ -12,15 +12,15 @@ Guarantees:
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from steersman.patches.changes import NO_CHANGES, Changes, changes_between
+from steersman.patches.apply.changes import NO_CHANGES, Changes, changes_between
+from steersman.patches.apply.managed_fields import ManagedFields, Owned, Owner
+from steersman.patches.apply.merge import merge_applied
+from steersman.patches.apply.removal import pruned
+from steersman.patches.apply.schema_changes import fitted
+from steersman.patches.apply.versions import UnknownVersion, Versions, converted
 from steersman.patches.errors import PatchError
 from steersman.patches.field_set import FieldSet
-from steersman.patches.fitting import fitted
-from steersman.patches.managed_fields import ManagedFields, Owned, Owner
-from steersman.patches.merging import merge_applied
 from steersman.patches.path_element import Path, format_path
-from steersman.patches.pruning import pruned
-from steersman.patches.versions import UnknownVersion, Versions, converted
 
 
 class ApplyConflict(NamedTuple):

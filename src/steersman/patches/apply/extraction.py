@@ -1,4 +1,4 @@
-"""Extracting: the part of an object that one manager applied, as the start of its next intent.
+"""The part of an object that one manager applied, as the start of its next intent.
 
 Guarantees:
 
@@ -10,10 +10,10 @@ Guarantees:
 from collections.abc import Mapping
 from typing import Any, cast
 
+from steersman.patches.apply.managed_fields import Owner, read_managed_fields
+from steersman.patches.apply.selection import only_fields
 from steersman.patches.field_set import EMPTY, FieldSet
-from steersman.patches.managed_fields import Owner, read_managed_fields
 from steersman.patches.merge_schema import MergeSchema
-from steersman.patches.selecting import only_fields
 
 
 def extract_applied(

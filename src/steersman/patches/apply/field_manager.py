@@ -14,11 +14,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from steersman.golang import printed_json
-from steersman.patches.applied_set import STRIPPED_FIELDS, held_set
-from steersman.patches.changes import changes_between
-from steersman.patches.errors import PatchError, TooDeep
-from steersman.patches.field_set import EMPTY, FieldSet
-from steersman.patches.managed_fields import (
+from steersman.patches.applied_fields import STRIPPED_FIELDS, held_set
+from steersman.patches.apply.changes import changes_between
+from steersman.patches.apply.managed_fields import (
     ManagedFields,
     ManagedFieldsError,
     Owned,
@@ -27,9 +25,11 @@ from steersman.patches.managed_fields import (
     without_oldest,
     write_managed_fields,
 )
-from steersman.patches.ownership import ApplyConflicts, Ownership
+from steersman.patches.apply.ownership import ApplyConflicts, Ownership
+from steersman.patches.apply.versions import Versions
+from steersman.patches.errors import PatchError, TooDeep
+from steersman.patches.field_set import EMPTY, FieldSet
 from steersman.patches.trees import quickly_equal
-from steersman.patches.versions import Versions
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE: Final = "before-first-apply"

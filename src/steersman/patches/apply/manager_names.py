@@ -1,4 +1,4 @@
-"""Renaming of field managers: the fields of the old name go to the new name.
+"""New names of field managers: the fields of the old name go to the new name.
 
 Guarantees
 - Entries of other managers stay unchanged, in their order.

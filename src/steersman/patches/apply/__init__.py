@@ -1,0 +1,1 @@
+"""Server-side apply: merging, ownership of fields, and ``metadata.managedFields``."""
