@@ -82,7 +82,7 @@ async def operate(form: str, kubeconfig: Path, owners: int) -> None:
     manager.on_run(runs.note)
     commands = await _input()
     async with Client.connect(kubeconfig=kubeconfig, field_manager="bench") as client:
-        counting = client.over(lambda inner: Counting(inner, counted))
+        counting = client.with_transport(lambda inner: Counting(inner, counted))
         gc.collect()
         gc.freeze()
         async with Supervisor() as tasks:

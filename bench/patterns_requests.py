@@ -77,8 +77,8 @@ class Bench:
             self._counting.append(Counting(inner, self._own))
             return self._counting[-1]
 
-        self.people = client.over(counting, field_manager="people")
-        self._operator = client.over(lambda inner: Counting(inner, self.counted), field_manager="shapes")
+        self.people = client.with_transport(counting, field_manager="people")
+        self._operator = client.with_transport(lambda inner: Counting(inner, self.counted), field_manager="shapes")
         self._namespace = namespace
         self.manager: Manager | None = None
         self.rows: list[Row] = []
@@ -86,7 +86,7 @@ class Bench:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Run the operator for a block."""
-        self.manager = self.shape.manager().anew(namespaces=[self._namespace])
+        self.manager = self.shape.manager().copy(namespaces=[self._namespace])
         async with Supervisor() as tasks:
             tasks.start(self.manager.run(self._operator, signals=False), name="operator")
             try:

@@ -80,7 +80,7 @@ async def operate(kubeconfig: Path, objects: int, *, metadata_only: bool) -> Non
     manager.on_run(runs.note)
     tasks = iter(sys.stdin.readline, "")
     async with Client.connect(kubeconfig=kubeconfig, field_manager="bench") as client, Supervisor() as supervisor:
-        counting = client.over(lambda inner: Counting(inner, counted))
+        counting = client.with_transport(lambda inner: Counting(inner, counted))
         pauses.take()
         connected = time.process_time()
         supervisor.start(manager.run(counting, signals=False), name="manager")

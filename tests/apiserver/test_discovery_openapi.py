@@ -12,7 +12,7 @@ from steersman.apiserver.chain import everybody_is
 from steersman.apiserver.discovery.openapi import document
 from steersman.apiserver.registry import builtin_definitions
 from steersman.testing.environment import Environment
-from steersman.testing.existing import find_kubectl
+from steersman.testing.existing_cluster import find_kubectl
 from steersman.testing.kubectl import run_kubectl
 from steersman.transport.listener import Listener
 from steersman.wire import Request

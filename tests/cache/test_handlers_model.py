@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 
 from steersman.aio import Supervisor
-from steersman.cache import Appeared, Changed, Store, Stored, Vanished, View, disposal, handlers
+from steersman.cache import Appeared, Changed, Store, StoredObject, Vanished, View, disposal, handlers
 from steersman.cache.disposal import Disposal, Noted
 from steersman.cache.handlers import Registration
 from steersman.kinds.core_v1 import ConfigMap
@@ -179,7 +179,7 @@ class HandlerMachine(RuleBasedStateMachine):
         self.versions += 1
         old = self.store.get(key)
         uid = old.uid if old is not None else f"u{self.versions}"
-        stored = Stored(key=key, resource_version=str(self.versions), raw=b"{}", uid=uid)
+        stored = StoredObject(key=key, resource_version=str(self.versions), raw=b"{}", uid=uid)
         self.store.put(stored)
         if self.started:
             self.been.setdefault(key, []).append(stored.resource_version)
@@ -191,7 +191,7 @@ class HandlerMachine(RuleBasedStateMachine):
         if old is None:
             return
         self.versions += 1
-        last = Stored(key=key, resource_version=str(self.versions), raw=b"{}", uid=old.uid)
+        last = StoredObject(key=key, resource_version=str(self.versions), raw=b"{}", uid=old.uid)
         if framed:
             self.finals.add(last.resource_version)
         if framed and self.started:
@@ -213,7 +213,7 @@ class HandlerMachine(RuleBasedStateMachine):
             olds[key] = old
             if not gone:
                 uid = old.uid if old is not None and self.versions % 2 else f"u{self.versions}"
-                stored = Stored(key=key, resource_version=str(self.versions), raw=b"{}", uid=uid)
+                stored = StoredObject(key=key, resource_version=str(self.versions), raw=b"{}", uid=uid)
                 self.store.put(stored)
                 self.been.setdefault(key, []).append(stored.resource_version)
             self._changed(key, framed=False)

@@ -12,7 +12,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from steersman.cache import Overlay, Stored
+from steersman.cache import Overlay, StoredObject
 from steersman.objects import Key
 
 KEYS = [Key("ns", name) for name in "ab"]
@@ -20,7 +20,7 @@ keys = st.sampled_from(KEYS)
 
 
 def stored(key, uid, version):
-    return Stored(key=key, resource_version=str(version), raw=b"{}", uid=uid)
+    return StoredObject(key=key, resource_version=str(version), raw=b"{}", uid=uid)
 
 
 steps = Counter()

@@ -12,7 +12,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from steersman.cache import Settings, Stored, reflector
+from steersman.cache import Settings, StoredObject, reflector
 from steersman.cache.reflector import Mark, Put, Remove, State, Stepper
 from steersman.objects import Key
 
@@ -23,7 +23,7 @@ QUESTIONS = (reflector.List, reflector.Probe, reflector.Open, reflector.Sleep)
 
 
 def stored(name, version):
-    return Stored(key=Key("", name), resource_version=str(version), raw=b"{}", uid=name)
+    return StoredObject(key=Key("", name), resource_version=str(version), raw=b"{}", uid=name)
 
 
 class Dice:

@@ -6,7 +6,7 @@ from collections import Counter
 from cache.test_bad_servers import bookmark, config_map, frame, run, saying
 from hypothesis import given, settings, strategies as st
 
-from steersman.cache import Store, Stored, contents
+from steersman.cache import Store, StoredObject, contents
 from steersman.objects import Key, Selector
 
 counted = Counter()
@@ -38,7 +38,7 @@ class World:
         owner, value = state
         self.version += 1
         self.values[str(self.version)] = value
-        return Stored(
+        return StoredObject(
             key, str(self.version), b"{}", uid=f"uid-{self.version}", own_labels={"app": value}, owners=(owner,)
         )
 

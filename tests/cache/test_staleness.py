@@ -7,7 +7,7 @@ import pytest
 from cache.test_bad_servers import bookmark, config_map, frame, is_initial, is_watch, names, page, run, saying, status
 
 from steersman.debug import STALE_AFTER
-from steersman.manager.own_checks import NotYet, check_caches
+from steersman.manager.builtin_checks import NotYet, check_caches
 
 
 class Rights:

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from steersman.cache import Store, Stored
+from steersman.cache import Store, StoredObject
 from steersman.objects import Key, Selector
 
 NAMESPACES = ["x", "y"]
@@ -35,7 +35,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(key=keys, labels=labels, owners=owners, values=values)
     def put(self, key, labels, owners, values):
         self.version += 1
-        stored = Stored(
+        stored = StoredObject(
             key=key, resource_version=str(self.version), raw=b"{}", own_labels=labels or None, owners=owners
         )
         self.values[stored.resource_version] = values

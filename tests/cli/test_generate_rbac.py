@@ -113,7 +113,7 @@ async def test_a_renamed_manager_may_take_over_what_it_wrote(module, tmp_path: P
     async with granted(pages.Page, (tmp_path / "rbac.yaml").read_text()) as (admin, operator, refused):
         metadata = ObjectMeta(name="home", namespace="default")
         home = await admin.create(pages.Page(metadata=metadata, spec={"text": "hello"}))
-        before = admin.over(lambda inner: inner, field_manager="old-operator")
+        before = admin.with_transport(lambda inner: inner, field_manager="old-operator")
         await before.apply(ConfigMap(metadata=metadata, data={"text": "hello", "author": "ada"}), owner=home)
         reported = pages.Page.only(metadata=metadata, status=pages.PageStatus(published=True))
         await before.apply(reported, subresource="status", field_manager="old-operator/page")

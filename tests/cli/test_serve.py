@@ -15,7 +15,7 @@ import pytest
 
 from steersman import Client, Unstructured
 from steersman.cli import main
-from steersman.cli.requests_shown import show_request
+from steersman.cli.request_log import show_request
 from steersman.client.discovery_order import discover_config
 from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace

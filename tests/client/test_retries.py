@@ -24,7 +24,7 @@ from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import encode
 from steersman.telemetry import Registry, expose
 from steersman.transport import InProcessTransport, ServerResponse
-from steersman.transport.measured import RequestMeasurements
+from steersman.transport.measurements import RequestMeasurements
 
 GOOD = encode(ConfigMap(metadata=ObjectMeta(name="a", namespace="default", resource_version="1")))
 
@@ -321,7 +321,9 @@ def test_retries_and_waits_are_counted():
     server = Server(refusal(429, "TooManyRequests"), refusal(503, "ServiceUnavailable", ("Retry-After", "1")), OK)
 
     async def work(client):
-        measured = client.over(lambda inner: inner, observer=RequestMeasurements(registry, "https://here:6443"))
+        measured = client.with_transport(
+            lambda inner: inner, observer=RequestMeasurements(registry, "https://here:6443")
+        )
         await measured.get(ConfigMap, "a")
         await measured.get(ConfigMap, "a")
 

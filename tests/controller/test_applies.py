@@ -11,7 +11,7 @@ from samples.controllers import NoServer
 from samples.site import Site, SiteStatus, site
 from steersman import Client, MergePatch, ObjectMeta
 from steersman.cache import Cache, Informer, KindOptions
-from steersman.client.observing import Intent
+from steersman.client.observers import Intent
 from steersman.controller import WriteLog
 from steersman.controller.applies import Applies
 from steersman.controller.watching import CachedKinds
@@ -78,7 +78,7 @@ async def watching(client, *kinds, **options):
         counting.append(Counting(transport))
         return counting[0]
 
-    counted = client.over(wrap)
+    counted = client.with_transport(wrap)
     async with Cache(counted, **options) as cache, Here(cache, counted, counting[0], kinds) as here:
         yield here
 
@@ -254,7 +254,7 @@ async def test_a_lost_answer_is_not_taken_for_an_apply(client, namespace):
             return response
 
     losing = []
-    counted = client.over(lambda transport: losing.append(Losing(transport)) or losing[0])
+    counted = client.with_transport(lambda transport: losing.append(Losing(transport)) or losing[0])
     async with Cache(counted) as cache, Here(cache, counted, losing[0], (ConfigMap,)) as here:
         await here.client.apply(config(namespace, a="1"))
         losing[0].lose = True

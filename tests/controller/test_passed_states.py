@@ -6,7 +6,7 @@ import pytest
 
 from samples.virtual_time import run_virtual
 from steersman.aio import Supervisor
-from steersman.cache import Store, Stored, View
+from steersman.cache import Store, StoredObject, View
 from steersman.cache.disposal import Disposal, Noted
 from steersman.cache.handlers import PASSED_LIMIT, Registration
 from steersman.controller import Cause, KindSource, Request, labels_changed
@@ -47,13 +47,15 @@ class World:
 
     def own(self, owner, uid="u1"):
         self.versions += 1
-        stored = Stored(KEY, str(self.versions), str(self.versions).encode(), uid=uid, own_labels={"owner": owner})
+        stored = StoredObject(
+            KEY, str(self.versions), str(self.versions).encode(), uid=uid, own_labels={"owner": owner}
+        )
         self.registration.note(KEY, self.store.put(stored), framed=True)
 
     def vanish(self):
         self.versions += 1
         old = self.store.remove(KEY)
-        last = Stored(KEY, str(self.versions), old.raw, uid=old.uid, own_labels=old.own_labels)
+        last = StoredObject(KEY, str(self.versions), old.raw, uid=old.uid, own_labels=old.own_labels)
         self.registration.note(KEY, old, framed=True, last=last)
 
     def emit(self, request: Request, cause: Cause, priority: int):

@@ -8,7 +8,7 @@ import pytest
 from samples.site import Site, site
 from steersman import MergePatch, ObjectMeta, Unstructured
 from steersman.aio import Supervisor
-from steersman.client.preparing import NO_VERSION
+from steersman.client.prepared_apply import NO_VERSION
 from steersman.controller import Done, InternalClient
 from steersman.errors import Conflict
 from steersman.kinds.core_v1 import ConfigMap

@@ -13,7 +13,7 @@ from controller_manager.states import path_of, state_of
 from samples.meeting import Meeting
 from samples.raw_api import JSON_PATCH, MERGE, STRATEGIC
 from steersman.testing.environment import Environment
-from steersman.testing.existing import find_kubectl
+from steersman.testing.existing_cluster import find_kubectl
 from steersman.testing.kubectl import run_kubectl
 
 #: How long controllers may take for one step.

@@ -19,7 +19,7 @@ from steersman.errors import Forbidden, NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace, ServiceAccount
 from steersman.objects import ObjectMeta
 from steersman.testing.environment import Environment
-from steersman.testing.existing import find_kubectl
+from steersman.testing.existing_cluster import find_kubectl
 from steersman.testing.kubectl import run_kubectl
 
 # beginning and ending

@@ -104,7 +104,7 @@ class Accepted:
 
 async def test_of_namespaces_only_metadata_is_transferred(client, namespace, small):
     forms = []
-    async with running(client.over(lambda transport: Accepted(transport, forms)), example):
+    async with running(client.with_transport(lambda transport: Accepted(transport, forms)), example):
         await choose(client, namespace, small)
         await seen(client, QuotaClass, small, counts(1))
     assert forms

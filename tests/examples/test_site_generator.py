@@ -81,9 +81,9 @@ async def test_the_plan_that_the_readme_shows(server: Embedded, tmp_path, monkey
     await server.install(example.Site)
     async with server.client(field_manager="tests") as client, Supervisor() as tasks:
         await client.create(home())
-        operator = example.manager.anew()
+        operator = example.manager.copy()
         tasks.start(
-            operator.run(client.over(lambda inner: inner, field_manager="site-operator"), signals=False),
+            operator.run(client.with_transport(lambda inner: inner, field_manager="site-operator"), signals=False),
             name="operator",
         )
         await eventually(client, Deployment, "home")

@@ -164,7 +164,7 @@ async def leading(engine, config, namespace, *, election=None, idle_timeout=None
             requests = Requests(transport)
             return requests
 
-        counting = client.over(counted)
+        counting = client.with_transport(counted)
         leader = Leader(namespace, outside, requests)
         kinds = {ConfigMap: KindOptions(namespaces=(namespace,), idle_timeout=idle_timeout)}
         leader.manager = manager = Manager(

@@ -90,7 +90,7 @@ async def test_a_list_of_a_client_is_whole_although_its_pages_expired(forgetful_
             async def close(self):
                 await self._transport.close()
 
-        hooked = client.over(Hooked)
+        hooked = client.with_transport(Hooked)
         found = await hooked.list(ConfigMap, namespace=room, limit=100)
         assert forgetting.left == 0
         assert sum(each.key.name.startswith("page-") for each in found) == MANY

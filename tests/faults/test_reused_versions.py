@@ -7,7 +7,7 @@ from faults.workload import until
 from samples.controllers import NoServer
 from steersman import Client
 from steersman.aio import Supervisor
-from steersman.cache import Changed, Informer, Stored
+from steersman.cache import Changed, Informer, StoredObject
 from steersman.cache.reflector import Put
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import Key
@@ -17,7 +17,7 @@ KEY = Key("default", "web")
 
 def state(version, value):
     tree = {"metadata": {"namespace": "default", "name": "web", "resourceVersion": version}, "data": {"a": value}}
-    return Stored(key=KEY, resource_version=version, raw=msgspec.json.encode(tree), uid="u")
+    return StoredObject(key=KEY, resource_version=version, raw=msgspec.json.encode(tree), uid="u")
 
 
 @pytest.fixture

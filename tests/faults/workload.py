@@ -158,7 +158,10 @@ class World:
                 return counting
 
             manager = Manager(
-                plain.over(counted), leader=leader, kinds=dict.fromkeys((Site, ConfigMap, Secret), only), grace=5.0
+                plain.with_transport(counted),
+                leader=leader,
+                kinds=dict.fromkeys((Site, ConfigMap, Secret), only),
+                grace=5.0,
             )
             builder = manager.controller(Site, name="sites").owns(ConfigMap).owns(Secret)
             builder.options(concurrency=CONCURRENCY).run_with(Publisher())

@@ -11,7 +11,7 @@ from steersman.manager import Manager
 
 
 class Line:
-    """The way to the server, in a test's hands: `client.over(line.wrap)`.
+    """The way to the server, in a test's hands: `client.with_transport(line.wrap)`.
 
     `delay` seconds pass before a piece of a watch arrives, none arrives while `open` is clear (of those for which
     `holds` says so), `cut` ends all watches

@@ -55,7 +55,7 @@ def image(value):
 async def test_level_not_edge_merged(client, other, namespace, line, running, until):
     """Twenty changes that arrive as one are one look at the last of them."""
     mirror = Mirror()
-    manager = mirroring(client.over(line.wrap), namespace, mirror)
+    manager = mirroring(client.with_transport(line.wrap), namespace, mirror)
     async with running(manager):
         await other.create(site("merged", namespace, image="v0"))
         await until(lambda: mirror.state == {"merged": "v0"})
@@ -86,7 +86,7 @@ async def test_level_not_edge_missed(client, other, namespace, line, running, un
     mirror = Mirror()
     for name in ("changed", "deleted", "replaced", "untouched"):
         await other.create(site(name, namespace, image="v1"))
-    manager = mirroring(client.over(line.wrap), namespace, mirror)
+    manager = mirroring(client.with_transport(line.wrap), namespace, mirror)
     async with running(manager):
         await until(lambda: len(mirror.state) == 4)
         runs = mirror.runs.copy()

@@ -96,7 +96,7 @@ def play(client, namespace, line, running):
     async def play(scenario):
         await client.create(site("own", namespace))
         once = Once(scenario)
-        async with running(manager_of(client.over(line.wrap), namespace, once)):
+        async with running(manager_of(client.with_transport(line.wrap), namespace, once)):
             await once.ended.wait()
         if once.failure is not None:
             raise once.failure
@@ -304,7 +304,7 @@ async def test_never_older_than_yourself_without_waiting_for_others(client, name
             done.add(request)
             return Done()
 
-    manager = manager_of(client.over(line.wrap), namespace, Writes())
+    manager = manager_of(client.with_transport(line.wrap), namespace, Writes())
     async with running(manager):
         await until(lambda: len(done) == 1)
         for number in range(20):
@@ -329,7 +329,7 @@ async def test_never_older_than_yourself_and_no_echo(client, namespace, line, ru
             return Done()
 
     line.delay = 0.05
-    manager = manager_of(client.over(line.wrap), namespace, Publishes())
+    manager = manager_of(client.with_transport(line.wrap), namespace, Publishes())
     async with running(manager):
         for number in range(30):
             await client.create(site(f"s{number}", namespace))

@@ -124,7 +124,7 @@ async def test_no_hot_loops_in_a_converged_world(client, other, namespace, line,
         assert sum(publisher.done.values()) == runs
         assert not any(each.queue.delayed or each.queue.ready for each in (manager.controllers[0].statistics(),))
     again = Publisher()
-    manager = publishing(client.over(line.wrap), namespace, again)
+    manager = publishing(client.with_transport(line.wrap), namespace, again)
     async with running(manager):
         await until(lambda: len(again.done) == 30)
         assert await runs_when_quiet(manager) == 30

@@ -45,7 +45,7 @@ def manager_of(client, namespace, error, *, concurrency=1):
 
     only = KindOptions(namespaces=(namespace,))
     way = Refusing(error)
-    manager = Manager(client.over(way.wrap, field_manager="outage"), kinds={Site: only, ConfigMap: only})
+    manager = Manager(client.with_transport(way.wrap, field_manager="outage"), kinds={Site: only, ConfigMap: only})
     manager.controller(Site).options(concurrency=concurrency).run_with(reconcile)
     return manager, ran
 

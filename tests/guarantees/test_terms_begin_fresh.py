@@ -49,7 +49,7 @@ async def test_a_new_term_reads_nothing_from_before_it(client, other, namespace,
             read.append((await ctx.client.get(ConfigMap, (namespace, "settings"))).data["value"])
             return Done()
 
-    manager = manager_of(client.over(line.wrap), namespace, Reads())
+    manager = manager_of(client.with_transport(line.wrap), namespace, Reads())
     async with asyncio.timeout(40), Supervisor() as tasks:
         tasks.start(manager.run(), name="manager")
         await until(lambda: read)
@@ -78,7 +78,7 @@ async def test_a_term_that_ends_while_caches_are_read_anew_is_followed_by_anothe
             return Done()
 
     await client.create(site("s", namespace))
-    manager = manager_of(client.over(line.wrap), namespace, Reconciler())
+    manager = manager_of(client.with_transport(line.wrap), namespace, Reconciler())
     async with asyncio.timeout(40), Supervisor() as tasks:
         tasks.start(manager.run(), name="manager")
         await until(lambda: runs["s"])
@@ -104,7 +104,7 @@ async def test_a_process_with_cold_caches_does_not_take_the_lease(client, namesp
             return Done()
 
     await client.create(site("s", namespace))
-    cold = manager_of(client.over(line.wrap), namespace, Reconciler())
+    cold = manager_of(client.with_transport(line.wrap), namespace, Reconciler())
     line.open.clear()
     async with asyncio.timeout(40), Supervisor() as tasks:
         tasks.start(cold.run(), name="cold")

@@ -94,7 +94,7 @@ async def running(client, namespace, operator, *, identity=None):
     """One version at work; what it wrote."""
     made = []
     election = LeaderElection("blogs", namespace=namespace, identity=identity) if identity else None
-    writing = client.over(lambda inner: Writes(inner, made), field_manager="blogs")
+    writing = client.with_transport(lambda inner: Writes(inner, made), field_manager="blogs")
     manager = Manager(writing, name="blogs", leader=election, namespaces=[namespace], grace=5)
     manager.add(operator)
     async with Supervisor() as tasks:

@@ -295,7 +295,7 @@ async def test_a_write_without_an_answer_keeps_the_lease(client, namespace, line
             return Done()
 
     await client.create(site("s", namespace))
-    manager = manager_of(client.over(Held), namespace, Reconciler(), leader=election(namespace), grace=0.1)
+    manager = manager_of(client.with_transport(Held), namespace, Reconciler(), leader=election(namespace), grace=0.1)
     async with asyncio.timeout(20), Supervisor() as tasks:
         tasks.start(manager.run(), name="manager")
         await began.wait()

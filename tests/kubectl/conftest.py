@@ -24,7 +24,7 @@ from steersman.objects import ObjectMeta
 from steersman.testing import Engine
 from steersman.testing.environment import Environment
 from steersman.testing.errors import KubectlError
-from steersman.testing.existing import find_kubectl
+from steersman.testing.existing_cluster import find_kubectl
 from steersman.testing.kubectl import run_kubectl
 
 #: kubectl processes at a time: more of them than processors only wait.

@@ -279,7 +279,7 @@ async def test_hundreds_of_controllers_share_their_kinds(client, namespace):
     """As many watches as kinds, and a start that takes no longer than one can wait."""
     await client.create(site("a", namespace))
     counted: list[Watches] = []
-    observed: Client = client.over(lambda inner: counted.append(Watches(inner)) or counted[0])
+    observed: Client = client.with_transport(lambda inner: counted.append(Watches(inner)) or counted[0])
     manager = Manager(observed)
     reconcilers = [Seen(namespace) for _ in range(200)]
     for number, reconciler in enumerate(reconcilers):

@@ -326,7 +326,9 @@ def test_the_transport_stays_open_when_a_view_of_it_is_closed() -> None:
         transport, _ = server()
         async with transport:
             client = Client(transport)
-            view = client.over(lambda inner: FencedTransport(inner, Fence(aio.boottime() + 10.0, name="ship")))
+            view = client.with_transport(
+                lambda inner: FencedTransport(inner, Fence(aio.boottime() + 10.0, name="ship"))
+            )
             await view.close()
             assert (await client.get(ConfigMap, Key("a", "b"))).metadata.name == "b"
 

@@ -7,7 +7,7 @@ import time  # noqa: TID251 - to block with
 import pytest
 
 from steersman.manager import Checks, Manager
-from steersman.manager.own_checks import LeadershipCheck, NotYet, check_loop
+from steersman.manager.builtin_checks import LeadershipCheck, NotYet, check_loop
 
 
 def fine() -> None:
@@ -133,7 +133,7 @@ class _Term:
 
 async def test_a_lost_term_whose_work_does_not_end_is_unhealthy(monkeypatch):
     moment = 100.0
-    monkeypatch.setattr("steersman.manager.own_checks.boottime", lambda: moment)
+    monkeypatch.setattr("steersman.manager.builtin_checks.boottime", lambda: moment)
     check, term = LeadershipCheck(tolerance=20), _Term()
     check()
     check.entered(term)
@@ -150,7 +150,7 @@ async def test_a_lost_term_whose_work_does_not_end_is_unhealthy(monkeypatch):
 
 
 async def test_a_loop_that_is_kept_from_turning_is_unhealthy(monkeypatch):
-    monkeypatch.setattr("steersman.manager.own_checks.TURN_MAX", 0.05)
+    monkeypatch.setattr("steersman.manager.builtin_checks.TURN_MAX", 0.05)
     asyncio.get_running_loop().call_soon(time.sleep, 0.1)
     with pytest.raises(NotYet, match=r"one turn of the event loop took 0\.1 s: something blocks it"):
         await check_loop()

@@ -71,7 +71,7 @@ async def test_a_service_account_with_the_role_is_let_in_and_others_are_not(clie
     scraper, stranger = await token_of(client, "scraper"), await token_of(client, "stranger")
     await allow(client, "scraper", "/metrics")
     counted: list[Counted] = []
-    observed = client.over(lambda inner: counted.append(Counted(inner)) or counted[0])
+    observed = client.with_transport(lambda inner: counted.append(Counted(inner)) or counted[0])
     handler = EndpointHandler(Manager(name="guarded"), Reviewer(observed))
     async with Listener(handler) as listener, HttpTransport(listener.address) as transport:
         assert (await get(transport, "/metrics", scraper))[0] == 200

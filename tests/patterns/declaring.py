@@ -99,7 +99,7 @@ async def reconciling(client, site, kinds=(), *, retired=(), children=None):
             await ended.wait()
         return Done()
 
-    manager = Manager(client.over(lambda inner: Told(inner, writes, reads)), name="declaring")
+    manager = Manager(client.with_transport(lambda inner: Told(inner, writes, reads)), name="declaring")
     builder = manager.controller(Site).options(timeout=None)
     memories = Memories(children)
     memories.watch(builder)

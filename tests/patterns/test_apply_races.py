@@ -24,7 +24,7 @@ class Writer:
         self._namespace, self._name, self._worked, self._options = namespace, name, worked, options
         self._memories = Memories(Children(Site, (ConfigMap,), where="generates(Site)"))
         self.writes = []
-        told = client.over(lambda inner: Told(inner, self.writes, []), field_manager=name)
+        told = client.with_transport(lambda inner: Told(inner, self.writes, []), field_manager=name)
         self.manager = Manager(told)
         builder = self.manager.controller(Site, name=name)
         self._memories.watch(builder)

@@ -25,7 +25,9 @@ async def pages(home: Site, out: Outputs) -> Done | Wait:
 
 async def test_every_change_is_one_line_and_a_converged_world_is_silent(client, sites, namespace, caplog):
     caplog.set_level(logging.INFO, "steersman.controller.site")
-    manager = Manager(client.over(lambda inner: inner, field_manager="pages"), name="pages", namespaces=[namespace])
+    manager = Manager(
+        client.with_transport(lambda inner: inner, field_manager="pages"), name="pages", namespaces=[namespace]
+    )
     manager.add(pages)
     key = Key(namespace, "home")
 

@@ -43,7 +43,9 @@ async def pages(site: Site, out: Outputs) -> Done:
 
 @asynccontextmanager
 async def managing(client, namespace, *, name="pages", add=None):
-    manager = Manager(client.over(lambda inner: inner, field_manager=name), name=name, namespaces=[namespace], grace=1)
+    manager = Manager(
+        client.with_transport(lambda inner: inner, field_manager=name), name=name, namespaces=[namespace], grace=1
+    )
     manager.add(pages) if add is None else add(manager)
     async with Supervisor() as tasks:
         tasks.start(manager.run(signals=False), name="manager")
@@ -174,7 +176,7 @@ async def test_an_orphan_that_was_replaced_meanwhile_is_another_one(client, home
         await client.delete(old)
         await client.create(page("page", namespace, app="mail"))
 
-    overtaken = client.over(lambda inner: Overtaken(inner, "page", replace))
+    overtaken = client.with_transport(lambda inner: Overtaken(inner, "page", replace))
     async with reconciling(overtaken, namespace, home) as ctx:
         await seen(ctx, old.key, lambda found: found is not None)
         with pytest.raises(Conflict):
@@ -190,7 +192,7 @@ async def test_an_orphan_that_changed_meanwhile_is_looked_at_again(client, home,
     async def relabel():
         await client.patch(ConfigMap, orphan.key, MergePatch({"metadata": {"labels": {"app": "mail"}}}))
 
-    overtaken = client.over(lambda inner: Overtaken(inner, "page", relabel))
+    overtaken = client.with_transport(lambda inner: Overtaken(inner, "page", relabel))
     async with reconciling(overtaken, namespace, home) as ctx:
         await seen(ctx, orphan.key, lambda found: found is not None)
         with pytest.raises(Conflict):

@@ -88,7 +88,7 @@ class Fighter:
     def __init__(self, client, namespace, finalizer, worked):
         self._namespace, self._finalizer, self._worked = namespace, finalizer, worked
         self.cleaned = set()
-        self.manager = Manager(client.over(lambda inner: inner, field_manager=finalizer))
+        self.manager = Manager(client.with_transport(lambda inner: inner, field_manager=finalizer))
         self.manager.controller(Site, name=finalizer.partition(".")[0]).run_with(self)
 
     async def reconcile(self, ctx, request):

@@ -98,7 +98,7 @@ async def test_whoever_a_child_concerns_is_woken(client, home, elsewhere, namesp
                 again.clear()
                 await again.wait()
 
-    manager = Manager(client.over(lambda inner: inner, field_manager="waking"))
+    manager = Manager(client.with_transport(lambda inner: inner, field_manager="waking"))
     builder = manager.controller(Site)
     memories.watch(builder)
     builder.run_with(reconcile)
@@ -126,7 +126,9 @@ async def test_an_owner_of_another_managers_namespace_is_left_alone(client, home
         return Done()
 
     woken = asyncio.Event()
-    manager = Manager(client.over(lambda inner: inner, field_manager="roles"), name="roles", namespaces=[namespace])
+    manager = Manager(
+        client.with_transport(lambda inner: inner, field_manager="roles"), name="roles", namespaces=[namespace]
+    )
     manager.add(roles)
     manager.on_run(lambda _, record: woken.set() if record.request.key == Key(elsewhere, "theirs") else None)
     async with Supervisor() as tasks, asyncio.timeout(30):

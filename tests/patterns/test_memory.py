@@ -47,7 +47,9 @@ async def function(home: Site, out: Outputs) -> Done:
 
 @asynccontextmanager
 async def managing(plane, what):
-    manager = Manager(plane.client.over(lambda inner: inner, field_manager="widgets"), name="widgets", grace=1)
+    manager = Manager(
+        plane.client.with_transport(lambda inner: inner, field_manager="widgets"), name="widgets", grace=1
+    )
     manager.add(what)
     async with Supervisor() as tasks:
         tasks.start(manager.run(signals=False), name="manager")
@@ -135,7 +137,9 @@ async def test_every_owner_of_a_shared_child_is_woken_until_it_stops_declaring_i
         return Done()
 
     runs = []
-    manager = Manager(client.over(lambda inner: inner, field_manager="pages"), name="pages", namespaces=[namespace])
+    manager = Manager(
+        client.with_transport(lambda inner: inner, field_manager="pages"), name="pages", namespaces=[namespace]
+    )
     manager.add(pages)
     manager.on_run(lambda _, record: runs.append(record.request.key.name))
     async with Supervisor() as tasks:

@@ -62,7 +62,7 @@ async def test_what_is_written_down_otherwise_is_known_again_and_its_drift_is_co
         {"subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "mallory"}]},
         {"metadata": {"annotations": {MARK: None}}},
     ]
-    somebody = client.over(lambda inner: inner, field_manager="somebody")
+    somebody = client.with_transport(lambda inner: inner, field_manager="somebody")
     for drift in drifts:  # each while nobody looks
         await somebody.patch(RoleBinding, (namespace, "first"), MergePatch(drift))
         async with reconciling(client, home, (RoleBinding,)) as stage:

@@ -29,7 +29,7 @@ async def other(client, home, namespace):
 @pytest.fixture
 def theirs(client):
     """Another program."""
-    return client.over(lambda inner: inner, field_manager="theirs")
+    return client.with_transport(lambda inner: inner, field_manager="theirs")
 
 
 def page(name, *references):

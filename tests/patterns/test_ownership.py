@@ -24,7 +24,7 @@ async def home(client, sites, namespace):
 @pytest.fixture
 def theirs(client):
     """Another program."""
-    return client.over(lambda inner: inner, field_manager="theirs")
+    return client.with_transport(lambda inner: inner, field_manager="theirs")
 
 
 def page(name="page", **metadata):
@@ -159,7 +159,7 @@ async def test_an_object_does_not_write_to_another_namespace_without_a_mark(clie
             out.apply(ConfigMap(metadata=metadata, data={"more": "ours"}), owner=False)
         return Done()
 
-    manager = Manager(client.over(lambda inner: inner, field_manager="deputy"), name="deputy")
+    manager = Manager(client.with_transport(lambda inner: inner, field_manager="deputy"), name="deputy")
     manager.add(deputy)
     async with Supervisor() as tasks:
         tasks.start(manager.run(signals=False), name="manager")

@@ -51,7 +51,7 @@ def pages(role):
 async def managing(client, namespace, operator, name, *formerly):
     """The operator at work under a name; what it wrote, by method and name."""
     writes = []
-    writing = client.over(lambda inner: Told(inner, writes, []), field_manager=name)
+    writing = client.with_transport(lambda inner: Told(inner, writes, []), field_manager=name)
     manager = Manager(writing, name=name, formerly=formerly, namespaces=[namespace], grace=1)
     manager.add(operator)
     async with Supervisor() as tasks:
@@ -108,7 +108,7 @@ async def test_two_names_in_a_row(client, home, namespace):
     async with managing(client, namespace, operator, OLD) as (manager, _):
         await drained(client, manager, key, 1)
     # the second program never saw some children: it was stopped at once, or they were not its own
-    await client.over(lambda inner: inner, field_manager=NEW).apply(
+    await client.with_transport(lambda inner: inner, field_manager=NEW).apply(
         ConfigMap(metadata=ObjectMeta(name="index", namespace=namespace), data={"extra": "line"}), force=True
     )
     async with managing(client, namespace, operator, NEWEST, NEW, OLD) as (manager, _):
@@ -168,7 +168,10 @@ async def test_the_bare_runtime_takes_over_what_it_applied(client, home, namespa
 
     for name, formerly in ((OLD, ()), (NEW, (OLD,))):
         manager = Manager(
-            client.over(lambda inner: inner, field_manager=name), name=name, formerly=formerly, namespaces=[namespace]
+            client.with_transport(lambda inner: inner, field_manager=name),
+            name=name,
+            formerly=formerly,
+            namespaces=[namespace],
         )
         manager.controller(Site).owns(ConfigMap).run_with(reconcile)
         async with Supervisor() as tasks:

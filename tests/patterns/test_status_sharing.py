@@ -20,7 +20,7 @@ from samples.postgres import (
 )
 from steersman import Context, Manager, MergePatch, ObjectMeta, Request, Resource
 from steersman.aio import now
-from steersman.client.extracting import intent_of
+from steersman.client.applied_intent import intent_of
 from steersman.controller import ControllerPlan, Done, controller_for
 from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.core_v1 import ConfigMap, Secret

@@ -8,7 +8,7 @@ import msgspec
 from samples.site import Site
 from steersman import Client
 from steersman.aio import Supervisor
-from steersman.cache import Stored, View
+from steersman.cache import StoredObject, View
 from steersman.controller import Controller, ControllerOptions, ObjectEvent, ReconcileClient, Request, SourceStatistics
 from steersman.controller.context import Context
 from steersman.objects import Key, PartialObjectMetadata, decode
@@ -80,7 +80,7 @@ def view(key="default/web", *, cls=PartialObjectMetadata, kind=None, version="1"
     tree = {
         "metadata": {"namespace": key.namespace, "name": key.name, "uid": uid, "resourceVersion": version, **metadata}
     }
-    stored = Stored(
+    stored = StoredObject(
         key=key,
         resource_version=version,
         raw=msgspec.json.encode(tree),

@@ -100,7 +100,7 @@ async def running(
 ) -> AsyncIterator[Operator]:
     """Run an example for as long as the block lasts; none of its reconciles may fail."""
     writes: list[str] = []
-    counted = client.over(lambda transport: Writes(transport, writes))
+    counted = client.with_transport(lambda transport: Writes(transport, writes))
     manager = Manager(counted, kinds=only, leader=leader, grace=grace)
     for plan in example.manager.plans:
         manager.add(plan)

@@ -30,4 +30,4 @@ from steersman.cache.reader import CacheReader as CacheReader
 from steersman.cache.reflector import Settings as Settings
 from steersman.cache.statistics import InformerStatistics as InformerStatistics, ScopeStatistics as ScopeStatistics
 from steersman.cache.store import Store as Store, UnknownIndex as UnknownIndex
-from steersman.cache.stored import Stored as Stored, View as View
+from steersman.cache.stored_object import StoredObject as StoredObject, View as View

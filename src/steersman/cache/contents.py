@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from steersman.cache.indexes import Index
-from steersman.cache.stored import Stored
+from steersman.cache.stored_object import StoredObject
 from steersman.objects import Key
 
 #: How many objects are processed per turn of the event loop.
@@ -34,7 +34,7 @@ class Contents:
     __slots__ = ("indexes", "objects", "unfinished")
 
     def __init__(self) -> None:
-        self.objects: dict[Key, Stored] = {}
+        self.objects: dict[Key, StoredObject] = {}
         self.indexes: dict[IndexName, Index] = {}
         #: Indexes that do not hold every object yet. Changes update them as well.
         self.unfinished: dict[IndexName, Index] = {}
@@ -51,7 +51,7 @@ class Contents:
         other.indexes = {name: index.empty_copy() for name, index in (self.indexes | self.unfinished).items()}
         return other
 
-    def put(self, stored: Stored) -> Stored | None:
+    def put(self, stored: StoredObject) -> StoredObject | None:
         """Store an object; return its previous state."""
         old = self.objects.get(stored.key)
         self.objects[stored.key] = stored
@@ -59,7 +59,7 @@ class Contents:
             index.replace(old, stored)
         return old
 
-    def adopt(self, stored: Stored, before: Contents) -> None:
+    def adopt(self, stored: StoredObject, before: Contents) -> None:
         """Copy an unchanged object, with its index values, from earlier contents."""
         if stored.key in self.objects:
             return  # already added by a concurrent change
@@ -71,7 +71,7 @@ class Contents:
             else:
                 index.replace(None, stored)
 
-    def remove(self, key: Key) -> Stored | None:
+    def remove(self, key: Key) -> StoredObject | None:
         """Remove an object; return its last state."""
         old = self.objects.pop(key, None)
         if old is not None:
@@ -108,9 +108,9 @@ class Replacement:
         self,
         before: Contents,
         scope: str,
-        listed: Mapping[Key, Stored],
+        listed: Mapping[Key, StoredObject],
         *,
-        same: Callable[[Stored, Stored], bool],
+        same: Callable[[StoredObject, StoredObject], bool],
     ) -> None:
         self._before = before
         self._after = before.successor()
@@ -118,8 +118,8 @@ class Replacement:
         self._listed = listed
         self._same = same
         #: The previous state of every key that differs; removed keys come first.
-        self.differences: dict[Key, Stored | None] = {}
-        self.removed: list[Stored] = []
+        self.differences: dict[Key, StoredObject | None] = {}
+        self.removed: list[StoredObject] = []
 
     def build(self) -> Iterator[None]:
         """Build the next contents, yielding after every `SLICE` objects."""
@@ -143,7 +143,7 @@ class Replacement:
             if not position % SLICE:
                 yield
 
-    def follow(self, key: Key, stored: Stored | None) -> None:
+    def follow(self, key: Key, stored: StoredObject | None) -> None:
         """Apply a change in another scope during the build; ``stored=None`` means the object is gone."""
         if self._covers(key):
             return

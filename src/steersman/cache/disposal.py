@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
-from steersman.cache.stored import Stored
+from steersman.cache.stored_object import StoredObject
 from steersman.objects import Key
 
 #: How many entries are freed per turn of the event loop.
@@ -73,8 +73,8 @@ class Noted:
 
     __slots__ = ("_disposal", "_entries", "olds")
 
-    def __init__(self, entries: dict[Key, Stored | None], disposal: Disposal) -> None:
-        self.olds: Mapping[Key, Stored | None] = entries
+    def __init__(self, entries: dict[Key, StoredObject | None], disposal: Disposal) -> None:
+        self.olds: Mapping[Key, StoredObject | None] = entries
         self._entries = entries
         self._disposal = disposal
 

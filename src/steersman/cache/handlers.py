@@ -25,7 +25,7 @@ import msgspec
 from steersman import aio
 from steersman.cache.disposal import Noted
 from steersman.cache.notifications import Appeared, Changed, Notification, Vanished
-from steersman.cache.stored import Stored, View
+from steersman.cache.stored_object import StoredObject, View
 from steersman.objects import Key
 
 _log = logging.getLogger("steersman.cache")
@@ -46,11 +46,11 @@ class _Pending(msgspec.Struct):
 
     number: int
     #: The last state that the handler was called with; None if the key is new to it.
-    old: Stored | None
+    old: StoredObject | None
     #: The final state of a deleted object, from the watch.
-    last: Stored | None = None
+    last: StoredObject | None = None
     #: The intermediate states, oldest first.
-    passed: tuple[Stored, ...] = ()
+    passed: tuple[StoredObject, ...] = ()
     frames: int = 0
     broken: bool = False
     initial: bool = False
@@ -78,7 +78,7 @@ class _Batch:
     def __contains__(self, key: Key) -> bool:
         return key in self._olds and key not in self._taken
 
-    def old(self, key: Key) -> Stored | None:
+    def old(self, key: Key) -> StoredObject | None:
         return None if self.initial else self._olds[key]
 
     def take(self, key: Key) -> bool:
@@ -104,8 +104,8 @@ class Registration:
         self,
         handler: Handler,
         *,
-        current: Callable[[Key], Stored | None],
-        view: Callable[[Stored], View],
+        current: Callable[[Key], StoredObject | None],
+        view: Callable[[StoredObject], View],
         remove: Callable[[Registration], None],
         resync: float | None,
     ) -> None:
@@ -170,7 +170,7 @@ class Registration:
         if self._initial is not None and differences.olds:
             self._add_batch(differences)
 
-    def note(self, key: Key, old: Stored | None, *, framed: bool, last: Stored | None = None) -> None:
+    def note(self, key: Key, old: StoredObject | None, *, framed: bool, last: StoredObject | None = None) -> None:
         """Note a change of a key. ``framed``: a watch event reported it. ``last``: the final state of a deleted object."""
         if self._initial is None:
             return  # the initial list will include it
@@ -204,15 +204,20 @@ class Registration:
             self._pending[key] = self._opened(batch, key)
 
     def _opened(self, batch: _Batch, key: Key) -> _Pending:
-        """Return the entry of a key that was just removed from a batch."""
+        """Return the entry of a key that was just removed from a batch, with its changes in later batches."""
         entry = self._pending.pop(key, None)
         if entry is not None:
             self._merge(entry, batch, key)
-            return entry
-        if batch.resync:
-            return _Pending(batch.number, self._current(key), resync=True)
-        counted = 0 if batch.initial else 1
-        return _Pending(batch.number, batch.old(key), initial=batch.initial, frames=counted, broken=bool(counted))
+            self._absorb(key, entry)
+        elif batch.resync:
+            entry = _Pending(batch.number, self._current(key), resync=True)
+            # The handler knows the old state of the first later change, not the current state.
+            self._absorb(key, entry, new=True)
+        else:
+            counted = 0 if batch.initial else 1
+            entry = _Pending(batch.number, batch.old(key), initial=batch.initial, frames=counted, broken=bool(counted))
+            self._absorb(key, entry)
+        return entry
 
     def _merge(self, entry: _Pending, batch: _Batch, key: Key) -> None:
         """Merge a batch's change of a key into an earlier entry."""
@@ -225,7 +230,7 @@ class Registration:
             entry.frames += 1
             entry.broken = True
 
-    def _entry(self, key: Key, old: Stored | None) -> _Pending:
+    def _entry(self, key: Key, old: StoredObject | None) -> _Pending:
         """Return the entry of a key, with all earlier changes merged into it."""
         entry = self._pending.get(key)
         new = entry is None
@@ -255,9 +260,7 @@ class Registration:
             if key is None:
                 self._batches.popleft()
                 continue
-            entry = self._opened(batch, key)
-            self._absorb(key, entry, new=entry.resync)
-            return key, entry
+            return key, self._opened(batch, key)
         if not self._pending:
             return None
         key, entry = self._pending.popitem(last=False)
@@ -265,7 +268,7 @@ class Registration:
         return key, entry
 
     @staticmethod
-    def _pass(entry: _Pending, state: Stored) -> None:
+    def _pass(entry: _Pending, state: StoredObject) -> None:
         entry.passed = (*entry.passed[1 - PASSED_LIMIT :], state)
 
     async def deliver(self) -> None:
@@ -320,21 +323,21 @@ class Registration:
             view = self._view(new)
             yield Changed(view, view, resync=True)
 
-    def _vanished(self, entry: _Pending, states: list[Stored], *, unbroken: bool) -> Vanished:
+    def _vanished(self, entry: _Pending, states: list[StoredObject], *, unbroken: bool) -> Vanished:
         """Build the notification that an object with these known states is gone."""
         certain = states[-1] is entry.last
         earlier = states[:-1] if entry.frames > 1 else ()
         return Vanished(self._view(states[-1]), certain=certain, unbroken=unbroken, passed=self._views(earlier))
 
     @staticmethod
-    def _by_object(entry: _Pending) -> dict[str, list[Stored]]:
+    def _by_object(entry: _Pending) -> dict[str, list[StoredObject]]:
         """Group the intermediate states by object (uid), in order of arrival."""
-        found: dict[str, list[Stored]] = {}
+        found: dict[str, list[StoredObject]] = {}
         for stored in entry.passed:
             found.setdefault(stored.uid, []).append(stored)
         return found
 
-    def _views(self, states: Iterable[Stored]) -> tuple[View, ...]:
+    def _views(self, states: Iterable[StoredObject]) -> tuple[View, ...]:
         return tuple(self._view(stored) for stored in states)
 
     def _call(self, notification: Notification) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeAlias
 
-from steersman.cache.stored import Stored
+from steersman.cache.stored_object import StoredObject
 from steersman.objects import Key
 
 #: What an index function may return: values, one value, or None for no value.
@@ -53,13 +53,13 @@ class Index:
 
     __slots__ = ("_keys", "_known", "_values_of")
 
-    def __init__(self, values_of: Callable[[Stored], Iterable[Hashable]], *, remember: bool) -> None:
+    def __init__(self, values_of: Callable[[StoredObject], Iterable[Hashable]], *, remember: bool) -> None:
         self._values_of = values_of
         self._keys: dict[Hashable, dict[Key, None]] = {}
         self._known: dict[Key, tuple[Hashable, ...]] | None = {} if remember else None
 
     @property
-    def function(self) -> Callable[[Stored], Iterable[Hashable]]:
+    def function(self) -> Callable[[StoredObject], Iterable[Hashable]]:
         """The function that computes an object's values."""
         return self._values_of
 
@@ -71,7 +71,7 @@ class Index:
         """Return all values that at least one object has."""
         return self._keys
 
-    def replace(self, old: Stored | None, new: Stored | None) -> None:
+    def replace(self, old: StoredObject | None, new: StoredObject | None) -> None:
         """Update the index for an object that changed from ``old`` to ``new``; either may be None."""
         before = self._before(old)
         after = tuple(dict.fromkeys(self._values_of(new))) if new is not None else _NO_VALUES
@@ -91,7 +91,7 @@ class Index:
             if value not in before:
                 self._keys.setdefault(value, {})[key] = None
 
-    def fill(self, objects: Iterable[Stored]) -> None:
+    def fill(self, objects: Iterable[StoredObject]) -> None:
         """Add many objects. One that the index holds already stays as it is."""
         if self._known is not None:
             for stored in objects:
@@ -110,7 +110,7 @@ class Index:
         """Return an empty index with the same function."""
         return Index(self._values_of, remember=self._known is not None)
 
-    def adopt(self, stored: Stored, before: Index) -> None:
+    def adopt(self, stored: StoredObject, before: Index) -> None:
         """Copy an unchanged object's values from another index with the same function."""
         if self._known is None or before._known is None:
             self.replace(None, stored)
@@ -127,7 +127,7 @@ class Index:
         if self._known is not None:
             yield self._known
 
-    def _before(self, old: Stored | None) -> tuple[Hashable, ...]:
+    def _before(self, old: StoredObject | None) -> tuple[Hashable, ...]:
         if old is None:
             return _NO_VALUES
         if self._known is not None:

@@ -21,16 +21,16 @@ import msgspec
 from steersman.aio import Supervisor
 from steersman.cache.contents import IndexName
 from steersman.cache.disposal import Disposal, Noted
-from steersman.cache.following import Following
 from steersman.cache.freshness import reach
 from steersman.cache.handlers import Handler, Registration
 from steersman.cache.indexes import IndexFunction, values_of
 from steersman.cache.intake import Intake, KindOptions
+from steersman.cache.list_watch import ListWatch
 from steersman.cache.overlay import Overlay
 from steersman.cache.reflector import Begin, CatchUp, Change, Event, Mark, Put, Refresh, Remove, Settings
 from steersman.cache.statistics import InformerStatistics
 from steersman.cache.store import Store
-from steersman.cache.stored import Stored, View
+from steersman.cache.stored_object import StoredObject, View
 from steersman.cache.versions import version_number
 from steersman.client import Client
 from steersman.client.raw_reads import RawReads
@@ -75,7 +75,7 @@ class Informer(Generic[T]):
         self._indexing = asyncio.Lock()
         self.intake = Intake(self.options, field_managers=reads.field_managers)
         self._scopes = {
-            scope: Following(
+            scope: ListWatch(
                 reads, scope, self, options=self.options, intake=self.intake, settings=settings or Settings()
             )
             for scope in self.options.namespaces or ("",)
@@ -103,7 +103,7 @@ class Informer(Generic[T]):
         self._reused = 0
         self._index_failures = 0
         self._failure_log = FailureLog()
-        self._decoded: tuple[Stored, Any] | None = None
+        self._decoded: tuple[StoredObject, Any] | None = None
 
     def __repr__(self) -> str:
         return f"<Informer of {self.gvk.kind}: {len(self.store)} objects>"
@@ -125,7 +125,7 @@ class Informer(Generic[T]):
         self._tasks.cancel()
         await self._tasks.__aexit__(kind, error, trace)
 
-    def _follow(self, scope: Following, first: Event) -> None:
+    def _follow(self, scope: ListWatch, first: Event) -> None:
         """Start a task that follows a scope as soon as its predecessors have ended.
 
         This method does not await, so no other caller can run between the cancel and the start.
@@ -246,11 +246,11 @@ class Informer(Generic[T]):
         page = await self._reads.page(key.namespace, options)
         return (page.items[0] if page.items else None), page.resource_version
 
-    def view(self, stored: Stored) -> View:
+    def view(self, stored: StoredObject) -> View:
         """Return a view of a stored object."""
         return View(stored, self.gvk, self.decode)
 
-    def decode(self, stored: Stored) -> Any:
+    def decode(self, stored: StoredObject) -> Any:
         """Decode a new copy of a stored object; raise `DecodeError` if it does not fit the type."""
         if self.options.metadata_only:
             return decode(PartialObjectMetadata, stored.raw, partial=True)
@@ -276,7 +276,7 @@ class Informer(Generic[T]):
             for _ in self.store.indexing(index):
                 await asyncio.sleep(0)
 
-    def index_values(self, function: IndexFunction, stored: Stored, *, name: str = "") -> tuple[Hashable, ...]:
+    def index_values(self, function: IndexFunction, stored: StoredObject, *, name: str = "") -> tuple[Hashable, ...]:
         """Return the index values of an object; no values if the function fails."""
         try:
             if self._decoded is None or self._decoded[0] is not stored:
@@ -348,13 +348,13 @@ class Informer(Generic[T]):
 
     # the sink of every scope
 
-    def commit(self, scope: str, objects: dict[Key, Stored], resource_version: str, *, new_epoch: bool) -> None:
+    def commit(self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool) -> None:
         """Replace a scope with a complete list in one go."""
         for _ in self.committing(scope, objects, resource_version, new_epoch=new_epoch):
             pass
 
     def committing(
-        self, scope: str, objects: dict[Key, Stored], resource_version: str, *, new_epoch: bool
+        self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool
     ) -> Iterator[None]:
         """Replace a scope with a complete list, yielding after every few objects; handlers get deletions first.
 
@@ -375,9 +375,9 @@ class Informer(Generic[T]):
         self._advance()
 
     def _replacing(
-        self, scope: str, objects: dict[Key, Stored], resource_version: str, *, new_epoch: bool = False
+        self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool = False
     ) -> Iterator[None]:
-        def same(old: Stored, new: Stored) -> bool:
+        def same(old: StoredObject, new: StoredObject) -> bool:
             return _is_same(old, new) and (not new_epoch or old.raw == new.raw)
 
         replacement = self.store.replacement(scope, objects, same=same)
@@ -453,7 +453,7 @@ class Informer(Generic[T]):
         else:
             self._settled.clear()
 
-    def _put(self, stored: Stored, *, framed: bool) -> None:
+    def _put(self, stored: StoredObject, *, framed: bool) -> None:
         old = self.store.get(stored.key)
         if old is not None and _is_same(old, stored):
             return
@@ -470,7 +470,7 @@ class Informer(Generic[T]):
         versions = [self.store.watermark(scope), *(each.resource_version for each in written if each is not None)]
         return max(version_number(version) or 0 for version in versions)
 
-    def _removed(self, key: Key, last: Stored | None) -> None:
+    def _removed(self, key: Key, last: StoredObject | None) -> None:
         old = self.store.remove(key)
         if old is None:
             return
@@ -484,12 +484,12 @@ class Informer(Generic[T]):
         progress.set()
 
 
-def _is_same(old: Stored, new: Stored) -> bool:
+def _is_same(old: StoredObject, new: StoredObject) -> bool:
     """Whether two states of a key are the same version of the same object."""
     return old.resource_version == new.resource_version and old.uid == new.uid
 
 
-async def _run_after(before: list[asyncio.Task[None]], scope: Following, first: Event) -> None:
+async def _run_after(before: list[asyncio.Task[None]], scope: ListWatch, first: Event) -> None:
     # Predecessors may need a moment to close their streams, and they share the scope's state.
     if before:
         await asyncio.wait(before)

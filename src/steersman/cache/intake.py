@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from steersman.cache.stored import Stored
+from steersman.cache.stored_object import StoredObject
 from steersman.objects import FieldSelector, Key, Selector
 from steersman.objects.field_managers import is_manager_of
 from steersman.telemetry import FailureLog, error_words, user_frames
@@ -133,12 +133,12 @@ class Intake:
         self._labels: _Pool[dict[str, str] | None] = _Pool(_labels_decoder.decode)
         self._managed: _Pool[bytes] = _Pool(bytes)
         self._namespaces: _Pool[str] = _Pool(bytes.decode)
-        self._last: tuple[bytes, Stored | None] = (b"", None)
+        self._last: tuple[bytes, StoredObject | None] = (b"", None)
         #: Objects on which the transform failed.
         self.transform_failures = 0
         self._failure_log = FailureLog()
 
-    def admit_answer(self, raw: bytes) -> Stored | None:
+    def admit_answer(self, raw: bytes) -> StoredObject | None:
         """Like `admit`, for the response to a write: several callers pass the same bytes in turn, decoded once."""
         known, stored = self._last
         if known is not raw:
@@ -146,7 +146,7 @@ class Intake:
             self._last = (raw, stored)
         return stored
 
-    def admit(self, raw: bytes) -> Stored | None:
+    def admit(self, raw: bytes) -> StoredObject | None:
         """Convert an object's bytes; return None if they are not an object."""
         options = self._options
         managed = b""
@@ -165,7 +165,7 @@ class Intake:
         key = Key(self._namespaces.get((metadata.namespace or "").encode()), metadata.name)
         if options.transform is not None:
             raw = self._transformed(options.transform, raw, key)
-        return Stored(
+        return StoredObject(
             key=key,
             resource_version=metadata.resource_version or "",
             raw=raw,
@@ -179,7 +179,7 @@ class Intake:
             managed_fields=managed,
         )
 
-    def selects(self, stored: Stored, raw: bytes) -> bool:
+    def selects(self, stored: StoredObject, raw: bytes) -> bool:
         """Whether the cache's options select an object; ``raw`` is the object before the transform."""
         options = self._options
         if self._selects_all:

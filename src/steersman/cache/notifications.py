@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from steersman.cache.stored import View
+from steersman.cache.stored_object import View
 from steersman.objects import GroupVersionKind, Key
 
 

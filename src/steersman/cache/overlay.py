@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from steersman.cache.stored import Stored
+from steersman.cache.stored_object import StoredObject
 from steersman.cache.versions import version_number
 from steersman.objects import Key
 
@@ -31,7 +31,7 @@ class _Entry(msgspec.Struct):
     #: Older versions than this are hidden.
     floor: int = 0
     #: The state to show instead. None hides the key: the object is absent, or the cache no longer selects it.
-    written: Stored | None = None
+    written: StoredObject | None = None
     #: Read live until the store has exactly this version.
     awaited: str = ""
     #: The number of writes with an unknown outcome; read live while it is not 0.
@@ -60,7 +60,7 @@ class Overlay:
 
     # our own writes
 
-    def record_write(self, stored: Stored, *, selected: bool = True) -> None:
+    def record_write(self, stored: StoredObject, *, selected: bool = True) -> None:
         """Record the response to a write. ``selected``: the cache still selects the object."""
         number = version_number(stored.resource_version)
         if stored.uid in self._deleted:
@@ -93,7 +93,7 @@ class Overlay:
             self.record_unknown(key)
         return True
 
-    def record_delete(self, key: Key, uid: str, *, base: Stored | None) -> None:
+    def record_delete(self, key: Key, uid: str, *, base: StoredObject | None) -> None:
         """Record that the object with this uid is gone for good; ``base`` is the store's state of the key."""
         entry = self._entries.get(key)
         written = entry.written if entry is not None else None
@@ -121,7 +121,7 @@ class Overlay:
         entry = self._entries.get(key)
         return entry.unknown if entry is not None else 0
 
-    def record_read(self, stored: Stored, *, doubts: int, selected: bool = True) -> None:
+    def record_read(self, stored: StoredObject, *, doubts: int, selected: bool = True) -> None:
         """Record the object that a live read returned. It settles the ``doubts`` from before the request."""
         if stored.key in self._deleted_at and self.doubts(stored.key) == doubts:
             # The server returned this object after the deletes, so it is newer than the deleted ones.
@@ -130,7 +130,7 @@ class Overlay:
         self.record_write(stored, selected=selected)
         self._settle(stored.key, doubts)
 
-    def record_absent(self, key: Key, resource_version: str, *, doubts: int, base: Stored | None) -> None:
+    def record_absent(self, key: Key, resource_version: str, *, doubts: int, base: StoredObject | None) -> None:
         """Record that a live read at a version found no object; ``base`` is the store's state of the key."""
         number = version_number(resource_version)
         entry = self._entries.get(key)
@@ -161,7 +161,7 @@ class Overlay:
 
     # what readers see
 
-    def needs_live(self, key: Key, base: Stored | None) -> bool:
+    def needs_live(self, key: Key, base: StoredObject | None) -> bool:
         """Whether a read of this key must go to the server."""
         entry = self._entries.get(key)
         if entry is None:
@@ -174,7 +174,7 @@ class Overlay:
         """Return the keys that may need a live read."""
         return [key for key, entry in self._entries.items() if entry.unknown or entry.awaited]
 
-    def visible(self, key: Key, base: Stored | None) -> Stored | None:
+    def visible(self, key: Key, base: StoredObject | None) -> StoredObject | None:
         """Return the state that readers see of a key; ``base`` is the store's state."""
         entry = self._entries.get(key)
         if entry is None:
@@ -196,7 +196,7 @@ class Overlay:
         """Whether readers see exactly the store's contents."""
         return not self._entries and not self._deleted_at
 
-    def writes(self) -> list[Stored]:
+    def writes(self) -> list[StoredObject]:
         """Return our last write of each key; the store may have a newer state."""
         return [entry.written for entry in self._entries.values() if entry.written is not None]
 
@@ -234,7 +234,7 @@ class Overlay:
         if uid in self._deleted:
             self._forget_deleted(uid)
 
-    def vanished_with(self, removed: Sequence[Stored]) -> None:
+    def vanished_with(self, removed: Sequence[StoredObject]) -> None:
         """Drop the tombstones of many objects: a list has shown that they are gone."""
         for stored in removed[-_TOMBSTONES_MAX:]:
             self.vanished(stored.uid)

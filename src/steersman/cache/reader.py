@@ -21,10 +21,10 @@ from steersman.cache.contents import IndexName
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer
 from steersman.cache.store import OWNERS, Found
-from steersman.cache.stored import Stored, View
+from steersman.cache.stored_object import StoredObject, View
 from steersman.client import Client, ListOf, Undecodable
 from steersman.client.bindings import raw_bytes, uid_of
-from steersman.client.missing import kind_not_served
+from steersman.client.unserved_kinds import kind_not_served
 from steersman.errors import DecodeError, NotCached, NotFound
 from steersman.errors.status import ApiStatus, StatusDetails
 from steersman.objects import Key, Kind, Object, Selector, Unstructured
@@ -146,7 +146,7 @@ class CacheReader:
         if self._is_denied(informer, "list"):
             return await self._live_list(informer, kind, namespace, selector)
 
-        def belongs(stored: Stored) -> bool:
+        def belongs(stored: StoredObject) -> bool:
             return (not namespace or stored.key.namespace == namespace) and selector.matches(stored.own_labels)
 
         index = informer.store.index_for(namespace=namespace or "", labels=selector)
@@ -173,11 +173,11 @@ class CacheReader:
         if namespace:
             self._check(informer, namespace)
 
-        def found() -> Iterable[Stored]:
+        def found() -> Iterable[StoredObject]:
             under = informer.store.by_index(name, value)
             return [each for each in under if each.key.namespace == namespace] if namespace else under
 
-        def belongs(stored: Stored) -> bool:
+        def belongs(stored: StoredObject) -> bool:
             here = not namespace or stored.key.namespace == namespace
             return here and value in informer.index_values(function, stored, name=name)
 
@@ -305,8 +305,8 @@ class CacheReader:
         self,
         informer: Informer[Any],
         index: IndexName | None,
-        found: Callable[[], Iterable[Stored]],
-        belongs: Callable[[Stored], bool],
+        found: Callable[[], Iterable[StoredObject]],
+        belongs: Callable[[StoredObject], bool],
     ) -> ListOf[Any]:
         shown = await self._shown(informer, index, found, belongs)
         items: list[Any] = []
@@ -325,8 +325,8 @@ class CacheReader:
         self,
         informer: Informer[Any],
         index: IndexName | None,
-        found: Callable[[], Iterable[Stored]],
-        belongs: Callable[[Stored], bool],
+        found: Callable[[], Iterable[StoredObject]],
+        belongs: Callable[[StoredObject], bool],
     ) -> Found:
         """Return the matching objects of the store and of our own writes, each in its visible state."""
         overlay, store = informer.overlay, informer.store
@@ -335,7 +335,7 @@ class CacheReader:
             return [*found()]
         await self._settle(informer, overlay.live_keys())
         await informer.prepare(index)  # a list may have replaced the contents meanwhile
-        shown: dict[Key, Stored] = {}
+        shown: dict[Key, StoredObject] = {}
         for stored in found():
             seen = overlay.visible(stored.key, stored)
             if seen is not None and (seen is stored or belongs(seen)):
@@ -357,7 +357,7 @@ class CacheReader:
         for key, count in doubts.items():
             informer.overlay.record_refreshed(key, doubts=count)
 
-    async def _current(self, informer: Informer[Any], key: Key) -> Stored | None:
+    async def _current(self, informer: Informer[Any], key: Key) -> StoredObject | None:
         """Return the visible state of a key, with a live read if the overlay requires one."""
         overlay, store = informer.overlay, informer.store
         if overlay.needs_live(key, store.get(key)):

@@ -20,7 +20,7 @@ from typing import Literal, Protocol, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from steersman.cache.stored import Stored
+from steersman.cache.stored_object import StoredObject
 from steersman.cache.versions import is_older
 
 
@@ -38,13 +38,13 @@ class Chance(Protocol):
 class Put(msgspec.Struct, frozen=True, gc=False):
     """An object exists in this state."""
 
-    stored: Stored
+    stored: StoredObject
 
 
 class Remove(msgspec.Struct, frozen=True, gc=False):
     """An object was deleted; ``stored`` is its last state, with the version of the deletion."""
 
-    stored: Stored
+    stored: StoredObject
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
@@ -70,7 +70,7 @@ class Begin(msgspec.Struct, frozen=True):
 class Page(msgspec.Struct, frozen=True):
     """A page of the list arrived."""
 
-    items: tuple[Stored, ...]
+    items: tuple[StoredObject, ...]
     resource_version: str
     continue_: str = ""
 

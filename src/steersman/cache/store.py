@@ -17,12 +17,12 @@ from typing import TypeAlias
 
 from steersman.cache.contents import Contents, IndexName, Replacement
 from steersman.cache.indexes import Index
-from steersman.cache.stored import Stored
+from steersman.cache.stored_object import StoredObject
 from steersman.cache.versions import version_number
 from steersman.objects import Key, Selector
 
 #: Named here because `Store.list` hides the built-in name inside the class.
-Found: TypeAlias = list[Stored]
+Found: TypeAlias = list[StoredObject]
 Keys: TypeAlias = list[Key]
 
 
@@ -52,17 +52,17 @@ class Store:
     def __len__(self) -> int:
         return len(self._contents.objects)
 
-    def __iter__(self) -> Iterator[Stored]:
+    def __iter__(self) -> Iterator[StoredObject]:
         return iter(self._contents.objects.values())
 
     def __contains__(self, key: object) -> bool:
         return key in self._contents.objects
 
-    def get(self, key: Key) -> Stored | None:
+    def get(self, key: Key) -> StoredObject | None:
         """Return the object with a key; None if it is absent."""
         return self._contents.objects.get(key)
 
-    def by_key(self) -> Mapping[Key, Stored]:
+    def by_key(self) -> Mapping[Key, StoredObject]:
         """Return all objects by key, not copied: later changes to the store may show."""
         return self._contents.objects
 
@@ -97,7 +97,7 @@ class Store:
         """Return the objects whose owner references include this uid."""
         return self._take(self._index(OWNERS).find(uid))
 
-    def add_index(self, name: str, values_of: Callable[[Stored], Iterable[Hashable]]) -> IndexName:
+    def add_index(self, name: str, values_of: Callable[[StoredObject], Iterable[Hashable]]) -> IndexName:
         """Declare an index. If the store has objects, run `indexing` to the end afterwards."""
         place = IndexName("function", name)
         if place in self._contents.indexes or place in self._contents.unfinished:
@@ -141,20 +141,20 @@ class Store:
 
     # changes, made by the informer
 
-    def put(self, stored: Stored) -> Stored | None:
+    def put(self, stored: StoredObject) -> StoredObject | None:
         """Store an object; return its previous state."""
         for replacement in self._replacements:
             replacement.follow(stored.key, stored)
         return self._contents.put(stored)
 
-    def remove(self, key: Key) -> Stored | None:
+    def remove(self, key: Key) -> StoredObject | None:
         """Remove an object; return its last state."""
         for replacement in self._replacements:
             replacement.follow(key, None)
         return self._contents.remove(key)
 
     def replacement(
-        self, scope: str, listed: Mapping[Key, Stored], *, same: Callable[[Stored, Stored], bool]
+        self, scope: str, listed: Mapping[Key, StoredObject], *, same: Callable[[StoredObject, StoredObject], bool]
     ) -> Replacement:
         """Begin to replace a scope with a complete list; ``same`` decides whether an object is unchanged.
 
@@ -175,7 +175,7 @@ class Store:
         before, self._contents = self._contents, replacement.finished()
         return before
 
-    def of_scope(self, scope: str) -> Iterator[tuple[Key, Stored]]:
+    def of_scope(self, scope: str) -> Iterator[tuple[Key, StoredObject]]:
         """Return the keys and objects of a scope."""
         if not scope:
             return iter(self._contents.objects.items())
@@ -199,7 +199,7 @@ class Store:
         known = [each for each in numbers if each is not None]
         return min(known) if known and len(known) == len(numbers) else None
 
-    def _candidates(self, namespace: str, labels: Selector | None) -> Iterator[Stored]:
+    def _candidates(self, namespace: str, labels: Selector | None) -> Iterator[StoredObject]:
         """Return a superset of the result, narrowed by an index where possible."""
         name = self.index_for(namespace=namespace, labels=labels)
         if name is None:
@@ -212,7 +212,7 @@ class Store:
         return [stored for key in keys if (stored := objects.get(key)) is not None]
 
 
-def _values_of(name: IndexName) -> Callable[[Stored], Iterable[Hashable]]:
+def _values_of(name: IndexName) -> Callable[[StoredObject], Iterable[Hashable]]:
     """Return the function that computes an object's values in a built-in index."""
     label = name.name
     match name.by:

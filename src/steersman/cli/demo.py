@@ -24,9 +24,9 @@ from typing import Any
 from steersman.aio import Supervisor, now
 from steersman.apiserver.identity import IN_PROCESS
 from steersman.cache import Cache
+from steersman.cli.banner import print_banner
 from steersman.cli.demo_operator import NAME, Site, home, make_manager
 from steersman.cli.failure import Failure
-from steersman.cli.heading import print_heading
 from steersman.cli.screen import Screen
 from steersman.cli.tree import tree_lines
 from steersman.client import Client
@@ -103,7 +103,7 @@ async def _run(folder: Path, port: int) -> None:
 
 
 def _welcome(plane: ControlPlane, example: Path, definition: Path) -> None:
-    print_heading(
+    print_banner(
         "shows an operator at work",
         [
             ("server", f"{plane.url}, in this process; objects are in memory"),

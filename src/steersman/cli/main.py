@@ -11,7 +11,7 @@ from typing import Any
 
 from steersman._version import __version__
 from steersman.cli.failure import Failure
-from steersman.cli.open_files import raise_open_files_limit
+from steersman.cli.file_limit import raise_open_files_limit
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -139,7 +139,7 @@ async def _prepare(
     if manager.watchdog is None:
         manager.watchdog = THRESHOLD
     if options.install_crds:
-        await _install(client.over(lambda inner: inner, field_manager=manager.name), manager)
+        await _install(client.with_transport(lambda inner: inner, field_manager=manager.name), manager)
     return manager
 
 

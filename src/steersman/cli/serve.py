@@ -22,11 +22,11 @@ import msgspec
 
 from steersman.apiserver import AuditFile, AuditHook, StorageError
 from steersman.apiserver.storage.ownership import check_folder
+from steersman.cli.banner import print_banner
 from steersman.cli.crds import resource_classes
 from steersman.cli.failure import Failure
-from steersman.cli.heading import print_heading
 from steersman.cli.modules import look_here_first, module_and_name
-from steersman.cli.requests_shown import show_request
+from steersman.cli.request_log import show_request
 from steersman.controlplane import ControlPlane, is_controller
 from steersman.kinds.index import KUBERNETES
 from steersman.objects import Object
@@ -87,7 +87,7 @@ async def _serve(plane: ControlPlane, lines: list[tuple[str, str]]) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with plane:
         server = ("server", f"{plane.url}, compatible with Kubernetes {KUBERNETES}")
-        print_heading("serves a Kubernetes API", [server, *lines])
+        print_banner("serves a Kubernetes API", [server, *lines])
         print("In another terminal:", file=sys.stderr, flush=True)
         print(f"export KUBECONFIG={shlex.quote(str(plane.kubeconfig))}", flush=True)
         print(file=sys.stderr, flush=True)

@@ -27,7 +27,7 @@ from steersman.client.config import (
 from steersman.client.credentials import Credentials as Credentials
 from steersman.client.discovery import Discovery as Discovery
 from steersman.client.observed_client import ObservedClient as ObservedClient
-from steersman.client.observing import (
+from steersman.client.observers import (
     Before as Before,
     CachedReads as CachedReads,
     Intent as Intent,
@@ -66,9 +66,9 @@ from steersman.client.writes import Deletion as Deletion, PatchTarget as PatchTa
 
 # Imported on first use: a client in a Pod, or one with an explicit Config, reads no kubeconfig.
 if TYPE_CHECKING:
+    from steersman.client.applied_intent import extract_applied as extract_applied
     from steersman.client.discovery_order import discover_config as discover_config
     from steersman.client.events import EventRecorder as EventRecorder, EventStatistics as EventStatistics
-    from steersman.client.extracting import extract_applied as extract_applied
     from steersman.client.in_cluster import in_cluster_config as in_cluster_config
     from steersman.client.kubeconfig import (
         Kubeconfig as Kubeconfig,

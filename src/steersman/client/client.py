@@ -12,18 +12,18 @@ from steersman._version import __version__
 from steersman.aio import Closable
 from steersman.client.bindings import Attempt
 from steersman.client.config import Config
-from steersman.client.connecting import MAX_CONNECTIONS, transport_for
 from steersman.client.credentials import Credentials, StaticCredentials
 from steersman.client.discovery import Discovery
 from steersman.client.identity import credentials_for
-from steersman.client.installing import install
+from steersman.client.installation import install
 from steersman.client.observed_client import ObservedClient
-from steersman.client.observing import Before, CachedReads, Intents, WriteObserver, nothing_before
+from steersman.client.observers import Before, CachedReads, Intents, WriteObserver, nothing_before
 from steersman.client.reads import MetadataReader
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
 from steersman.client.saves import AnyClient
 from steersman.client.session import RequestObserver, Session, log_warning
+from steersman.client.transports import MAX_CONNECTIONS, transport_for
 from steersman.objects import Object
 from steersman.transport import Transport
 from steersman.wire import Request, parse_query
@@ -116,7 +116,7 @@ class Client(Closable, AnyClient):
         """
         return Connecting(cls, config, kubeconfig, context, options, max_connections=max_connections)
 
-    def over(
+    def with_transport(
         self,
         wrap: Callable[[Transport], Transport],
         *,
@@ -124,7 +124,7 @@ class Client(Closable, AnyClient):
         field_manager: str = "",
         formerly: tuple[str, ...] = (),
     ) -> Self:
-        """The same client with a wrapped transport: ``client.over(Recording)``.
+        """The same client with a wrapped transport: ``client.with_transport(Recording)``.
 
         Shares the user, the options and the discovered kinds; closing either client closes its own transport.
         ``observer`` is notified of what no transport sees: retries, and waits for the rate limit. ``field_manager``
@@ -133,7 +133,7 @@ class Client(Closable, AnyClient):
         client = copy.copy(self)
         client._field_manager = field_manager or self._field_manager  # noqa: SLF001 - its own
         client._formerly = formerly or self._formerly  # noqa: SLF001 - its own
-        client._session = self._session.over(wrap(self._session.transport), observer=observer)  # noqa: SLF001 - its own
+        client._session = self._session.with_transport(wrap(self._session.transport), observer=observer)  # noqa: SLF001 - its own
         client.metadata = MetadataReader(client._session, self.discovery, namespace=self.namespace)  # noqa: SLF001
         return client
 
@@ -166,7 +166,7 @@ class Client(Closable, AnyClient):
         before: Before = nothing_before,
         intents: Intents | None = None,
     ) -> ObservedClient:
-        """The same client, which notifies observers of its writes; see `steersman.client.observing`.
+        """The same client, which notifies observers of its writes; see `steersman.client.observers`.
 
         ``reads`` answers get and list, ``before`` returns an object's last known state before a write, and ``intents``
         decides which applies need no request.

@@ -13,8 +13,8 @@ from urllib.parse import quote
 import msgspec
 
 from steersman.client.bindings import Attempt, Binding, bind_kind
-from steersman.client.missing import kind_not_served
 from steersman.client.session import Session
+from steersman.client.unserved_kinds import kind_not_served
 from steersman.errors import ApiError, KindNotServed, NotFound, ProtocolError, StatusError
 from steersman.errors.status import ApiStatus
 from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource, Kind, Unstructured

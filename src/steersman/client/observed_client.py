@@ -1,7 +1,7 @@
 """A client that notifies observers of its writes, and may answer reads and applies from a cache.
 
 Guarantees
-- Every writing verb notifies its observers before it returns or raises (see `steersman.client.observing`).
+- Every writing verb notifies its observers before it returns or raises (see `steersman.client.observers`).
 - It owns nothing: the client it was made from closes the connections.
 """
 
@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from steersman.client.bindings import AnyObject
 from steersman.client.observed_session import ObservedSession
-from steersman.client.observing import Before, CachedReads, Intents, WriteObserver, nothing_before
-from steersman.client.preparing import PreparedApply
+from steersman.client.observers import Before, CachedReads, Intents, WriteObserver, nothing_before
+from steersman.client.prepared_apply import PreparedApply
 from steersman.client.reads import AnyKind, KeyLike, ListSelection
 from steersman.client.results import ListOf, Outcome
 from steersman.client.saves import AnyClient

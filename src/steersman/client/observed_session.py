@@ -1,4 +1,4 @@
-"""A session that notifies observers of writes (see `steersman.client.observing` for the guarantees)."""
+"""A session that notifies observers of writes (see `steersman.client.observers` for the guarantees)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, cast
 import msgspec
 
 from steersman.client.bindings import AnyObject, Attempt, raw_bytes, resource_version_of
-from steersman.client.explaining import explains, explains_deletion
-from steersman.client.observing import Before, Write, WriteObserver
+from steersman.client.foreign_changes import explains, explains_deletion
+from steersman.client.observers import Before, Write, WriteObserver
 from steersman.client.session import Answer, Session
 from steersman.errors import (
     ConnectionFailed,

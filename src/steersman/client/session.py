@@ -19,10 +19,10 @@ import msgspec
 
 from steersman.client.bindings import AnyObject, Attempt, holds_object, is_gone
 from steersman.client.credentials import Credentials, Headers
-from steersman.client.missing import kind_not_served
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
 from steersman.client.secrecy import HiddenHeaders
+from steersman.client.unserved_kinds import kind_not_served
 from steersman.errors import (
     ApiError,
     ConnectionFailed,
@@ -104,7 +104,7 @@ class Session:
         """Report a write that is allowed but probably a mistake."""
         self._on_warning(ServerWarning(text, str(tried)))
 
-    def over(self, transport: Transport, *, observer: RequestObserver | None = None) -> Session:
+    def with_transport(self, transport: Transport, *, observer: RequestObserver | None = None) -> Session:
         """The same user and limits over another transport; ``observer`` replaces the current one if given."""
         session = copy.copy(self)
         session.transport = transport
@@ -113,7 +113,7 @@ class Session:
 
     def dedicated(self) -> Session:
         """The same user with its own connections, without the rate limit."""
-        session = self.over(separated(self.transport))
+        session = self.with_transport(separated(self.transport))
         session._rate_limit = None  # noqa: SLF001 - it is ourselves
         return session
 

@@ -32,9 +32,9 @@ from steersman.client.checks import (
     ignored_status,
     touches_status,
 )
-from steersman.client.observing import Intent
+from steersman.client.observers import Intent
 from steersman.client.patch_documents import Patch, encode_patch
-from steersman.client.preparing import PreparedApply, another_uid
+from steersman.client.prepared_apply import PreparedApply, another_uid
 from steersman.client.reads import Fields, KeyLike, Labels, Reader, selector_text
 from steersman.errors import Invalid, NotAnIntent, NotFound
 from steersman.objects import (

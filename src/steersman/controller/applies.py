@@ -23,9 +23,9 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import msgspec
 from msgspec import structs
 
-from steersman.cache import Informer, Stored, View
+from steersman.cache import Informer, StoredObject, View
 from steersman.client.bindings import has_status_subresource, raw_bytes
-from steersman.client.observing import Intent
+from steersman.client.observers import Intent
 from steersman.objects import GroupVersionKind, Key, Object, Resource, Unstructured
 from steersman.patches import FieldSet, MergeSchema, PatchError, applied_set, changes_nothing, projection
 
@@ -208,7 +208,7 @@ class Applies:
         return informer is not None and (informer.store.get(key) is not None or informer.overlay.touches(key))
 
 
-def _seen(informer: Informer[Any], key: Key) -> Stored | None:
+def _seen(informer: Informer[Any], key: Key) -> StoredObject | None:
     """What a read would return now; None if it would need the server, or the cache holds only a part."""
     base = informer.store.get(key)
     if not informer.synced or informer.overlay.needs_live(key, base):
@@ -244,7 +244,7 @@ def _entries(managed: bytes) -> list[_Entry]:
     return _entries_decoder.decode(managed)
 
 
-def _owned(intent: Intent, stored: Stored) -> Tree | None:
+def _owned(intent: Intent, stored: StoredObject) -> Tree | None:
     """The fields of our own entry for this endpoint; None if the cache has none."""
     if not stored.managed_fields:
         return None
@@ -259,7 +259,7 @@ def _owned(intent: Intent, stored: Stored) -> Tree | None:
     return None
 
 
-def _result(intent: Intent, stored: Stored) -> bytes:
+def _result(intent: Intent, stored: StoredObject) -> bytes:
     """The applied fields of an object with their ownership, encoded; empty if they cannot be determined."""
     owned = _owned(intent, stored)
     if owned is None:
@@ -282,7 +282,7 @@ def _has_empty(body: bytes) -> bool:
     return b"[]" in body or b"{}" in body
 
 
-def _holds(intent: Intent, stored: Stored) -> bool:
+def _holds(intent: Intent, stored: StoredObject) -> bool:
     """Whether an object holds every applied value, and our entry is exactly what was applied."""
     owned, schema = _owned(intent, stored), _schema_of(intent.kind, intent.declared)
     if owned is None or schema is None:
@@ -292,7 +292,7 @@ def _holds(intent: Intent, stored: Stored) -> bool:
     return wanted is not None and changes_nothing(wanted, live, owned, schema.merging, typed=schema.typed)
 
 
-def _says_the_same(intent: Intent, stored: Stored) -> bool:
+def _says_the_same(intent: Intent, stored: StoredObject) -> bool:
     """Whether the object's annotation names this very intent, and no other manager has changed its fields since."""
     name = INTENT_ANNOTATION.encode()
     if intent.subresource or name not in intent.body or name not in stored.raw:

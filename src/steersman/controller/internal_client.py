@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from steersman.cache import View
 from steersman.client.bindings import AnyObject
-from steersman.client.observing import Intent
-from steersman.client.preparing import PreparedApply
+from steersman.client.observers import Intent
+from steersman.client.prepared_apply import PreparedApply
 from steersman.controller.applies import Applies
 from steersman.controller.context import Context
 from steersman.controller.reconcile_client import ReconcileClient

@@ -14,7 +14,7 @@ Invariants
 9. Memory is bounded by the number of different requests.
 10. The cost of statistics does not depend on the number of waiting requests.
 
-`FairLine` orders the ready requests. Time and randomness are passed in; time must not run backwards.
+`FairQueue` orders the ready requests. Time and randomness are passed in; time must not run backwards.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import msgspec
 
 from steersman.aio import Backoff
 from steersman.controller.causes import NO_CAUSES, Cause, Causes, Request
-from steersman.controller.fair_line import FairLine
+from steersman.controller.fair_queue import FairQueue
 from steersman.controller.targets import check_request
 
 #: For objects present at the start and for resyncs.
@@ -139,7 +139,7 @@ class QueueState:
     def __init__(self, options: QueueOptions | None = None) -> None:
         self.options = options or QueueOptions()
         self._entries: dict[Request, _Entry] = {}
-        self._line = FairLine(patience=self.options.patience, share=self.options.share)
+        self._line = FairQueue(patience=self.options.patience, share=self.options.share)
         # Heap entries whose time no longer matches their request are skipped; see `_delay`.
         self._timers: list[tuple[float, int, Request]] = []
         self._sequence = 0

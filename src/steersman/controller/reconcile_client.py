@@ -4,7 +4,7 @@ Guarantees
 - **Never older than yourself.** With a cache, this client reads what it wrote, and so do all clients of the cache.
 - **No request if nothing changed.** `apply` is sent only if the object does not match it yet (see
   `steersman.controller.applies`). Otherwise it returns the object as `get` does, without ``managedFields``.
-- Every verb that writes calls its observers before it returns or raises (see `steersman.client.observing`).
+- Every verb that writes calls its observers before it returns or raises (see `steersman.client.observers`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from steersman.cache.reader import CacheReader, kind_name
 from steersman.client import ListOf
 from steersman.client.bindings import AnyObject, resource_version_of
 from steersman.client.observed_client import ObservedClient
-from steersman.client.preparing import NO_VERSION, PreparedApply
+from steersman.client.prepared_apply import NO_VERSION, PreparedApply
 from steersman.controller.applies import Applies
 from steersman.controller.takeovers import owns_formerly, take_over
 from steersman.errors import NotCached

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steersman.client.bindings import raw_bytes
-from steersman.client.observing import Write, WriteObserver
+from steersman.client.observers import Write, WriteObserver
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured
 
 __all__ = ["Write", "WriteLog", "WriteObserver"]

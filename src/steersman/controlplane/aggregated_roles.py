@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from steersman.controller import Cause, Context, Done, Reconciler, Request
-from steersman.controlplane.namespaced import Add
-from steersman.controlplane.sightings import Sighting
+from steersman.controlplane.namespace_watcher import Add
+from steersman.controlplane.object_changes import ObjectChange
 from steersman.objects import Key, Kind, Selector, Unstructured
 
 NAME = "clusterrole-aggregation-controller"
@@ -34,16 +34,16 @@ class AggregatedRoles(Reconciler[Unstructured]):
         """Set where requests are queued."""
         self._add = add
 
-    def seen_all(self, sightings: Sequence[Sighting]) -> None:
+    def seen_all(self, changes: Sequence[ObjectChange]) -> None:
         """See `Watcher`."""
-        for sighting in sightings:
-            self.seen(sighting)
+        for change in changes:
+            self.seen(change)
 
-    def seen(self, sighting: Sighting) -> None:
+    def seen(self, change: ObjectChange) -> None:
         """See `Watcher`."""
-        if sighting.definition.prefix == CLUSTER_ROLES:
+        if change.definition.prefix == CLUSTER_ROLES:
             assert self._add is not None
-            self._add(_ALL, Cause(what="external", note=f"ClusterRole {sighting.metadata.name} changed"))
+            self._add(_ALL, Cause(what="external", note=f"ClusterRole {change.metadata.name} changed"))
 
     def kinds_changed(self) -> None:
         """See `Watcher`."""

@@ -16,12 +16,12 @@ from steersman.client import Client, RetryPolicy
 from steersman.controller import Context, Controller, ControllerOptions, Outcome, ReconcileClient, Request
 from steersman.controlplane.aggregated_roles import AggregatedRoles
 from steersman.controlplane.definitions import EndingDefinitions
-from steersman.controlplane.garbage import GarbageCollector
-from steersman.controlplane.namespaced import Add
+from steersman.controlplane.garbage_collector import GarbageCollector
+from steersman.controlplane.namespace_watcher import Add
 from steersman.controlplane.namespaces import Namespaces
+from steersman.controlplane.object_changes import ObjectChanges, Watcher
 from steersman.controlplane.root_ca import RootCertificates
 from steersman.controlplane.service_accounts import ServiceAccounts
-from steersman.controlplane.sightings import Sightings, Watcher
 from steersman.objects.misuse import nearest
 from steersman.transport import InProcessTransport
 
@@ -85,13 +85,13 @@ class Assembled:
     def __init__(
         self, server: ApiServer, names: Iterable[str], *, authority: bytes | None, on_news: Callable[[], None]
     ) -> None:
-        self.sightings = Sightings(server, on_news)
+        self.changes = ObjectChanges(server, on_news)
         self.transports: list[InProcessTransport] = []
         self.controllers: list[Controller] = []
         self._server = server
         self._on_news = on_news
         self._definitions = EndingDefinitions(server)
-        self.sightings.add(self._definitions)
+        self.changes.add(self._definitions)
         for name in names:
             part = self._part(name, authority)
             if part is not None:
@@ -100,10 +100,10 @@ class Assembled:
     def _part(self, name: str, authority: bytes | None) -> _Part | None:
         """The reconciler of a controller; None if the server does not serve what it needs."""
         if name == GARBAGE:
-            return GarbageCollector(self.sightings)
+            return GarbageCollector(self.changes)
         served = {each.resource for each in self._server.registry if not each.gvk.group}
         if name == NAMESPACE and "namespaces" in served:
-            return Namespaces(self.sightings)
+            return Namespaces(self.changes)
         if name == SERVICE_ACCOUNT and {"namespaces", "serviceaccounts"} <= served:
             return ServiceAccounts()
         # Without a port, there is no certificate to verify.
@@ -124,7 +124,7 @@ class Assembled:
             on_record=lambda _: self._on_news(),
         )
         part.feeds(controller.add)
-        self.sightings.add(part)
+        self.changes.add(part)
         self.transports.append(clients.transport)
         self.controllers.append(controller)
 

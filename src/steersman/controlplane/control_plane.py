@@ -118,10 +118,10 @@ class ControlPlane:
             await stack.enter_async_context(transport)
         tasks = await stack.enter_async_context(Supervisor())
         stack.callback(tasks.cancel)
-        await assembled.sightings.begin()
+        await assembled.changes.begin()
         for controller in assembled.controllers:
             tasks.start(controller.run(), name=controller.name)
-        tasks.start(assembled.sightings.run(), name="control plane: sightings")
+        tasks.start(assembled.changes.run(), name="control plane: changes")
         self._assembled = assembled
         try:
             async with asyncio.timeout(_FIRST_LOOK):
@@ -159,9 +159,9 @@ class ControlPlane:
             raise RuntimeError("the control plane is not running; use it within its 'async with'")
         while True:
             self._news.clear()
-            await assembled.sightings.wait_for(await self.server.storage.revision())
+            await assembled.changes.wait_for(await self.server.storage.revision())
             if not await assembled.is_busy():
-                if assembled.sightings.reached >= await self.server.storage.revision():
+                if assembled.changes.reached >= await self.server.storage.revision():
                     return
                 # The writes of the last reconcile have not been seen yet.
                 continue

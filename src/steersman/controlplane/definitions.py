@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steersman.apiserver import ApiServer
-from steersman.controlplane.sightings import Sighting, metadata_of
+from steersman.controlplane.object_changes import ObjectChange, metadata_of
 
 _PREFIX = "apiextensions.k8s.io/customresourcedefinitions/"
 _FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
@@ -21,17 +21,17 @@ class EndingDefinitions:
         self._server = server
         self._ending: dict[str, None] = {}
 
-    def seen_all(self, sightings: Sequence[Sighting]) -> None:
+    def seen_all(self, changes: Sequence[ObjectChange]) -> None:
         """See `Watcher`."""
         self._ending.clear()
-        for sighting in sightings:
-            self.seen(sighting)
+        for change in changes:
+            self.seen(change)
 
-    def seen(self, sighting: Sighting) -> None:
+    def seen(self, change: ObjectChange) -> None:
         """See `Watcher`."""
-        if sighting.definition.prefix == _PREFIX:
-            metadata = sighting.metadata
-            if not sighting.gone and metadata.deletion_timestamp is not None and _FINALIZER in metadata.finalizers:
+        if change.definition.prefix == _PREFIX:
+            metadata = change.metadata
+            if not change.gone and metadata.deletion_timestamp is not None and _FINALIZER in metadata.finalizers:
                 self._ending[metadata.name] = None
             else:
                 self._ending.pop(metadata.name, None)

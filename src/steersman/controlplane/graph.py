@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from steersman.controlplane.sightings import Metadata, Owner, Sighting
+from steersman.controlplane.object_changes import Metadata, ObjectChange, Owner
 from steersman.objects import GroupVersionKind
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
@@ -22,10 +22,10 @@ class Node:
 
     __slots__ = ("gvk", "metadata", "prefix")
 
-    def __init__(self, sighting: Sighting) -> None:
-        self.prefix = sighting.definition.prefix
-        self.gvk: GroupVersionKind = sighting.definition.gvk
-        self.metadata: Metadata = sighting.metadata
+    def __init__(self, change: ObjectChange) -> None:
+        self.prefix = change.definition.prefix
+        self.gvk: GroupVersionKind = change.definition.gvk
+        self.metadata: Metadata = change.metadata
 
     @property
     def going(self) -> bool:
@@ -80,35 +80,35 @@ class Graph:
         """The objects that refer to a uid as an owner."""
         return [self._nodes[each] for each in self._dependents.get(uid, ())]
 
-    def replace(self, sightings: Sequence[Sighting]) -> Findings:
+    def replace(self, changes: Sequence[ObjectChange]) -> Findings:
         """Replace the content: these are all existing objects."""
         findings = Findings()
-        there = dict.fromkeys(each.metadata.uid for each in sightings)
+        there = dict.fromkeys(each.metadata.uid for each in changes)
         for node in [node for uid, node in self._nodes.items() if uid not in there]:
             self._remove(node, findings)
         # Add all objects before checking any: the order of a list means nothing.
         known = {uid: node.metadata for uid, node in self._nodes.items()}
-        for sighting in sightings:
-            self._put(sighting)
+        for change in changes:
+            self._put(change)
         for uid in there:
             self._compare(self._nodes[uid], known.get(uid), findings)
         return findings
 
-    def see(self, sighting: Sighting) -> Findings:
+    def see(self, change: ObjectChange) -> Findings:
         """Record that one object was created, changed or deleted."""
         findings = Findings()
-        before = self._nodes.get(sighting.metadata.uid)
-        if not sighting.gone:
+        before = self._nodes.get(change.metadata.uid)
+        if not change.gone:
             metadata = before.metadata if before is not None else None
-            self._compare(self._put(sighting), metadata, findings)
+            self._compare(self._put(change), metadata, findings)
         elif before is not None:
             self._remove(before, findings)
         return findings
 
-    def _put(self, sighting: Sighting) -> Node:
-        uid = sighting.metadata.uid
+    def _put(self, change: ObjectChange) -> Node:
+        uid = change.metadata.uid
         before = self._nodes.get(uid)
-        node = self._nodes[uid] = Node(sighting)
+        node = self._nodes[uid] = Node(change)
         mine = dict.fromkeys(each.uid for each in node.metadata.owner_references)
         if before is not None:
             self._unlink(uid, (each for each in before.metadata.owner_references if each.uid not in mine))

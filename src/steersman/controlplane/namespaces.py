@@ -18,8 +18,8 @@ from steersman.aio import now
 from steersman.apiserver import Definition
 from steersman.controller import Context, Done, Outcome, ReconcileClient, Reconciler, Request, RequeueAfter
 from steersman.controlplane.conditions import content_problems, set_conditions
-from steersman.controlplane.namespaced import NAMESPACES, NamespaceWatcher
-from steersman.controlplane.sightings import Sighting, Sightings
+from steersman.controlplane.namespace_watcher import NAMESPACES, NamespaceWatcher
+from steersman.controlplane.object_changes import ObjectChange, ObjectChanges
 from steersman.errors import ApiError, NotFound
 from steersman.kinds.core_v1 import Namespace, NamespaceStatus, Pod
 from steersman.objects import Kind
@@ -50,25 +50,25 @@ class _Content:
 class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
     """Empties and releases namespaces."""
 
-    def __init__(self, sightings: Sightings) -> None:
+    def __init__(self, changes: ObjectChanges) -> None:
         super().__init__()
-        self._sightings = sightings
+        self._changes = changes
         #: The terminating namespaces.
         self._going: dict[str, None] = {}
 
-    def seen_all(self, sightings: Sequence[Sighting]) -> None:
+    def seen_all(self, changes: Sequence[ObjectChange]) -> None:
         """See `Watcher`."""
         self._going.clear()
-        super().seen_all(sightings)
+        super().seen_all(changes)
 
-    def seen(self, sighting: Sighting) -> None:
+    def seen(self, change: ObjectChange) -> None:
         """Queue a namespace that is terminating, or in which something changed."""
-        metadata = sighting.metadata
-        if sighting.definition.prefix != NAMESPACES:
+        metadata = change.metadata
+        if change.definition.prefix != NAMESPACES:
             # Also for late creations; and a removed finalizer changes the conditions.
             if metadata.namespace in self._going:
-                self.add(metadata.namespace, f"{sighting.definition.gvk.kind} {metadata.name} changed")
-        elif sighting.gone:
+                self.add(metadata.namespace, f"{change.definition.gvk.kind} {metadata.name} changed")
+        elif change.gone:
             self._going.pop(metadata.name, None)
         elif metadata.deletion_timestamp is not None:
             self._going[metadata.name] = None
@@ -117,15 +117,15 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
     async def _empty(self, client: ReconcileClient, namespace: Namespace) -> _Content:
         """Delete all content, Pods first; returns what is left."""
         content, name = _Content(), namespace.key.name
-        served = {each.prefix: each for each in self._sightings.definitions() if each.namespaced}
-        if _PODS in served and not self._sightings.is_empty(served[_PODS], name):
+        served = {each.prefix: each for each in self._changes.definitions() if each.namespaced}
+        if _PODS in served and not self._changes.is_empty(served[_PODS], name):
             patience = await self._patience(client, namespace)
             await self._delete_all(client, served[_PODS], name, content, patience=patience)
             if content.remaining:
                 content.pods, content.patience = True, patience
                 return content
         for definition in served.values():
-            if definition.prefix != _PODS and not self._sightings.is_empty(definition, name):
+            if definition.prefix != _PODS and not self._changes.is_empty(definition, name):
                 await self._delete_all(client, definition, name, content)
         return content
 

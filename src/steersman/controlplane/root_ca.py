@@ -8,9 +8,9 @@ Guarantees
 from __future__ import annotations
 
 from steersman.controller import Context, Done, Reconciler, Request
-from steersman.controlplane.namespaced import NamespaceWatcher
+from steersman.controlplane.namespace_watcher import NamespaceWatcher
+from steersman.controlplane.object_changes import ObjectChange
 from steersman.controlplane.service_accounts import is_terminating
-from steersman.controlplane.sightings import Sighting
 from steersman.errors import Forbidden, NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.objects import ObjectMeta
@@ -30,13 +30,13 @@ class RootCertificates(NamespaceWatcher, Reconciler[Namespace]):
         super().__init__()
         self._data = {"ca.crt": certificate}
 
-    def seen(self, sighting: Sighting) -> None:
+    def seen(self, change: ObjectChange) -> None:
         """Queue the namespace that changed, or whose ConfigMap changed."""
-        if sighting.definition.prefix == "core/configmaps/":
-            if sighting.metadata.name == NAME:
-                self.add(sighting.metadata.namespace, f"its ConfigMap {NAME} changed")
+        if change.definition.prefix == "core/configmaps/":
+            if change.metadata.name == NAME:
+                self.add(change.metadata.namespace, f"its ConfigMap {NAME} changed")
         else:
-            super().seen(sighting)
+            super().seen(change)
 
     async def reconcile(self, ctx: Context, request: Request) -> Done:
         """Create or repair the ConfigMap of one namespace."""

@@ -8,8 +8,8 @@ Guarantees
 from __future__ import annotations
 
 from steersman.controller import Context, Done, Reconciler, Request
-from steersman.controlplane.namespaced import NamespaceWatcher
-from steersman.controlplane.sightings import Sighting
+from steersman.controlplane.namespace_watcher import NamespaceWatcher
+from steersman.controlplane.object_changes import ObjectChange
 from steersman.errors import AlreadyExists, Forbidden, NotFound
 from steersman.kinds.core_v1 import Namespace, ServiceAccount
 from steersman.objects import ObjectMeta
@@ -20,13 +20,13 @@ NAME = "default"
 class ServiceAccounts(NamespaceWatcher, Reconciler[Namespace]):
     """Creates missing service accounts."""
 
-    def seen(self, sighting: Sighting) -> None:
+    def seen(self, change: ObjectChange) -> None:
         """Queue the namespace that changed, or whose account was deleted."""
-        if sighting.definition.prefix == "core/serviceaccounts/":
-            if sighting.gone and sighting.metadata.name == NAME:
-                self.add(sighting.metadata.namespace, "its ServiceAccount was deleted")
+        if change.definition.prefix == "core/serviceaccounts/":
+            if change.gone and change.metadata.name == NAME:
+                self.add(change.metadata.namespace, "its ServiceAccount was deleted")
         else:
-            super().seen(sighting)
+            super().seen(change)
 
     async def reconcile(self, ctx: Context, request: Request) -> Done:
         """Create the account of one namespace."""

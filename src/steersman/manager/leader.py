@@ -107,7 +107,7 @@ class Term:
         #: The number of this term in its campaign, starting at 1.
         self.number = number
         #: Reads as any client does. Its writes raise `NotLeading` when the term is over.
-        self.client = client.over(lambda transport: FencedTransport(transport, fence))
+        self.client = client.with_transport(lambda transport: FencedTransport(transport, fence))
         self._fence = fence
         self._on_left = on_left
         self._lost = asyncio.Event()

@@ -52,21 +52,21 @@ from steersman.manager.arguments import (
     plan_of,
     several,
 )
+from steersman.manager.builtin_checks import LeadershipCheck, add_builtin_checks
 from steersman.manager.caches import AnyKind, ManagedCache
 from steersman.manager.endpoints import Endpoints
 from steersman.manager.event_log import EventLog
-from steersman.manager.explaining import explain
+from steersman.manager.explanations import explain
 from steersman.manager.health import Checks
 from steersman.manager.leader import LeaderElection, Term
 from steersman.manager.measurements import Measurements
-from steersman.manager.own_checks import LeadershipCheck, add_own_checks
 from steersman.manager.run_listeners import RunListener, RunListeners
-from steersman.manager.running import Running
 from steersman.manager.shutdown import Shutdown, reconcile_name
 from steersman.manager.state import State
+from steersman.manager.term_controllers import TermControllers
 from steersman.objects import Key, Kind, Object, Resource, Unstructured
 from steersman.telemetry import Registry
-from steersman.transport.measured import MeasuredTransport, RequestMeasurements
+from steersman.transport.measurements import MeasuredTransport, RequestMeasurements
 
 if TYPE_CHECKING:
     from steersman.transport import Listener
@@ -158,7 +158,7 @@ class Manager:
         self._stopping = self._state.stopping
         self._listener: Listener | None = None
         self._leadership = LeadershipCheck()
-        add_own_checks(self.health, self.ready, self._state, self._leadership)
+        add_builtin_checks(self.health, self.ready, self._state, self._leadership)
         self._shutdown = Shutdown(self._state, grace=grace)
         self.health.add("shutdown", self._shutdown.check)
 
@@ -250,7 +250,7 @@ class Manager:
         self._listeners.add(listener)
         return listener
 
-    def anew(self, *, namespaces: Iterable[str] | None = None) -> Manager:
+    def copy(self, *, namespaces: Iterable[str] | None = None) -> Manager:
         """A new manager with the same controllers, caches and indexes, without leader election and endpoints."""
         names = self.namespaces if namespaces is None else namespaces
         other = Manager(
@@ -366,7 +366,7 @@ class Manager:
         check_named(self.plans, found.field_manager or self.name)
         registry, host = self.registry, found.server
         told = RequestMeasurements(registry, host)
-        self._client = found.over(
+        self._client = found.with_transport(
             lambda inner: MeasuredTransport(inner, registry, host),
             observer=told,
             field_manager=found.field_manager or self.name,
@@ -443,7 +443,7 @@ class Manager:
             return
         try:
             async with Supervisor() as tasks:
-                running = Running(
+                running = TermControllers(
                     cache,
                     client,
                     tasks,

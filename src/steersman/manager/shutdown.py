@@ -18,7 +18,7 @@ from traceback import StackSummary
 from typing import Any
 
 from steersman.controller.stacks import busy_threads, line_of, task_stack, text_of, thread_stack
-from steersman.manager.own_checks import NotYet
+from steersman.manager.builtin_checks import NotYet
 from steersman.manager.signals import LAST_SECONDS, on_signals
 from steersman.manager.state import State
 

@@ -16,7 +16,7 @@ from steersman.controller import Controller
 from steersman.debug import LeaderStatistics, Phase
 from steersman.manager.caches import ManagedCache
 from steersman.manager.leader import Campaign, LeaderElection
-from steersman.manager.running import Running
+from steersman.manager.term_controllers import TermControllers
 from steersman.objects import GroupVersionKind, Key
 
 
@@ -43,7 +43,7 @@ class State:
         self.campaign: Campaign | None = None
         #: When this program began to lead.
         self.since: datetime | None = None
-        self.running: Running | None = None
+        self.running: TermControllers | None = None
         #: Whether there is something to drain: controllers, or at least a Lease to release.
         self.working = False
 

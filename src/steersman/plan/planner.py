@@ -22,7 +22,7 @@ async def plan_changes(
     reconcile does not end after its cancellation.
     """
     planned = PlannedObjects()
-    dry = client.over(lambda inner: PlanTransport(inner, planned), field_manager=manager.name)
+    dry = client.with_transport(lambda inner: PlanTransport(inner, planned), field_manager=manager.name)
     trials = Trials(planned)
-    await trials.run(manager.anew(namespaces=namespaces), dry, within=within)
+    await trials.run(manager.copy(namespaces=namespaces), dry, within=within)
     return result_of(planned, trials, server=client.server, within=within)

@@ -33,7 +33,7 @@ from steersman.plan.dry_runs import (
 )
 from steersman.plan.planned_objects import PLANNED_VERSIONS, Location, PlannedObject, PlannedObjects
 from steersman.transport import Response, SendOptions, Transport, TransportWrapper
-from steersman.transport.read_response import ReadResponse
+from steersman.transport.buffered_response import BufferedResponse
 from steersman.wire import Request
 from steersman.wire.content import APPLY_PATCH, JSON, JSON_PATCH, MERGE_PATCH
 from steersman.wire.paths import ResourcePath, group_version_path, parse_path
@@ -116,7 +116,7 @@ class PlanTransport(TransportWrapper):
             body = await response.read()
         listed: Any = msgspec.json.decode(body) if response.status == 200 else None
         if not isinstance(listed, dict):
-            return ReadResponse(response.status, response.headers, body)
+            return BufferedResponse(response.status, response.headers, body)
         items = [] if known.after is None else [_as_asked(request, known.after)]
         return _answer(200, {**cast("Tree", listed), "items": items})
 
@@ -140,19 +140,19 @@ class PlanTransport(TransportWrapper):
         if attempt.request.method == "DELETE":
             gone = result.get("kind") == "Status"
             shown = self._planned.deleted(attempt.place, before or {}, None if gone else result)
-            return ReadResponse(
+            return BufferedResponse(
                 response.status, response.headers, body if shown is None else msgspec.json.encode(shown)
             )
         if not _same_kind(result, before, attempt):
             # a Scale, or another view of the object: its effect on other fields of the object is not shown
             self._planned.changed(attempt.place, before or {}, _scaled(before or {}, attempt, result))
-            return ReadResponse(response.status, response.headers, body)
+            return BufferedResponse(response.status, response.headers, body)
         if before is None:
             place = attempt.place._replace(name=part(result, "metadata").get("name") or attempt.place.name)
             shown = self._planned.made(place, result, sent=attempt.tree)
         else:
             shown = self._planned.changed(attempt.place, before, result)
-        return ReadResponse(response.status, response.headers, msgspec.json.encode(shown))
+        return BufferedResponse(response.status, response.headers, msgspec.json.encode(shown))
 
     def _write_planned(self, attempt: _Attempt, planned: PlannedObject) -> Response | None:
         """Answer a write to an object that is only planned, or planned to be deleted; None to send a dry run."""
@@ -192,7 +192,7 @@ class PlanTransport(TransportWrapper):
         if response.status not in _USUAL:
             words = str((result or {}).get("message") or f"the server returned {response.status}")
             self._planned.rejected(_what(attempt.request, attempt.path, attempt.tree), words)
-        return ReadResponse(response.status, response.headers, body)
+        return BufferedResponse(response.status, response.headers, body)
 
     async def _delete_many(self, request: Request, path: ResourcePath) -> Response:
         """Find out which objects would be deleted, with a list instead of a deletion."""
@@ -203,14 +203,14 @@ class PlanTransport(TransportWrapper):
         listed = _tree(body)
         if response.status != 200 or listed is None:
             self._planned.rejected(_what(request, path, {}), str((listed or {}).get("message", response.status)))
-            return ReadResponse(response.status, response.headers, body)
+            return BufferedResponse(response.status, response.headers, body)
         kind = str(listed.get("kind", "")).removesuffix("List")
         items = [] if says_dry_run(request) else cast("list[Tree]", listed.get("items") or [])
         for item in items:
             metadata = part(item, "metadata")
             place = Location(path.group, path.resource, metadata.get("namespace") or "", metadata["name"])
             self._planned.deleted(place, {"apiVersion": listed.get("apiVersion"), "kind": kind, **item}, None)
-        return ReadResponse(200, response.headers, body)
+        return BufferedResponse(200, response.headers, body)
 
     async def _current(self, attempt: _Attempt) -> Tree | None:
         """The object on the server; None if it does not exist or is unreadable."""
@@ -308,8 +308,8 @@ class _Attempt(msgspec.Struct, frozen=True):
                 return None
 
 
-def _answer(status: int, tree: Any) -> ReadResponse:
-    return ReadResponse(status, CIMultiDictProxy(CIMultiDict({"Content-Type": JSON})), msgspec.json.encode(tree))
+def _answer(status: int, tree: Any) -> BufferedResponse:
+    return BufferedResponse(status, CIMultiDictProxy(CIMultiDict({"Content-Type": JSON})), msgspec.json.encode(tree))
 
 
 def _status(code: int, reason: str, message: str) -> Tree:
@@ -325,7 +325,7 @@ def _status(code: int, reason: str, message: str) -> Tree:
     }
 
 
-def _missing(path: ResourcePath) -> ReadResponse:
+def _missing(path: ResourcePath) -> BufferedResponse:
     resource = f"{path.resource}.{path.group}" if path.group else path.resource
     status = _status(404, "NotFound", f'{resource} "{path.name}" not found')
     return _answer(404, {**status, "details": {"name": path.name, "group": path.group, "kind": path.resource}})

@@ -43,8 +43,7 @@ from steersman.telemetry.metrics import (
     PrometheusRegistry as PrometheusRegistry,
     Registry as Registry,
 )
-from steersman.telemetry.tracebacks import passed_user_code as passed_user_code, user_frames as user_frames
-from steersman.telemetry.tracing import (
+from steersman.telemetry.spans import (
     NO_SPAN as NO_SPAN,
     Span as Span,
     SpanLink as SpanLink,
@@ -54,3 +53,4 @@ from steersman.telemetry.tracing import (
     link_to_current as link_to_current,
     span as span,
 )
+from steersman.telemetry.tracebacks import passed_user_code as passed_user_code, user_frames as user_frames

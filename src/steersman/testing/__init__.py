@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from steersman._lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from steersman.testing.assertions import consistently as consistently, eventually as eventually
     from steersman.testing.clock import Clock as Clock
     from steersman.testing.engine import Engine as Engine, EngineStart as EngineStart
     from steersman.testing.errors import EngineError as EngineError, KubectlError as KubectlError
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
         Succeeded as Succeeded,
         Waiting as Waiting,
     )
-    from steersman.testing.waiting import consistently as consistently, eventually as eventually
     from steersman.testing.workload_runner import WorkloadRunner as WorkloadRunner
     from steersman.testing.write_watch import Write as Write, Writes as Writes
 else:

@@ -20,10 +20,10 @@ from typing import Any
 
 from steersman.client import Client
 from steersman.controlplane import ControlPlane
-from steersman.testing.crossing import CrossingTransport, call_on, closing, handler_over
+from steersman.testing.background_context import BackgroundContext
 from steersman.testing.hosts import Host, create_namespace, remove
+from steersman.testing.loop_bridge import LoopBridgeTransport, call_on, closing, handler_over
 from steersman.testing.loop_thread import LoopThread
-from steersman.testing.resident import Resident
 from steersman.transport import Transport
 
 
@@ -44,13 +44,13 @@ class EmbeddedHost(Host):
         self.lasting, self.shares_time = lasting and in_thread, not in_thread
         #: Namespaces to create on start.
         self._wanted: list[str] = []
-        self._resident: Resident[ControlPlane] | None = None
+        self._context: BackgroundContext[ControlPlane] | None = None
         self._thread: LoopThread[tuple[ControlPlane, asyncio.AbstractEventLoop]] | None = None
         if in_thread:
             self._thread = LoopThread(self._thread_life, name="steersman-control-plane")
             self._plane, self._loop = self._thread.start().result()
         else:
-            self._resident = Resident(self._life, name="the control plane of the test")
+            self._context = BackgroundContext(self._life, name="the control plane of the test")
 
     @asynccontextmanager
     async def _life(self) -> AsyncGenerator[ControlPlane]:
@@ -73,23 +73,23 @@ class EmbeddedHost(Host):
 
     async def plane(self) -> ControlPlane:
         """The control plane itself, started if necessary."""
-        if self._resident is None:
+        if self._context is None:
             return self._plane
-        if self._resident.loop not in {None, asyncio.get_running_loop()}:
+        if self._context.loop not in {None, asyncio.get_running_loop()}:
             raise WrongLoop(
                 "this control plane belongs to the event loop that used it first, and this is another loop. Under "
                 "pytest-asyncio every test has its own loop by default, and an async fixture of wider scope has yet "
                 "another: give both the same loop_scope, or run the server in a thread for all loops with "
                 'steersman_scope = "module" or "session" in the pytest configuration'
             )
-        return await self._resident.start()
+        return await self._context.start()
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Transport]:
         """A transport to it."""
         transport: Transport = (await self.plane()).transport()
         if self._thread is not None:
-            transport = CrossingTransport(transport, self._loop)
+            transport = LoopBridgeTransport(transport, self._loop)
         async with closing(transport):
             yield transport
 
@@ -128,8 +128,8 @@ class EmbeddedHost(Host):
     def end(self) -> None:
         """Stop everything it started."""
         self._stack.close()
-        if self._resident is not None:
-            self._resident.end()
+        if self._context is not None:
+            self._context.end()
         if self._thread is not None:
             self._thread.stop().result()
 
@@ -156,7 +156,7 @@ async def _listening(
 
     async def way() -> Transport:
         if not found:
-            found.append(CrossingTransport((await call_on(loop, host.plane())).transport(), loop))
+            found.append(LoopBridgeTransport((await call_on(loop, host.plane())).transport(), loop))
         return found[0]
 
     async with AsyncExitStack() as stack:

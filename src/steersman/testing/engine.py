@@ -23,7 +23,7 @@ from steersman.testing.assembly import running_cluster
 from steersman.testing.cluster import Cluster
 from steersman.testing.environment import Environment
 from steersman.testing.errors import EngineError
-from steersman.testing.existing import ExistingCluster, existing_cluster, find_kubectl
+from steersman.testing.existing_cluster import ExistingCluster, existing_cluster, find_kubectl
 from steersman.testing.flags import Topology
 from steersman.testing.kubectl import run_kubectl
 from steersman.testing.loop_thread import LoopThread

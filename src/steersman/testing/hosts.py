@@ -14,17 +14,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from pathlib import Path
 
 from steersman.client import Client, Config
-from steersman.client.connecting import transport_for
 from steersman.client.credentials import Credentials, StaticCredentials
 from steersman.client.discovery_order import discover_config
 from steersman.client.identity import credentials_for
+from steersman.client.transports import transport_for
 from steersman.errors import ConfigError, NotFound
 from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
 from steersman.kinds.core_v1 import Namespace
 from steersman.objects import Object, ObjectMeta
-from steersman.testing.crossing import closing
 from steersman.testing.engine import Engine
 from steersman.testing.errors import EngineError
+from steersman.testing.loop_bridge import closing
 from steersman.testing.loop_thread import LoopThread
 from steersman.transport import Transport
 

@@ -23,7 +23,7 @@ from steersman.debug import ManagerStatistics, count
 from steersman.manager import Manager
 from steersman.manager.event_log import EventLog
 from steersman.objects import Key, Kind
-from steersman.testing.taking_part import taking_part
+from steersman.testing.participants import participation
 
 #: The maximum number of recorded reconciles; the oldest are dropped.
 _RUNS_MAX = 10_000
@@ -124,7 +124,7 @@ def manager_of(
             manager.add(plan)
     if namespaces is None and not manager.namespaces and _is_namespaced(manager):
         namespaces = own
-    return manager.anew(namespaces=namespaces)
+    return manager.copy(namespaces=namespaces)
 
 
 def _is_namespaced(manager: Manager) -> bool:
@@ -150,7 +150,7 @@ async def running(
         async with Supervisor() as tasks:
             tasks.start(_run(manager, client, ended), name=f"operator {manager.name}".rstrip())
             await _working(manager)
-            with taking_part(operator):
+            with participation(operator):
                 try:
                     yield operator
                 finally:

@@ -21,12 +21,12 @@ from steersman.controller import ControllerPlan, Planned
 from steersman.kinds.core_v1 import Namespace
 from steersman.manager import Manager
 from steersman.objects import Object, ObjectMeta
-from steersman.testing.crossing import LateTransport
-from steersman.testing.draining import drained
+from steersman.testing.drain import drained
 from steersman.testing.environment import Environment
-from steersman.testing.existing import find_kubectl
+from steersman.testing.existing_cluster import find_kubectl
 from steersman.testing.hosts import Host
 from steersman.testing.kubectl import run_kubectl
+from steersman.testing.loop_bridge import LateTransport
 from steersman.testing.operators import Operator, manager_of, running
 from steersman.testing.write_watch import WatchedTransport, Writes, WriteWatch
 

@@ -24,9 +24,9 @@ from steersman.controller import Cause, Context, Controller, Done, KeyRecord, Re
 from steersman.errors import NotFound
 from steersman.kinds.core_v1 import Binding, ObjectReference, Pod
 from steersman.objects import Key, ObjectMeta
+from steersman.testing.participants import participation
 from steersman.testing.pod_placement import node_of
 from steersman.testing.pod_status import PodOutcome, Running, Waiting, killed, observe
-from steersman.testing.taking_part import taking_part
 
 _CREATING = Waiting("ContainerCreating")
 _OVER = frozenset({"Succeeded", "Failed"})
@@ -100,7 +100,7 @@ class PodRunner:
             self._controller = plan.assemble(cache)
             tasks = await stack.enter_async_context(Supervisor())
             tasks.start(self._controller.run(), name="pod-runner")
-            stack.enter_context(taking_part(_Part(self._controller, cache.informer(Pod))))
+            stack.enter_context(participation(_Part(self._controller, cache.informer(Pod))))
             self._stack = stack.pop_all()
         return self
 

@@ -18,11 +18,11 @@ from steersman.controller import KeyRecord, Request
 from steersman.debug import count, duration, next_run
 from steersman.errors import ApiError
 from steersman.kinds.core_v1 import Event
-from steersman.manager.explaining import ready_of
+from steersman.manager.explanations import ready_of
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured
 from steersman.objects.difference import encode
 from steersman.testing.expectations import ABSENT, Difference
-from steersman.testing.taking_part import Participant, participants
+from steersman.testing.participants import Participant, participants
 
 _LINES_MAX, _EVENTS_MAX, _RUNS_MAX = 60, 10, 10
 
@@ -89,19 +89,19 @@ def _event_words(event: Event) -> str:
 
 def run_lines(kind: GroupVersionKind, key: Key, last: Object | Unstructured | None) -> list[str]:
     """The reconciles of an object or its owners, and why they ran."""
-    taking_part = participants()
-    if not taking_part:
+    participation = participants()
+    if not participation:
         return ["No operator runs in this test."]
     wanted = {(kind.kind, key), *_owners(last, key.namespace)}
     lines: list[str] = []
-    for participant in taking_part:
+    for participant in participation:
         for controller in participant.controllers:
             for primary, each in sorted(wanted):
                 if controller.primary is not None and controller.primary.kind == primary:
                     if each != key and (ready := ready_of(participant.informers, controller.primary, each)):
                         lines.append(f"Its owner {primary} {each} has the condition Ready {ready}")
                     lines += _runs_of(participant, controller.name, primary, each)
-    return lines or _other_runs(taking_part, kind, key)
+    return lines or _other_runs(participation, kind, key)
 
 
 def _owners(last: Object | Unstructured | None, namespace: str) -> set[tuple[str, Key]]:
@@ -131,10 +131,10 @@ def _run_words(record: KeyRecord) -> Iterator[str]:
         yield from (f"                  {line}" for line in record.last_error.splitlines())
 
 
-def _other_runs(taking_part: list[Participant], kind: GroupVersionKind, key: Key) -> list[str]:
+def _other_runs(participation: list[Participant], kind: GroupVersionKind, key: Key) -> list[str]:
     """The latest reconciles of any key: no controller is known to reconcile the object, and these may explain it."""
     lines = [f"No controller of this test reconciles {kind.kind} {key} or an owner of it. The latest reconciles:"]
-    for participant in taking_part:
+    for participant in participation:
         for name, record in participant.runs[-_RUNS_MAX:]:
             first, *rest = _run_words(record)
             lines += [f"    {name} {record.request}  {first.strip()}", *rest]

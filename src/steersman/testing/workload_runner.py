@@ -17,7 +17,7 @@ import msgspec
 
 from steersman.client import Client
 from steersman.kinds.core_v1 import Pod
-from steersman.testing.draining import drained
+from steersman.testing.drain import drained
 from steersman.testing.operators import running
 from steersman.testing.pod_runner import PodRunner, runs
 from steersman.testing.pod_status import PodOutcome
@@ -68,7 +68,7 @@ class WorkloadRunner:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        client = self._client.over(_NamedTransport, field_manager=NAME)
+        client = self._client.with_transport(_NamedTransport, field_manager=NAME)
 
         async def settled() -> None:
             """Do nothing: the control plane belongs to the test."""

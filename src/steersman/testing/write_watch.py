@@ -19,7 +19,7 @@ from steersman.objects.field_managers import is_manager_of
 from steersman.testing.expectations import ABSENT
 from steersman.testing.report import value_words
 from steersman.transport import Response, SendOptions, Transport, TransportWrapper
-from steersman.transport.read_response import ReadResponse
+from steersman.transport.buffered_response import BufferedResponse
 from steersman.wire import Request
 from steersman.wire.paths import ResourcePath, parse_path
 
@@ -129,7 +129,7 @@ class WatchedTransport(TransportWrapper):
         async with response:
             body = await response.read()
         self._watch.note(_write(request, place, response.status, before, _tree(body)))
-        return ReadResponse(response.status, response.headers, body)
+        return BufferedResponse(response.status, response.headers, body)
 
     async def _read(self, place: ResourcePath) -> dict[str, Any] | None:
         if place.name is None:

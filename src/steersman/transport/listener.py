@@ -6,7 +6,7 @@ Guarantees
   reading.
 - The number of connections is bounded, including TLS handshakes. A connection over the limit ends a slow handshake,
   else the connection idle for longest, else one with a late body; if there is none, it is rejected. See `acceptor`.
-- Long bodies are bounded in bytes together, and those of one sender have a share of that. See `body_room`.
+- Long bodies are bounded in bytes together, and those of one sender have a share of that. See `body_memory`.
 - Every request over a port has a peer, known or not: none can appear to come from within this process.
 - A response that fails halfway ends the connection: it never looks complete.
 - Closing lets responses in progress end, for a time, then cancels them. No task and no socket is left.
@@ -32,7 +32,7 @@ from aiohttp import HttpVersion10, HttpVersion11, web
 
 from steersman.aio import Closable
 from steersman.transport.acceptor import SLOW, Acceptor
-from steersman.transport.body_room import BodyRoom, NoRoomError
+from steersman.transport.body_memory import BodyMemory, BodyMemoryFull
 from steersman.transport.protocol import Handler, Push, Pushing, ServerResponse
 from steersman.transport.tls import ServerContexts, ServerTls
 from steersman.wire import Pairs, Request, parse_query
@@ -116,7 +116,7 @@ class Listener(Closable):
         self._stall_timeout = stall_timeout
         self._max_connections = max_connections
         self._before_body = before_body
-        self._room = BodyRoom()
+        self._body_memory = BodyMemory()
         self._grace = grace
         self._http: web.Server | None = None
         self._acceptor: Acceptor | None = None
@@ -295,8 +295,8 @@ class Listener(Closable):
             if isinstance(sender, ServerResponse):
                 return sender
             try:
-                await held.enter_async_context(self._room.taken(sender, size, within=self._read_timeout))
-            except NoRoomError:
+                await held.enter_async_context(self._body_memory.taken(sender, size, within=self._read_timeout))
+            except BodyMemoryFull:
                 return _refuse(429, "this sender has too many long requests in progress; try again later", _LATER)
         if "Expect" in incoming.headers and incoming.transport is not None:
             incoming.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

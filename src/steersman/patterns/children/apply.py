@@ -22,7 +22,7 @@ import msgspec
 from steersman.aio import Supervisor
 from steersman.cache import View
 from steersman.client.bindings import encode_any, resource_version_of, uid_of
-from steersman.client.missing import kind_not_served
+from steersman.client.unserved_kinds import kind_not_served
 from steersman.controller import Context, internal_client
 from steersman.errors import Conflict
 from steersman.errors.status import ApiStatus

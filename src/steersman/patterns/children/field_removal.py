@@ -16,7 +16,7 @@ import msgspec
 from msgspec import structs
 
 from steersman.client.bindings import raw_bytes, resource_version_of, tree_of, uid_of
-from steersman.client.preparing import PreparedApply
+from steersman.client.prepared_apply import PreparedApply
 from steersman.controller import InternalClient
 from steersman.errors import Conflict, Invalid
 from steersman.errors.status import ApiStatus

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from steersman.cache import View
-from steersman.client.preparing import start_of_metadata
+from steersman.client.prepared_apply import start_of_metadata
 from steersman.objects import Object, ObjectMeta, OwnerReference, Unstructured, encode, owner_reference, replace
 from steersman.objects.field_managers import is_manager_of
 

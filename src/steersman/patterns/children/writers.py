@@ -17,7 +17,7 @@ from msgspec import UNSET
 from steersman.cache import View
 from steersman.client.bindings import has_status_subresource, tree_of
 from steersman.client.patch_documents import MergePatch
-from steersman.client.preparing import NO_VERSION, PreparedApply
+from steersman.client.prepared_apply import NO_VERSION, PreparedApply
 from steersman.controller import InternalClient
 from steersman.controller.applies import merge_schema
 from steersman.errors import AlreadyExists, Conflict, Invalid

@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from steersman.aio import now
+from steersman.client.applied_intent import intent_of, merge_schema_of
 from steersman.client.bindings import has_status_subresource, raw_bytes, was_read
-from steersman.client.extracting import intent_of, merge_schema_of
 from steersman.client.patch_documents import MergePatch
 from steersman.controller import Context, internal_client
 from steersman.errors import ConfigError, NotFound

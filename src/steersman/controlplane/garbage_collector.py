@@ -19,10 +19,10 @@ from typing import TypeAlias
 
 from steersman.controller import Cause, Context, Done, Outcome, Reconciler, Request, Requeue
 from steersman.controlplane.graph import FOREGROUND, ORPHAN, Findings, Graph, Node
-from steersman.controlplane.live import LiveObjects, NotServed, Propagation
-from steersman.controlplane.misplaced import report_misplaced
-from steersman.controlplane.namespaced import Add
-from steersman.controlplane.sightings import Owner, Sighting, Sightings
+from steersman.controlplane.live_objects import LiveObjects, NotServed, Propagation
+from steersman.controlplane.misplaced_owners import report_misplaced
+from steersman.controlplane.namespace_watcher import Add
+from steersman.controlplane.object_changes import ObjectChange, ObjectChanges, Owner
 from steersman.objects import Key, OwnerReference, PartialObjectMetadata
 
 #: Objects that neither have owners nor own others.
@@ -40,8 +40,8 @@ class _OwnerWithNamespace(Exception):
 class GarbageCollector(Reconciler[object]):
     """Checks objects whose owners changed; a request identifies an object by uid."""
 
-    def __init__(self, sightings: Sightings) -> None:
-        self._sightings = sightings
+    def __init__(self, changes: ObjectChanges) -> None:
+        self._changes = changes
         self._graph = Graph()
         self._add: Add | None = None
         #: Objects that wait for a kind to be served.
@@ -57,24 +57,24 @@ class GarbageCollector(Reconciler[object]):
         """Set where requests are queued."""
         self._add = add
 
-    def seen_all(self, sightings: Sequence[Sighting]) -> None:
+    def seen_all(self, changes: Sequence[ObjectChange]) -> None:
         """See `Watcher`."""
-        counted = [each for each in sightings if each.definition.prefix not in _IGNORED]
+        counted = [each for each in changes if each.definition.prefix not in _IGNORED]
         self._look(self._graph.replace(counted), "it exists")
 
-    def seen(self, sighting: Sighting) -> None:
+    def seen(self, change: ObjectChange) -> None:
         """See `Watcher`."""
-        if sighting.definition.prefix in _IGNORED:
+        if change.definition.prefix in _IGNORED:
             return
-        if sighting.gone:
-            self._forget(sighting)
-        findings = self._graph.see(sighting)
+        if change.gone:
+            self._forget(change)
+        findings = self._graph.see(change)
         if findings.look:
-            what = "was deleted" if sighting.gone else "changed"
-            self._look(findings, f"{sighting.definition.gvk.kind} {sighting.metadata.name} {what}")
+            what = "was deleted" if change.gone else "changed"
+            self._look(findings, f"{change.definition.gvk.kind} {change.metadata.name} {what}")
 
-    def _forget(self, sighting: Sighting) -> None:
-        gvk, metadata = sighting.definition.gvk, sighting.metadata
+    def _forget(self, change: ObjectChange) -> None:
+        gvk, metadata = change.definition.gvk, change.metadata
         self._unserved.pop(metadata.uid, None)
         self._misplaced.pop(metadata.uid, None)
         if self._graph.dependents(metadata.uid):
@@ -110,7 +110,7 @@ class GarbageCollector(Reconciler[object]):
             return Done()
         for owner in misplaced:
             await report_misplaced(ctx.client, node, owner)
-        live = LiveObjects(ctx.client, self._sightings)
+        live = LiveObjects(ctx.client, self._changes)
         try:
             if node.gives_up_dependents:
                 await self._orphan(live, node)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from steersman.transport import HttpTransport, Listener, ServerResponse
-from steersman.transport.body_room import CROWD, SHARE, BodyRoom, NoRoomError
+from steersman.transport.body_memory import CROWD, SHARE, BodyMemory, BodyMemoryFull
 from steersman.transport.listener import REQUEST_BODY_MAX
 from steersman.wire import Request
 
@@ -76,11 +76,11 @@ async def test_long_bodies_of_one_sender_have_a_bound_and_leave_room_to_others()
 
 
 async def test_a_body_that_waits_gets_room_when_another_is_answered():
-    room = BodyRoom(room=100, share=60)
+    memory = BodyMemory(total=100, share=60)
     order: list[str] = []
 
     async def hold(name: str, sender: str, size: int, until: asyncio.Event) -> None:
-        async with room.taken(sender, size, within=20):
+        async with memory.taken(sender, size, within=20):
             order.append(name)
             await until.wait()
 
@@ -95,30 +95,30 @@ async def test_a_body_that_waits_gets_room_when_another_is_answered():
         second.set()
         third.set()
     assert order == ["a1", "b1", "a2"]
-    async with room.taken("c", 100, within=1):
+    async with memory.taken("c", 100, within=1):
         pass  # all of it is free again
 
 
 async def test_a_body_that_gives_up_leaves_nothing_behind():
-    room = BodyRoom(room=100, share=60)
-    async with room.taken("a", 60, within=1):
-        with pytest.raises(NoRoomError):
-            async with room.taken("a", 10, within=0):
+    memory = BodyMemory(total=100, share=60)
+    async with memory.taken("a", 60, within=1):
+        with pytest.raises(BodyMemoryFull):
+            async with memory.taken("a", 10, within=0):
                 pass
-        waiting = asyncio.ensure_future(room.taken("a", 10, within=20).__aenter__())  # noqa: TID251 - ended below
+        waiting = asyncio.ensure_future(memory.taken("a", 10, within=20).__aenter__())  # noqa: TID251 - ended below
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-    async with room.taken("b", 100, within=0):
+    async with memory.taken("b", 100, within=0):
         pass
 
 
 async def test_a_body_that_gives_up_while_room_becomes_free():
-    room = BodyRoom(room=100, share=60)
-    first = room.taken("a", 60, within=1)
+    memory = BodyMemory(total=100, share=60)
+    first = memory.taken("a", 60, within=1)
     await first.__aenter__()
-    waiting = [asyncio.ensure_future(room.taken("a", 10, within=20).__aenter__()) for _ in range(2)]  # noqa: TID251 - ended below
+    waiting = [asyncio.ensure_future(memory.taken("a", 10, within=20).__aenter__()) for _ in range(2)]  # noqa: TID251 - ended below
     await asyncio.sleep(0)
     waiting[0].cancel()  # it learns so only after the room of the first is free
     await first.__aexit__(None, None, None)
@@ -126,5 +126,5 @@ async def test_a_body_that_gives_up_while_room_becomes_free():
     for each in waiting:
         with pytest.raises(asyncio.CancelledError):
             await each
-    async with room.taken("b", 100, within=0):
+    async with memory.taken("b", 100, within=0):
         pass

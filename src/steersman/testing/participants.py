@@ -46,7 +46,7 @@ _here: list[tuple[asyncio.AbstractEventLoop, Participant]] = []
 
 
 @contextmanager
-def taking_part(participant: Participant) -> Generator[None]:
+def participation(participant: Participant) -> Generator[None]:
     """Register a participant for a block."""
     entry = (asyncio.get_running_loop(), participant)
     _here.append(entry)

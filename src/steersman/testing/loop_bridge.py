@@ -16,7 +16,7 @@ from multidict import CIMultiDictProxy
 
 from steersman.aio import Closable
 from steersman.errors import ApiError, DeadlineExceeded
-from steersman.testing.resident import Resident
+from steersman.testing.background_context import BackgroundContext
 from steersman.transport import (
     MAX_BODY,
     Handler,
@@ -26,7 +26,7 @@ from steersman.transport import (
     Transport,
     TransportWrapper,
 )
-from steersman.transport.read_response import ReadResponse
+from steersman.transport.buffered_response import BufferedResponse
 from steersman.wire import Request, describe_request
 
 R = TypeVar("R")
@@ -39,7 +39,7 @@ async def call_on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, R])
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
 
-class CrossingTransport(TransportWrapper):
+class LoopBridgeTransport(TransportWrapper):
     """Sends through a transport that lives on another loop."""
 
     def __init__(self, inner: Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -49,10 +49,10 @@ class CrossingTransport(TransportWrapper):
     async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
         """Send a request and wait for the head of its response; see `Transport.send`."""
 
-        async def whole() -> ReadResponse:
+        async def whole() -> BufferedResponse:
             # one crossing for the whole response
             async with await self._inner.send(request, **options) as response:
-                return ReadResponse(response.status, response.headers, await response.read())
+                return BufferedResponse(response.status, response.headers, await response.read())
 
         if not options.get("stream"):
             return await call_on(self._loop, whole())
@@ -147,7 +147,7 @@ class LateTransport:
     def __init__(self, opened: Callable[[], AbstractAsyncContextManager[Transport]], *, name: str) -> None:
         self._opened = opened
         self._name = name
-        self._here: dict[asyncio.AbstractEventLoop, Resident[Transport]] = {}
+        self._here: dict[asyncio.AbstractEventLoop, BackgroundContext[Transport]] = {}
 
     async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
         """Send a request and wait for the head of its response; see `Transport.send`."""
@@ -157,10 +157,10 @@ class LateTransport:
     async def ready(self) -> Transport:
         """Open it on this loop, if needed."""
         loop = asyncio.get_running_loop()
-        if (resident := self._here.get(loop)) is None:
-            resident = self._here[loop] = Resident(self._opened, name=self._name)
+        if (context := self._here.get(loop)) is None:
+            context = self._here[loop] = BackgroundContext(self._opened, name=self._name)
         try:
-            return await resident.start()
+            return await context.start()
         except BaseException:
             # the next request retries, and reports its own error
             self._here.pop(loop, None)
@@ -168,13 +168,13 @@ class LateTransport:
 
     async def close(self) -> None:
         """Close what this loop opened."""
-        if (resident := self._here.pop(asyncio.get_running_loop(), None)) is not None:
-            await resident.stop()
+        if (context := self._here.pop(asyncio.get_running_loop(), None)) is not None:
+            await context.stop()
 
     def end(self) -> None:
         """Close everything, from outside of any loop."""
-        for resident in self._here.values():
-            resident.end()
+        for context in self._here.values():
+            context.end()
         self._here.clear()
 
 

@@ -21,7 +21,7 @@ from steersman.debug import count, duration
 from steersman.errors import ApiError
 from steersman.objects import Key
 from steersman.testing.clock import time_flies
-from steersman.testing.taking_part import Participant, participants
+from steersman.testing.participants import Participant, participants
 
 #: A key due this soon counts as work; a later one does not.
 _SOON = 1.0
@@ -63,17 +63,17 @@ async def drained(client: Client, settled: Callable[[], Awaitable[None]], *, wit
         raise NotDrained(_report(within, left, before, participants())) from None
 
 
-def _runs(taking_part: Iterable[Participant]) -> Counter[tuple[str, Key]]:
+def _runs(participation: Iterable[Participant]) -> Counter[tuple[str, Key]]:
     """How often each key was reconciled."""
     found: Counter[tuple[str, Key]] = Counter()
-    for participant in taking_part:
+    for participant in participation:
         for name, record in participant.runs:
             found[name, record.request.key] += 1
     return found
 
 
-async def _left(client: Client, taking_part: Iterable[Participant]) -> AsyncIterator[str]:
-    for participant in taking_part:
+async def _left(client: Client, participation: Iterable[Participant]) -> AsyncIterator[str]:
+    for participant in participation:
         for controller in participant.controllers:
             for line in _work(controller):
                 yield line
@@ -125,15 +125,15 @@ async def _behind(client: Client, informer: Informer[Any]) -> str:
 
 
 def _report(
-    within: float, left: list[str], before: Counter[tuple[str, Key]], taking_part: Iterable[Participant]
+    within: float, left: list[str], before: Counter[tuple[str, Key]], participation: Iterable[Participant]
 ) -> str:
     """List what keeps running, and why."""
-    taking_part = list(taking_part)
+    participation = list(participation)
     lines = [f"after {duration(within)} there is still work to do:", *(f"    {line}" for line in dict.fromkeys(left))]
-    again = _runs(taking_part) - before
+    again = _runs(participation) - before
     for (name, key), times in again.most_common(_SHOWN):
         last = next(
-            (record for each in taking_part for who, record in reversed(list(each.runs_of(key))) if who == name), None
+            (record for each in participation for who, record in reversed(list(each.runs_of(key))) if who == name), None
         )
         lines.append(f"controller {name} reconciled {key} {count(times, 'time')} meanwhile{_why(last)}")
     return "\n".join(lines)

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from multidict import CIMultiDictProxy
 
 from steersman.telemetry import NO_SPAN, Count, Registry, Span, begin_span, is_tracing, names
-from steersman.telemetry.tracing import AttributeValue
+from steersman.telemetry.spans import AttributeValue
 from steersman.transport.protocol import MAX_BODY, Response, SendOptions, Transport, TransportWrapper, separated
 from steersman.wire import Request, parse_path
 
@@ -31,7 +31,7 @@ _WATCH = frozenset({("watch", "true"), ("watch", "1")})
 
 
 class MeasuredTransport(TransportWrapper):
-    """A transport with metrics and traces: ``client.over(lambda inner: MeasuredTransport(inner, registry, host))``.
+    """A transport with metrics and traces: ``client.with_transport(lambda inner: MeasuredTransport(inner, registry, host))``.
 
     ``host`` is the server's name in metrics. Closing this transport closes the inner one.
     """
@@ -189,7 +189,7 @@ class _MeasuredResponse:
 class RequestMeasurements:
     """Counts what no transport sees of a request: retries, and waits for the client's own rate limit.
 
-    Use it as observer with a `MeasuredTransport`: ``client.over(..., observer=RequestMeasurements(registry, host))``.
+    Use it as observer with a `MeasuredTransport`: ``client.with_transport(..., observer=RequestMeasurements(registry, host))``.
     """
 
     def __init__(self, registry: Registry, host: str) -> None:

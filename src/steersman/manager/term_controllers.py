@@ -82,7 +82,7 @@ class _Entry:
             self.task.cancel()
 
 
-class Running:
+class TermControllers:
     """The controllers of one client, each a task of one supervisor."""
 
     def __init__(

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from samples.controllers import running
 from samples.virtual_time import run_virtual
 from steersman.controller import LOW_PRIORITY, Cause, Done, QueueOptions, Request
-from steersman.controller.fair_line import FairLine
+from steersman.controller.fair_queue import FairQueue
 from steersman.objects import Key
 
 CAUSE = Cause(what="external")
@@ -25,7 +25,7 @@ def request(namespace, name):
 )
 def test_a_tenant_waits_for_one_request_of_each_other(others, taken_before, number):
     """Whatever the others have waiting, the n-th request of a tenant waits for n turns of theirs."""
-    line = FairLine(patience=5.0, share=4)
+    line = FairQueue(patience=5.0, share=4)
     for tenant, keys in enumerate(others):
         for name in range(keys):
             line.push(request(f"other-{tenant}", name), 0, 0.0)
@@ -48,7 +48,7 @@ def test_a_tenant_waits_for_one_request_of_each_other(others, taken_before, numb
 )
 def test_low_priority_gets_its_share_of_turns(low, flood, share, patience):
     """Under a flood that never ends the low ones are all served, one in every ``share`` turns, and no faster."""
-    line = FairLine(patience=patience, share=share)
+    line = FairQueue(patience=patience, share=share)
     for name in range(low):
         line.push(request("low", name), LOW_PRIORITY, 0.0)
     turns, served, now, sent = 0, [], 0.0, 0
@@ -68,7 +68,7 @@ def test_low_priority_gets_its_share_of_turns(low, flood, share, patience):
 
 @given(steps=st.lists(st.tuples(st.integers(0, 3), st.sampled_from([LOW_PRIORITY, 0, 0, 7])), max_size=60))
 def test_nothing_is_lost_or_doubled(steps):
-    line = FairLine(patience=1.0, share=2)
+    line = FairQueue(patience=1.0, share=2)
     for name, priority in steps:
         line.push(request("a", name), priority, 0.0)
     expected = {request("a", name) for name, _ in steps}
@@ -79,7 +79,7 @@ def test_nothing_is_lost_or_doubled(steps):
 
 
 def test_a_more_urgent_push_moves_a_request_up():
-    line = FairLine(patience=5.0, share=4)
+    line = FairQueue(patience=5.0, share=4)
     line.push(request("a", "first"), LOW_PRIORITY, 0.0)
     line.push(request("a", "second"), LOW_PRIORITY, 0.0)
     line.push(request("a", "second"), 0, 0.0)
@@ -91,7 +91,7 @@ def test_a_more_urgent_push_moves_a_request_up():
 @pytest.mark.parametrize("bad", [{"patience": -1.0, "share": 4}, {"patience": 1.0, "share": 1}])
 def test_impossible_lines_are_refused(bad):
     with pytest.raises(ValueError, match="got"):
-        FairLine(**bad)
+        FairQueue(**bad)
 
 
 def test_ten_thousand_keys_of_one_tenant_do_not_delay_anothers_one():

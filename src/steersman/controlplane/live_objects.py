@@ -14,7 +14,7 @@ from steersman.apiserver import Definition
 from steersman.client import MergePatch, StrategicPatch
 from steersman.controller import ReconcileClient
 from steersman.controlplane.graph import Node
-from steersman.controlplane.sightings import Sightings
+from steersman.controlplane.object_changes import ObjectChanges
 from steersman.errors import Conflict, KindNotServed, NotFound
 from steersman.objects import GroupVersionKind, Key, Kind, OwnerReference, PartialObjectMetadata
 from steersman.wire.paths import is_segment
@@ -32,9 +32,9 @@ class NotServed(Exception):
 class LiveObjects:
     """Reads and writes metadata, for one reconcile."""
 
-    def __init__(self, client: ReconcileClient, sightings: Sightings) -> None:
+    def __init__(self, client: ReconcileClient, changes: ObjectChanges) -> None:
         self._client = client
-        self._sightings = sightings
+        self._changes = changes
 
     # reading
 
@@ -45,7 +45,7 @@ class LiveObjects:
 
     def kind(self, reference: OwnerReference) -> Definition:
         """The definition that serves the kind of an owner."""
-        definition = self._sightings.of_kind(GroupVersionKind.of(reference.api_version, reference.kind))
+        definition = self._changes.of_kind(GroupVersionKind.of(reference.api_version, reference.kind))
         if definition is None:
             raise NotServed(f"{reference.api_version} {reference.kind} is not served")
         return definition
@@ -134,7 +134,7 @@ class LiveObjects:
                 return
 
     def _definition(self, node: Node) -> Definition:
-        definition = self._sightings.definition(node.prefix)
+        definition = self._changes.definition(node.prefix)
         if definition is None:
             raise NotServed(f"{node.gvk} is no longer served")
         return definition

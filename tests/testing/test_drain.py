@@ -9,7 +9,7 @@ import pytest
 from samples.page_operator import Page, manager, page
 from steersman import MergePatch, ObjectMeta
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.testing.draining import NotDrained
+from steersman.testing.drain import NotDrained
 
 
 async def report(control_plane, operator, *, within: float) -> list[str]:

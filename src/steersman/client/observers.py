@@ -1,4 +1,4 @@
-"""Observing a client: what an observer is called with, and what may replace requests to the server.
+"""Observers of a client: what an observer is called with, and what may replace requests to the server.
 
 `Client.observed` returns an ordinary client with up to four companions. A controller uses them to keep its cache as new
 as its own writes, to recognize the echo of a write, and to skip applies that change nothing. An audit log can use the

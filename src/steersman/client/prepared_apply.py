@@ -7,7 +7,7 @@ from typing import Any, Generic
 import msgspec
 
 from steersman.client.bindings import AnyObject, Binding
-from steersman.client.observing import Intent
+from steersman.client.observers import Intent
 from steersman.errors import Conflict, Invalid
 from steersman.errors.status import ApiStatus
 from steersman.wire import PatchOptions

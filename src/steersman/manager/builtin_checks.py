@@ -33,7 +33,7 @@ class NotYet(Exception):
     """A failed check's message: what the program is waiting for."""
 
 
-def add_own_checks(health: Checks, ready: Checks, state: State, leadership: LeadershipCheck) -> None:
+def add_builtin_checks(health: Checks, ready: Checks, state: State, leadership: LeadershipCheck) -> None:
     """Add the built-in checks."""
 
     def caches() -> str:

@@ -4,7 +4,7 @@ Guarantees
 - One watch on the store serves all kinds; it costs nothing while nothing is written.
 - Changes come in the order they were made, over all kinds: an object not seen so far did not exist at the revision
   reached.
-- A sighting carries an object's metadata and tells controllers what to check. They decide on responses of the server.
+- A change carries an object's metadata and tells controllers what to check. They decide on responses of the server.
 - A newly served kind is shown with all its objects; after a gap in the store's history everything is shown again.
 """
 
@@ -58,7 +58,7 @@ def metadata_of(stored: bytes) -> Metadata:
     return _decoder.decode(stored).metadata
 
 
-class Sighting(msgspec.Struct, frozen=True):
+class ObjectChange(msgspec.Struct, frozen=True):
     """An object after a change, or its last state before deletion."""
 
     definition: Definition
@@ -69,11 +69,11 @@ class Sighting(msgspec.Struct, frozen=True):
 class Watcher(Protocol):
     """Called with every change. Its methods must not block."""
 
-    def seen_all(self, sightings: Sequence[Sighting]) -> None:
+    def seen_all(self, changes: Sequence[ObjectChange]) -> None:
         """These are all existing objects."""
         ...
 
-    def seen(self, sighting: Sighting) -> None:
+    def seen(self, change: ObjectChange) -> None:
         """An object was created, changed or deleted."""
         ...
 
@@ -82,7 +82,7 @@ class Watcher(Protocol):
         ...
 
 
-class Sightings:
+class ObjectChanges:
     """Follows the store of a server for its watchers: call `begin`, then `run` in a task."""
 
     def __init__(self, server: ApiServer, on_news: Callable[[], None]) -> None:
@@ -151,7 +151,7 @@ class Sightings:
         self._counts.clear()
         for record in page.records:
             self._count(record.key, 1)
-        found = [sighting for record in page.records if (sighting := self._sighting(record)) is not None]
+        found = [change for record in page.records if (change := self._change(record)) is not None]
         for watcher in self._watchers:
             watcher.seen_all(found)
         self.reached = page.revision
@@ -233,19 +233,19 @@ class Sightings:
             self._show(record, gone=change.record is None)
 
     def _show(self, record: Record, *, gone: bool = False) -> None:
-        sighting = self._sighting(record, gone=gone)
-        if sighting is not None:
+        change = self._change(record, gone=gone)
+        if change is not None:
             for watcher in self._watchers:
-                watcher.seen(sighting)
+                watcher.seen(change)
 
-    def _sighting(self, record: Record, *, gone: bool = False) -> Sighting | None:
-        """A sighting of a record; None if it is not an object, or of no served kind."""
+    def _change(self, record: Record, *, gone: bool = False) -> ObjectChange | None:
+        """A change of a record; None if it is not an object, or of no served kind."""
         key = record.key
         definition = self._definitions.get(key[: key.find("/", key.find("/") + 1) + 1])
         if definition is None:
             return None
         try:
-            return Sighting(definition, metadata_of(record.value), gone)
+            return ObjectChange(definition, metadata_of(record.value), gone)
         except msgspec.MsgspecError:
             _log.warning("%s has no readable metadata: controllers ignore it", key)
             return None

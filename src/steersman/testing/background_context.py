@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Resident(Generic[T]):
+class BackgroundContext(Generic[T]):
     """Keeps an async context manager open on the loop that first asked for it."""
 
     def __init__(self, life: Callable[[], AbstractAsyncContextManager[T]], *, name: str) -> None:

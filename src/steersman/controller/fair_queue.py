@@ -56,7 +56,7 @@ class _Band:
         return next(iter(self.entered.values()))
 
 
-class FairLine:
+class FairQueue:
     """A queue with priorities, turns between tenants, and a limit on starvation."""
 
     __slots__ = ("_bands", "_patience", "_places", "_share", "_turns")

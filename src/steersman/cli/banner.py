@@ -1,4 +1,4 @@
-"""The heading of a long-running program: what it does, then labeled lines."""
+"""The banner of a long-running program: what it does, then labeled lines."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from steersman._version import __version__
 
 
-def print_heading(what: str, lines: Iterable[tuple[str, str]]) -> None:
-    """Print the heading to stderr; a repeated label is printed once."""
+def print_banner(what: str, lines: Iterable[tuple[str, str]]) -> None:
+    """Print the banner to stderr; a repeated label is printed once."""
     colours = sys.stderr.isatty()
     print(_painted(f"steersman {__version__}", "1", colours=colours), what, file=sys.stderr)
     before = ""

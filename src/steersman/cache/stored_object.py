@@ -1,7 +1,7 @@
 """The stored form of an object, and read-only views of it.
 
 Guarantees
-- `Stored` is immutable. It holds the object's bytes and only those decoded fields that lookups need.
+- `StoredObject` is immutable. It holds the object's bytes and only those decoded fields that lookups need.
 - A `View` decodes on demand, once. Several callers may share a view: read its object, do not modify it.
 """
 
@@ -17,7 +17,7 @@ from steersman.objects import GroupVersionKind, Key, ObjectMeta, PartialObjectMe
 _NO_LABELS: Mapping[str, str] = {}
 
 
-class Stored(msgspec.Struct, frozen=True, gc=False):
+class StoredObject(msgspec.Struct, frozen=True, gc=False):
     """One object in the cache: its bytes, plus its decoded key, version, labels and owners."""
 
     key: Key
@@ -48,7 +48,7 @@ class View:
 
     __slots__ = ("_decode", "_metadata", "_object", "kind", "stored")
 
-    def __init__(self, stored: Stored, kind: GroupVersionKind, decode: Callable[[Stored], Any]) -> None:
+    def __init__(self, stored: StoredObject, kind: GroupVersionKind, decode: Callable[[StoredObject], Any]) -> None:
         self.stored = stored
         self.kind = kind
         self._decode = decode

@@ -10,7 +10,7 @@ import logging
 from steersman.aio import now
 from steersman.client import AnyClient
 from steersman.controlplane.graph import Node
-from steersman.controlplane.sightings import Owner
+from steersman.controlplane.object_changes import Owner
 from steersman.errors import ApiError
 from steersman.kinds.core_v1 import Event, EventSource, ObjectReference
 from steersman.objects import ObjectMeta

@@ -8,7 +8,7 @@ from samples.spans import collected_spans
 from steersman.errors import ConnectionFailed, DeadlineExceeded
 from steersman.telemetry import Registry, expose, names, span
 from steersman.transport import ServerResponse
-from steersman.transport.measured import MeasuredTransport
+from steersman.transport.measurements import MeasuredTransport
 from steersman.wire import Request
 
 HOST = "10.0.0.1:6443"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from steersman.controller import Cause, Request
-from steersman.controlplane.sightings import Sighting
+from steersman.controlplane.object_changes import ObjectChange
 from steersman.objects import Key
 
 #: Queues a request.
@@ -32,16 +32,16 @@ class NamespaceWatcher:
         assert self._add is not None
         self._add(Request(Key("", namespace)), Cause(what="external", note=note))
 
-    def seen_all(self, sightings: Sequence[Sighting]) -> None:
+    def seen_all(self, changes: Sequence[ObjectChange]) -> None:
         """See `Watcher`."""
-        for sighting in sightings:
-            if sighting.definition.prefix == NAMESPACES:
-                self.seen(sighting)
+        for change in changes:
+            if change.definition.prefix == NAMESPACES:
+                self.seen(change)
 
-    def seen(self, sighting: Sighting) -> None:
+    def seen(self, change: ObjectChange) -> None:
         """See `Watcher`."""
-        if sighting.definition.prefix == NAMESPACES and not sighting.gone:
-            self.add(sighting.metadata.name, "the namespace changed")
+        if change.definition.prefix == NAMESPACES and not change.gone:
+            self.add(change.metadata.name, "the namespace changed")
 
     def kinds_changed(self) -> None:
         """See `Watcher`."""

@@ -15,21 +15,21 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 #: How many bytes of long bodies a listener holds, in total and per sender.
-ROOM: Final = 256 * 1024 * 1024
+TOTAL: Final = 256 * 1024 * 1024
 SHARE: Final = 64 * 1024 * 1024
 #: How many bodies of one sender may wait: each keeps a connection with full buffers.
 CROWD: Final = 32
 
 
-class NoRoomError(Exception):
-    """There is no room for a body, even after waiting."""
+class BodyMemoryFull(Exception):
+    """There is no memory for a body, even after waiting."""
 
 
-class BodyRoom:
-    """The body memory of a listener: ``async with room.taken("kim", 3_000_000): ...``."""
+class BodyMemory:
+    """The body memory of a listener: ``async with memory.taken("kim", 3_000_000): ...``."""
 
-    def __init__(self, *, room: int = ROOM, share: int = SHARE) -> None:
-        self._free = room
+    def __init__(self, *, total: int = TOTAL, share: int = SHARE) -> None:
+        self._free = total
         self._share = share
         #: Bytes held, by sender.
         self._held: dict[str, int] = {}
@@ -38,7 +38,7 @@ class BodyRoom:
 
     @asynccontextmanager
     async def taken(self, sender: str, size: int, *, within: float) -> AsyncGenerator[None]:
-        """Wait for room for a body and hold it; NoRoomError if there is none in time."""
+        """Wait for memory for a body and hold it; BodyMemoryFull if there is none in time."""
         if self._fits(sender, size):
             self._take(sender, size)
         else:
@@ -50,7 +50,7 @@ class BodyRoom:
 
     async def _wait(self, sender: str, size: int, within: float) -> None:
         if sum(whose == sender for whose, _, _ in self._waiting) >= CROWD:
-            raise NoRoomError
+            raise BodyMemoryFull
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         place = (sender, size, woken)
         self._waiting.append(place)
@@ -59,14 +59,14 @@ class BodyRoom:
                 await woken
         except BaseException as error:
             if woken.done() and not woken.cancelled():
-                # It got its room just as it gave up.
+                # It got its memory just as it gave up.
                 self._give_back(sender, size)
             else:
                 # A body released just now may have removed it already.
                 with suppress(ValueError):
                     self._waiting.remove(place)
             if isinstance(error, TimeoutError):
-                raise NoRoomError from None
+                raise BodyMemoryFull from None
             raise
 
     def _fits(self, sender: str, size: int) -> bool:

@@ -17,7 +17,7 @@ from steersman.cache.disposal import Disposal
 from steersman.cache.intake import Intake, KindOptions
 from steersman.cache.reflector import Change, Event, Failed, Mark, Put, Reason, Remove, Settings, State, Stepper
 from steersman.cache.statistics import ScopeStatistics
-from steersman.cache.stored import Stored
+from steersman.cache.stored_object import StoredObject
 from steersman.client.raw_reads import RawReads, RawWatch
 from steersman.errors import (
     ApiError,
@@ -66,7 +66,7 @@ class Sink(Protocol):
     disposal: Disposal
 
     def committing(
-        self, scope: str, objects: dict[Key, Stored], resource_version: str, *, new_epoch: bool
+        self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool
     ) -> Iterator[None]:
         """Replace the scope with a complete list, in steps: each yield is a chance to run other tasks."""
         ...
@@ -88,7 +88,7 @@ class Sink(Protocol):
         ...
 
 
-class Following:
+class ListWatch:
     """Follows one collection of a server into a sink: all namespaces (scope ``""``) or one."""
 
     def __init__(
@@ -102,7 +102,7 @@ class Following:
         self._stepper = Stepper(settings)
         self._labels = str(options.labels)
         self._fields = str(options.fields)
-        self._staged: dict[Key, Stored] = {}
+        self._staged: dict[Key, StoredObject] = {}
         self._stream: RawWatch | None = None
         self.state = State()
         #: The state before the last step.
@@ -253,7 +253,7 @@ class Following:
             label_selector=self._labels, field_selector=self._fields, limit=limit or None, continue_=continue_
         )
         page = await self._reads.page(self.scope, options)
-        items: list[Stored] = []
+        items: list[StoredObject] = []
         for position, raw in enumerate(page.items, 1):
             if (stored := self._admitted(raw)) is not None:
                 items.append(stored)
@@ -313,7 +313,7 @@ class Following:
                 changes.append(Remove(stored) if frame.type == "DELETED" else Put(stored))
         return tuple(changes)
 
-    def _admitted(self, raw: bytes) -> Stored | None:
+    def _admitted(self, raw: bytes) -> StoredObject | None:
         stored = self._intake.admit(raw)
         if stored is None:
             self.unreadable += 1

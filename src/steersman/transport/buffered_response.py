@@ -10,7 +10,7 @@ from steersman.aio import Closable
 from steersman.transport.protocol import MAX_BODY
 
 
-class ReadResponse(Closable):
+class BufferedResponse(Closable):
     """A response already in memory."""
 
     def __init__(self, status: int, headers: CIMultiDictProxy[str], body: bytes) -> None:
