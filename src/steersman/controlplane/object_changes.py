@@ -170,10 +170,9 @@ class ObjectChanges:
         while True:
             try:
                 async with self._server.storage.watch("", after=self.reached) as watch:
-                    async for delivery in watch:
-                        if isinstance(delivery, Change):
-                            self._take(delivery)
-                        self.reached = max(self.reached, delivery.revision)
+                    async for change in watch:
+                        self._take(change)
+                        self.reached = max(self.reached, change.revision)
                         self._wake()
             except Compacted as gone:
                 if self.reached < gone.oldest:

@@ -81,12 +81,7 @@ class _Link(asyncio.Protocol):
 class ZygoteRunner:
     """Starts processes that end with this program, however it ends.
 
-    ```python
-    async with ZygoteRunner() as runner:
-        process = await runner.start(launch, listener)
-    ```
-
-    On exit, all processes but the persistent ones are stopped, each with its own timeout.
+    When its ``async with`` block ends, it stops all processes but the persistent ones, each with its own timeout.
     """
 
     def __init__(self) -> None:
