@@ -94,8 +94,8 @@ async def seconds_until_ready() -> float:
     taken = time.perf_counter() - began
     # A fixture ends both outside of the loop; here one must be gone before the next begins.
     await plane._transport.close()  # noqa: SLF001
-    assert host._resident is not None  # noqa: SLF001
-    await host._resident.stop()  # noqa: SLF001
+    assert host._context is not None  # noqa: SLF001
+    await host._context.stop()  # noqa: SLF001
     return taken
 
 

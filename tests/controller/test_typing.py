@@ -122,6 +122,6 @@ def test_a_completion_list_has_the_verbs_and_no_internals() -> None:
     }
     assert {name for name in dir(client) if not name.startswith("_")} == {
         *verbs,
-        *("connect", "close", "install", "request", "server", "over", "dedicated", "not_waiting", "observed"),
+        *("connect", "close", "install", "request", "server", "with_transport", "dedicated", "not_waiting", "observed"),
     }
     assert not any("apply" in name for name in verbs - {"apply"})

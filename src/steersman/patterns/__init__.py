@@ -41,5 +41,5 @@ from steersman.patterns.operators import (
     reconciles as reconciles,
 )
 from steersman.patterns.readiness import Readiness as Readiness, readiness_of as readiness_of
-from steersman.patterns.reports import Report as Report, Seen as Seen, reports as reports
 from steersman.patterns.state_machine import StateMachine as StateMachine, finalizer as finalizer, state as state
+from steersman.patterns.status_reports import Report as Report, Seen as Seen, reports as reports
