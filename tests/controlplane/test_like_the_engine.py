@@ -129,7 +129,8 @@ class Outcome:
         async with Histories(client) as histories:
             self.failures = await _play(stages)
             loop = asyncio.get_running_loop()
-            deadline = loop.time() + (PATIENCE / 2 if until is not None else 0)
+            # The engine's garbage collector looks for new kinds every 30 seconds: it may miss a definition until then.
+            deadline = loop.time() + (1.5 * PATIENCE if until is not None else 0)
             while True:
                 objects = await snapshot(client)
                 self.states = {name: state_of(stage, objects) for name, stage in stages.items()}
