@@ -215,12 +215,14 @@ async def test_the_end_is_the_same(played: Played, name: str) -> None:
     assert ours == theirs
 
 
-@pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in BY_CHANCE])
+@pytest.mark.parametrize(
+    "name", [name for name in SCENARIOS if name not in BY_CHANCE and not name.startswith("world-")]
+)
 async def test_the_way_is_the_same(played: Played, name: str) -> None:
     """What a watcher sees of each object; and of all of them, where there is one order in which they can go.
 
-    In some scenarios, an object with two owners goes as the quicker of them says, on the engine too, and so does what it
-    owns: only the end of these is compared.
+    In a random world, an object with two owners goes as the quicker of them says, on the engine too, and so does what it
+    owns: only the end is compared. The same holds for the object at the bottom of a diamond.
     """
     ours, theirs = played.ours.objects[name], played.theirs.objects[name]
     by_chance = _with_two_owners(ours) | _with_two_owners(theirs) if name.startswith(_RACING) else frozenset()

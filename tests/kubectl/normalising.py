@@ -68,7 +68,8 @@ class Normaliser:
 
         if text.startswith('{"'):
             text = _as_sent(text)
-        # First: the pid in it may look like a node port.
+        # First: the pid in the head of a log line may look like a node port.
+        text = _ENDED_WATCH.sub("", text)
         text = _LOG_HEAD.sub(r"\1 <when> \2]", text)
         for actual, name in self._fixed.items():
             text = text.replace(actual, name)
@@ -81,7 +82,6 @@ class Normaliser:
         text = _TIME.sub(self._time, text)
         text = _LONG_TIME.sub("<time>", text)
         text = _PLAIN_TIME.sub("<time>", text)
-        text = _ENDED_WATCH.sub("", text)
         text = _CREDENTIAL.sub("X509SHA256=<hash>", text)
         text = _TEMPORARY.sub(r"\1-<number>", text)
         text = _AGO.sub("<age> ago", text)
