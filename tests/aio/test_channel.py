@@ -72,7 +72,7 @@ async def test_receive_nowait_never_overtakes_a_waiting_receiver() -> None:
 
 
 async def test_receive_nowait_makes_room_and_ends_with_the_channel() -> None:
-    """A sender would wait for ever for room that nobody told it of."""
+    """Without the notice, a sender would wait forever for room."""
     channel: Channel[int] = Channel(1)
     channel.send_nowait(1)
     async with Supervisor() as tasks:

@@ -203,7 +203,7 @@ class HandlerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.started and not self.removed)
     @rule(changes=st.dictionaries(keys, st.booleans(), min_size=1))
     def relist(self, changes):
-        """A list shows at once what became of several keys: they are told together."""
+        """A list shows the changes of several keys at once: they are reported together."""
         olds = {}
         for key, gone in changes.items():
             old = self.store.remove(key) if gone else self.store.get(key)

@@ -184,7 +184,7 @@ def test_every_enforced_format_accepts_and_refuses_something(name):
 
 @pytest.mark.parametrize("unit", ["0", "4", "0a", "1 ", " ", "9s", "h1", "1.", "-"])
 def test_a_long_text_is_no_longer_work_than_its_length(unit):
-    """The server answers nobody else while it looks at a text: twice the text must not be four times the work."""
+    """The server answers no other client while it scans a text: twice the text must not be four times the work."""
     [short, *longer] = [_seconds("duration", unit * (size // len(unit))) for size in (2_000, 20_000)]
     # Ten times the text is a hundred times the work where that is quadratic.
     assert longer[0] < 40 * max(short, 0.002)

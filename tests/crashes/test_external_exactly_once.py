@@ -119,7 +119,7 @@ class Candidates:
 
 
 class Play:
-    """Tickets come and go; whoever leads is killed."""
+    """Tickets come and go; the leader is killed."""
 
     def __init__(self, client, outside, candidates, dice):
         self._client = client
@@ -132,7 +132,7 @@ class Play:
         self.uids = set()
 
     async def leader(self):
-        """Who holds the Lease; empty if nobody does."""
+        """The holder of the Lease; empty if it is free."""
         try:
             lease = await self._client.get(Lease, ("default", "tickets"))
         except NotFound:

@@ -1,4 +1,4 @@
-"""Connections on which nothing comes any more, and nobody says so: reads, writes, watches and the Lease of a leader.
+"""Connections that go silent without an error: reads, writes, watches and the Lease of a leader.
 
 The times are those of the defaults: a renewal waits half of `renew`, a write what the lease leaves it, a stream its
 `idle_timeout`. A test on a busy machine gets some seconds more.

@@ -61,7 +61,7 @@ async def test_a_proxy_closes_what_is_idle(broken_engine, room):
 
 @pytest.mark.parametrize("refusal", ["502 Bad Gateway", "407 Proxy Authentication Required"])
 async def test_a_proxy_refuses_for_a_while(broken_engine, room, refusal):
-    """For six seconds there is no tunnel: nobody asks in a loop, the term outlives it, and writes go on."""
+    """For six seconds there is no tunnel: no request is retried in a loop, the term outlives it, and writes go on."""
     async with (
         ConnectProxy().serve() as proxy,
         leading(broken_engine, through(broken_engine, proxy), room) as leader,

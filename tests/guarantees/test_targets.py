@@ -65,7 +65,7 @@ async def test_a_mapper_may_return_one_target(client, namespace, sites, running,
 
 
 async def test_a_key_without_a_namespace_is_refused_with_what_to_write(client, namespace, sites, running, until):
-    """For a kind that lives in namespaces, whoever names it: a mapper, a source or a program."""
+    """For a namespaced kind, wherever the name comes from: a mapper, a source or a program."""
     ran = []
 
     async def reconcile(ctx, request):

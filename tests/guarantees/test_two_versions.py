@@ -139,7 +139,7 @@ async def stays_quiet(*writes, seconds=3.0):
 async def test_a_rolling_update_hands_over(client, blog, namespace):
     """The new version waits for the lease of the old one; then it adds its fields and removes what is no longer made."""
     async with running(client, namespace, new_version(), identity="new") as new:
-        # the new pod may have led before the old one was gone: whoever leads first, the other one follows
+        # the new pod may have led before the old one was gone: one leads first, and the other follows
         await converged(client, namespace, NEW, 2)
         async with running(client, namespace, old_version(), identity="old") as old:
             await stays_quiet(new, old)

@@ -23,7 +23,7 @@ COUNT = portions.count(sample=500, of=5_000)
 FULL = portions.count(sample=12, of=100)
 SEED = portions.seed_of("hostile bodies")
 BODY_MAX = 3 * 1024 * 1024
-#: Seconds of the processor that nobody else may have to wait, and how many bytes of memory a byte of a body may take.
+#: Seconds of CPU time that another client may have to wait, and how many bytes of memory a byte of a body may take.
 BLOCKED_MAX, MEMORY_MAX = 0.5, 30
 #: How many small bodies are looked at together: a look takes longer than a body.
 TOGETHER = 50
