@@ -24,8 +24,10 @@ _PROGRAM = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); fro
 class _Link(asyncio.Protocol):
     """The connection to one shim: events in, orders out."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, links: set[_Link]) -> None:
         self._listener = listener
+        #: All open links of the runner.
+        self._links = links
         self._left = b""
         self._transport: asyncio.Transport | None = None
         self._over = False
@@ -35,6 +37,7 @@ class _Link(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._links.add(self)
 
     def data_received(self, data: bytes) -> None:
         *lines, self._left = (self._left + data).split(b"\n")
@@ -48,6 +51,7 @@ class _Link(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self._transport = None
+        self._links.discard(self)
         if self.ready.cancel():
             return
         if not self._over:
@@ -68,10 +72,6 @@ class _Link(asyncio.Protocol):
         self._over = True
         if self._transport is not None:
             self._transport.close()
-
-    @property
-    def is_open(self) -> bool:
-        return self._transport is not None
 
     def _write(self, data: bytes) -> None:
         if self._transport is not None:
@@ -128,13 +128,12 @@ class ZygoteRunner:
 
     async def attach(self, socket: str, listener: Listener) -> Process | None:
         """Attach to a persistent process; None if it is gone. `Attached` follows."""
-        link = _Link(listener)
+        link = _Link(listener, self._links)
         try:
             await asyncio.get_running_loop().create_unix_connection(lambda: link, socket)
         except OSError:
             return None
         link.ready.set_result(None)
-        self._keep(link)
         return link
 
     async def _shim(self, listener: Listener, *, is_persistent: bool) -> _Link:
@@ -142,19 +141,14 @@ class ZygoteRunner:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
             ours.setblocking(False)
-            link = _Link(listener)
+            link = _Link(listener, self._links)
             await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=ours)
-            self._keep(link)
             async with self._lock:
                 await self._ready()
                 # A zygote that was killed a moment ago: the closed socket tells the link.
                 with suppress(ConnectionError):
                     await self._send(b"persistent" if is_persistent else b"bound", theirs.fileno())
         return link
-
-    def _keep(self, link: _Link) -> None:
-        self._links = {each for each in self._links if each.is_open} if len(self._links) % 64 == 63 else self._links
-        self._links.add(link)
 
     async def _ready(self) -> None:
         """Start a zygote, unless one runs."""
