@@ -1,11 +1,12 @@
 """JSON texts as Go reads and writes them."""
 
+import time  # noqa: TID251 - how long the interpreter is held is what is measured
 import tracemalloc
 from collections.abc import Callable
 
 import pytest
 
-from steersman.golang import escape_html, readable_json, too_large_number
+from steersman.golang import escape_html, json_syntax_problem, readable_json, too_large_number
 
 
 @pytest.mark.parametrize(
@@ -61,3 +62,26 @@ def test_replacing_takes_little_memory(work: Callable[[str], object], text):
     finally:
         tracemalloc.stop()
     assert peak < 16 * len(text)
+
+
+MEMBERS = ",".join(f'"k{number}":"v"' for number in range(200_000))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (f'{{"data":{{{MEMBERS}}},}}', "invalid character '}' looking for beginning of object key string"),
+        (f'{{"data":{{{MEMBERS}', "unexpected end of JSON input"),
+        (f'{{"data":{{{MEMBERS}}}', "unexpected end of JSON input"),
+        (f'{{"data":[{"[1]," * 300_000}]}}', "invalid character ']' looking for beginning of value"),
+        (f'{{"data":[{"[[1]]," * 600_000}]}}', "invalid character ']' looking for beginning of value"),
+        (f'{{"data":[{"[[1]]," * 600_000}1', "unexpected end of JSON input"),
+        (f'{{"data":[{"[[1]]," * 600_000}1]}}', None),
+        ('{"data":["' + r"\u00e9" * 300_000 + '",]}', "invalid character ']' looking for beginning of value"),
+    ],
+)
+def test_a_mistake_at_the_end_of_a_long_text_is_found_in_little_time(text, problem):
+    """One pass of Python over each byte takes 0.3 s for a megabyte, and a second tree holds up other threads."""
+    began = time.thread_time()
+    assert json_syntax_problem(text.encode()) == problem
+    assert time.thread_time() - began < 5

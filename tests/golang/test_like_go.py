@@ -13,7 +13,7 @@ from bench.contenders.preparing import go_program
 from samples import portions
 from steersman import golang
 
-COUNT = portions.count(sample=4_000, of=40_000)
+COUNT = portions.count(sample=2_000, of=40_000)
 
 #: Parts of texts that some parser takes, and what makes them wrong.
 PARTS = [
@@ -74,6 +74,35 @@ def test_random_texts():
         for text, answer in zip(texts, answers(texts), strict=True)
         for name, said in ours(text).items()
         if said != answer[name]
+    ]
+    assert differences == []
+
+
+def some_json(chance: random.Random, depth: int) -> str:
+    """A JSON text with spaces, escapes and runs of small values."""
+    space = chance.choice(["", "", "", " ", "\n\t"])
+    if depth == 0 or chance.random() < 0.3:
+        return space + chance.choice(
+            ['"a"', '"\\u00e9"', '"\\n"', "0", "-1.5e+3", "12", "true", "false", "null", "[]", "{}"]
+        )
+    items = [some_json(chance, depth - 1) for _ in range(chance.randrange(6))]
+    if chance.random() < 0.5:
+        return f"{space}[{','.join(items)}{space}]"
+    members = [f'{space}"{chance.choice("abc")}"{space}:{item}' for item in items]
+    return f"{space}{{{','.join(members)}{space}}}"
+
+
+def test_random_json_with_a_mistake():
+    chance = random.Random(portions.seed_of("JSON of Go"))
+    texts = [some_json(chance, 4) for _ in range(COUNT // 2)]
+    for number, text in enumerate(texts):
+        at = chance.randrange(len(text))
+        mistake = chance.choice([*'{}[],:"\\0-.eax', "", "\x01"])
+        texts[number] = text[:at] + mistake + text[at + chance.randrange(2) :]
+    differences = [
+        (text, found, answer["json"])
+        for text, answer in zip(texts, answers(texts), strict=True)
+        if (found := ours(text)["json"]) != answer["json"]
     ]
     assert differences == []
 

@@ -15,7 +15,7 @@ import pytest
 from bench.contenders.preparing import go_program
 from samples import portions
 from steersman.golang.regexp.expressions import Expression
-from steersman.golang.regexp.linear import LinearExpression
+from steersman.golang.regexp.linear_expression import LinearExpression
 from steersman.golang.regexp.parser import expression_problem, parsed
 from steersman.golang.regexp.programs import INSTRUCTIONS_MAX, Budget, BudgetSpent
 from steersman.schemas import validate_tree

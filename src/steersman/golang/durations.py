@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from steersman.golang.quoting import quoted_bytes
+from steersman.golang.quotes import quoted_bytes
 
 _UNITS: Final = {
     "ns": 1,

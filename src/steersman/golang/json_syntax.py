@@ -1,11 +1,17 @@
 """The messages of Go's scanner about invalid JSON: the first byte that is not allowed.
 
-For a mistake beyond the first megabyte, the message is less exact: this bounds the cost.
+Guarantees
+- Scanning holds the interpreter for a few milliseconds at a time, whatever the text.
+- After `STEPS_MAX` steps the message is less exact, which bounds the cost. A run of flat values is one step.
 """
 
 from __future__ import annotations
 
-import json
+import re
+
+import msgspec
+
+from steersman.golang.json_text import readable_json
 
 _SPACE = b" \t\r\n"
 _DIGITS = b"0123456789"
@@ -14,10 +20,28 @@ _LITERALS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 _SHOWN = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 39: "\\'", 92: "\\\\"}
 _END = "unexpected end of JSON input"
 _QUOTE, _BACKSLASH, _DOT, _MINUS, _ZERO = b'"\\.-0'
-#: How many bytes are scanned one by one.
-SCANNED_MAX = 1024 * 1024
+#: How many values are scanned one by one.
+STEPS_MAX = 500_000
 #: The maximum nesting of JSON in Go.
 DEPTH_MAX = 10_000
+
+
+#: The beginning of a text up to its first escape.
+_PLAIN = re.compile(rb'[^"\\\x00-\x1f]*+')
+_BLANK = rb"[ \t\r\n]*+"
+_TEXT = rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
+_SCALAR = rb"(?:" + _TEXT + rb"|true|false|null|-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+)"
+_MEMBER = _TEXT + _BLANK + rb":" + _BLANK + _SCALAR
+_LIST = rb"\[" + _BLANK + rb"(?:" + _SCALAR + rb"(?:" + _BLANK + rb"," + _BLANK + _SCALAR + rb")*+)?+" + _BLANK + rb"\]"
+_OBJECT = (
+    rb"\{" + _BLANK + rb"(?:" + _MEMBER + rb"(?:" + _BLANK + rb"," + _BLANK + _MEMBER + rb")*+)?+" + _BLANK + rb"\}"
+)
+_FLAT = _BLANK + rb"(?:" + _SCALAR + rb"|" + _LIST + rb"|" + _OBJECT + rb")" + _BLANK + rb","
+#: Many items or members in a row that hold no more than scalars, each with its comma.
+_ITEMS = re.compile(rb"(?:" + _FLAT + rb"){1,1000}+")
+_MEMBERS = re.compile(rb"(?:" + _BLANK + _TEXT + _BLANK + rb":" + _FLAT + rb"){1,1000}+")
+_POSITION = re.compile(r"\(byte (\d+)\)$")
+_is_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class _Wrong(Exception):
@@ -26,29 +50,23 @@ class _Wrong(Exception):
 
 def json_syntax_problem(data: bytes, *, depth: int = DEPTH_MAX) -> str | None:
     """The problem with a text; None if it is JSON within the allowed nesting."""
-    part = data[:SCANNED_MAX]
+    # At the end, Go's scanner reads a space: an unfinished literal is an invalid character.
     try:
-        # At the end, Go's scanner reads a space: an unfinished literal is an invalid character.
-        _Scanner(part + b" " if len(part) == len(data) else part, depth).scan()
+        is_complete = _Scanner(data + b" ", depth).scan()
     except _Wrong as wrong:
-        if len(part) == len(data) or str(wrong) != _END:
-            return str(wrong)
-    return _problem_far_away(data) if len(part) < len(data) else None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
+        return str(wrong)
+    return None if is_complete else _problem_far_away(data)
 
 
 def _problem_far_away(data: bytes) -> str | None:
-    text = data.decode("latin-1")
+    text = readable_json(data)
     try:
-        json.loads(text, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        if error.pos >= len(text):
-            return _END
-        return f"invalid character {text[error.pos]!r} looking for beginning of value"
-    except (RecursionError, ValueError):
+        _is_json(text)
+    except msgspec.DecodeError as error:
+        found = _POSITION.search(str(error))
+        at = int(found[1]) if found else len(text)
+        return f"invalid character {chr(text[at])!r} looking for beginning of value" if at < len(text) else _END
+    except RecursionError:
         return _END
     return None
 
@@ -61,13 +79,19 @@ class _Scanner:
         #: The open brackets.
         self._open: list[int] = []
 
-    def scan(self) -> None:
+    def scan(self) -> bool:
+        """Whether the text was scanned to its end. Raises `_Wrong`."""
         self._value(self._next())
-        while self._open:
+        for _ in range(STEPS_MAX):
+            if not self._open:
+                break
             self._after_value()
+        if self._open:
+            return False
         character = self._peek()
         if character is not None:
             raise self._invalid(character, "after top-level value")
+        return True
 
     def _peek(self) -> int | None:
         data = self._data
@@ -94,15 +118,22 @@ class _Scanner:
             if character == ord("}"):
                 self._open.pop()
             elif character == ord(","):
+                self._skip(_MEMBERS)
                 self._key(self._next())
             else:
                 raise self._invalid(character, "after object key:value pair")
         elif character == ord("]"):
             self._open.pop()
         elif character == ord(","):
+            self._skip(_ITEMS)
             self._value(self._next())
         else:
             raise self._invalid(character, "after array element")
+
+    def _skip(self, run: re.Pattern[bytes]) -> None:
+        # What is in a run is one level deeper.
+        if len(self._open) < self._depth and (found := run.match(self._data, self._at)):
+            self._at = found.end()
 
     def _value(self, character: int) -> None:
         """Scan a scalar, or the beginning of a list or an object up to its first value."""
@@ -151,7 +182,7 @@ class _Scanner:
             raise self._invalid(character, "looking for beginning of value")
 
     def _string(self) -> None:
-        while (character := self._raw()) != _QUOTE:
+        while (character := self._after_plain()) != _QUOTE:
             if character == _BACKSLASH:
                 escaped = self._raw()
                 if escaped == ord("u"):
@@ -163,6 +194,11 @@ class _Scanner:
                     raise self._invalid(escaped, "in string escape code")
             elif character < ord(" "):
                 raise self._invalid(character, "in string literal")
+
+    def _after_plain(self) -> int:
+        found = _PLAIN.match(self._data, self._at)
+        self._at = found.end() if found else self._at
+        return self._raw()
 
     def _number(self, character: int) -> None:
         if character == _MINUS:

@@ -6,7 +6,7 @@ import re
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
-from steersman.golang.quoting import quoted
+from steersman.golang.quotes import quoted
 from steersman.golang.strconv import parse_int
 
 Address = IPv4Address | IPv6Address

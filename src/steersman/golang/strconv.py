@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from steersman.golang.quoting import quoted
+from steersman.golang.quotes import quoted
 
 _SIGNED: Final = re.compile(r"[+-]?([0-9]+)")
 _UNSIGNED: Final = re.compile(r"([0-9]+)")

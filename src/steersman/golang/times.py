@@ -2,7 +2,7 @@
 
 import re
 
-from steersman.golang.quoting import quoted_bytes
+from steersman.golang.quotes import quoted_bytes
 
 _SECONDS = "2006-01-02T15:04:05Z07:00"
 _MICROS = "2006-01-02T15:04:05.000000Z07:00"

@@ -34,11 +34,7 @@ _POSIX: Final[dict[str, Ranges]] = {
     "word": (*_ALNUM[:2], (0x5F, 0x5F), *_ALNUM[2:]),
     "xdigit": ((0x30, 0x39), (0x41, 0x46), (0x61, 0x66)),
 }
-_PERL: Final[dict[str, Ranges]] = {
-    "d": _POSIX["digit"],
-    "s": ((9, 0xA), (0xC, 0xD), (0x20, 0x20)),
-    "w": _POSIX["word"],
-}
+_PERL: Final[dict[str, Ranges]] = {"d": _POSIX["digit"], "s": ((9, 0xA), (0xC, 0xD), (0x20, 0x20)), "w": _POSIX["word"]}
 
 
 def union(ranges: Iterable[tuple[int, int]]) -> Ranges:

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import Final
 
-from steersman.golang.regexp.linear import LinearExpression
+from steersman.golang.regexp.linear_expression import LinearExpression
 from steersman.golang.regexp.parser import parsed
 from steersman.golang.regexp.programs import Budget, BudgetSpent
 from steersman.golang.regexp.re2 import Re2Expression, re2_expression

@@ -27,12 +27,7 @@ from steersman.golang.regexp.nodes import Characters, Node, Place, Where, choice
 
 _CLASSES: Final = frozenset("dDsSwW")
 _SIMPLE_ESCAPES: Final = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-_PLACES: Final[dict[str, Where]] = {
-    "A": "text begin",
-    "z": "text end",
-    "b": "word boundary",
-    "B": "no word boundary",
-}
+_PLACES: Final[dict[str, Where]] = {"A": "text begin", "z": "text end", "b": "word boundary", "B": "no word boundary"}
 _NOT_NEWLINE: Final = negated(((10, 10),))
 _COUNT: Final = re.compile(r"\{(0|[1-9][0-9]*)(?:(,)(0|[1-9][0-9]*)?)?\}")
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
