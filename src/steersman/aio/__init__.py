@@ -12,6 +12,7 @@ Guarantees:
 """
 
 from steersman.aio.backoff import Backoff as Backoff
+from steersman.aio.cancellable_calls import CancellableCalls as CancellableCalls
 from steersman.aio.channel import (
     Channel as Channel,
     ChannelClosed as ChannelClosed,
@@ -20,7 +21,7 @@ from steersman.aio.channel import (
 )
 from steersman.aio.clock import (
     BootClock as BootClock,
-    Clock as Clock,
+    WallClock as WallClock,
     bind as bind,
     boottime as boottime,
     is_bound as is_bound,
@@ -31,4 +32,6 @@ from steersman.aio.clock import (
     unbind as unbind,
 )
 from steersman.aio.closable import Closable as Closable
+from steersman.aio.collector import collector_paused as collector_paused
+from steersman.aio.imports import check_not_importing as check_not_importing, importing as importing
 from steersman.aio.supervisor import Supervisor as Supervisor

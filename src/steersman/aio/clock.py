@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
-class Clock(Protocol):
+class WallClock(Protocol):
     """Provides the wall time of one loop."""
 
     def now(self) -> datetime:
@@ -32,7 +32,7 @@ class Clock(Protocol):
 
 
 @runtime_checkable
-class BootClock(Clock, Protocol):
+class BootClock(WallClock, Protocol):
     """A clock that also provides a time since a fixed moment, which may advance while the loop's time stands still."""
 
     def boottime(self) -> float:
@@ -54,7 +54,7 @@ class _MachineClock:
 
 @dataclass(frozen=True, slots=True)
 class _Binding:
-    clock: Clock
+    clock: WallClock
     generator: random.Random
 
 
@@ -65,7 +65,7 @@ _MACHINE = _Binding(clock=_MachineClock(), generator=random.SystemRandom())
 _bindings: WeakKeyDictionary[asyncio.AbstractEventLoop, _Binding] = WeakKeyDictionary()
 
 
-def bind(loop: asyncio.AbstractEventLoop, *, clock: Clock, seed: int) -> None:
+def bind(loop: asyncio.AbstractEventLoop, *, clock: WallClock, seed: int) -> None:
     """Give `loop` its own wall clock and a generator seeded with `seed`; binding again resets both."""
     _bindings[loop] = _Binding(clock=clock, generator=random.Random(seed))
 
