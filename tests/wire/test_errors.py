@@ -19,7 +19,7 @@ from steersman.errors import (
     Unauthorized,
 )
 from steersman.wire import (
-    Request,
+    HttpRequest,
     WatchFrame,
     describe_request,
     error_from_frame,
@@ -142,22 +142,22 @@ def test_an_error_frame_becomes_its_error():
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
-        (Request("GET", "/api/v1/pods"), "list pods"),
-        (Request("GET", "/api/v1/pods", (("watch", "1"),)), "watch pods"),
-        (Request("GET", "/api/v1/pods", (("watch", "false"),)), "list pods"),
-        (Request("GET", "/api/v1/namespaces/a/pods/b/log"), 'get log of pods "b" in namespace "a"'),
-        (Request("POST", "/apis/apps/v1/namespaces/a/deployments"), 'create deployments.apps in namespace "a"'),
-        (Request("DELETE", "/api/v1/nodes/n"), 'delete nodes "n"'),
-        (Request("DELETE", "/api/v1/namespaces/a/pods"), 'delete all of pods in namespace "a"'),
+        (HttpRequest("GET", "/api/v1/pods"), "list pods"),
+        (HttpRequest("GET", "/api/v1/pods", (("watch", "1"),)), "watch pods"),
+        (HttpRequest("GET", "/api/v1/pods", (("watch", "false"),)), "list pods"),
+        (HttpRequest("GET", "/api/v1/namespaces/a/pods/b/log"), 'get log of pods "b" in namespace "a"'),
+        (HttpRequest("POST", "/apis/apps/v1/namespaces/a/deployments"), 'create deployments.apps in namespace "a"'),
+        (HttpRequest("DELETE", "/api/v1/nodes/n"), 'delete nodes "n"'),
+        (HttpRequest("DELETE", "/api/v1/namespaces/a/pods"), 'delete all of pods in namespace "a"'),
         (
-            Request("PATCH", "/api/v1/nodes/n", (), (("content-type", "application/apply-patch+yaml"),)),
+            HttpRequest("PATCH", "/api/v1/nodes/n", (), (("content-type", "application/apply-patch+yaml"),)),
             'apply nodes "n"',
         ),
         (
-            Request("PATCH", "/api/v1/nodes/n", (), (("Content-Type", "application/merge-patch+json"),)),
+            HttpRequest("PATCH", "/api/v1/nodes/n", (), (("Content-Type", "application/merge-patch+json"),)),
             'patch nodes "n"',
         ),
-        (Request("GET", "/version", (("token", "s3cret"),)), "GET /version"),
+        (HttpRequest("GET", "/version", (("token", "s3cret"),)), "GET /version"),
     ],
 )
 def test_a_request_is_described_in_words(request_, expected):

@@ -6,7 +6,7 @@ import urllib.parse
 
 from hypothesis import given, strategies as st
 
-from steersman.wire import Request, parse_query, print_query
+from steersman.wire import HttpRequest, parse_query, print_query
 
 queries = st.lists(st.tuples(st.text(min_size=1), st.text())).map(tuple)
 
@@ -23,9 +23,9 @@ def test_a_query_is_encoded_as_the_standard_library_encodes_it(query):
 
 
 def test_the_target_is_path_and_query():
-    request = Request("GET", "/api/v1/pods", (("labelSelector", "app in (a,b)"), ("limit", "5")))
+    request = HttpRequest("GET", "/api/v1/pods", (("labelSelector", "app in (a,b)"), ("limit", "5")))
     assert request.target == "/api/v1/pods?labelSelector=app+in+%28a%2Cb%29&limit=5"
-    assert Request("GET", "/version").target == "/version"
+    assert HttpRequest("GET", "/version").target == "/version"
 
 
 def test_a_query_without_values_is_read():
@@ -33,14 +33,14 @@ def test_a_query_without_values_is_read():
 
 
 def test_headers_are_found_in_any_case():
-    assert Request("GET", "/", headers=(("Retry-After", "3"),)).header("retry-after") == "3"
-    assert Request("GET", "/", headers=(("accept", "a"), ("Accept", "b"))).header("Accept") == "a"
-    assert Request("GET", "/").header("x") is None
+    assert HttpRequest("GET", "/", headers=(("Retry-After", "3"),)).header("retry-after") == "3"
+    assert HttpRequest("GET", "/", headers=(("accept", "a"), ("Accept", "b"))).header("Accept") == "a"
+    assert HttpRequest("GET", "/").header("x") is None
 
 
 def test_a_request_shows_no_secret():
     """A request ends up in logs and tracebacks."""
-    request = Request("POST", "/x", headers=(("Authorization", "Bearer s3cret"),), body=b'{"password":"hunter2"}')
+    request = HttpRequest("POST", "/x", headers=(("Authorization", "Bearer s3cret"),), body=b'{"password":"hunter2"}')
     for text in (repr(request), str(request), f"{request}"):
         assert "s3cret" not in text
         assert "hunter2" not in text

@@ -17,10 +17,10 @@ from steersman.wire import (
     PARTIAL_OBJECT_METADATA_LIST,
     DeleteOptions,
     FrameSplitter,
+    HttpRequest,
     ListOptions,
     PatchOptions,
     Preconditions,
-    Request,
     ResourcePath,
     WatchOptions,
     WriteOptions,
@@ -39,7 +39,7 @@ from steersman.wire import (
 )
 
 
-def check(request: Request, response: Response, body: bytes) -> None:
+def check(request: HttpRequest, response: Response, body: bytes) -> None:
     """Raise the error of a failed response."""
     if response.status >= 300:
         raise error_from_response(response.status, response.headers, body, tried=describe_request(request))
@@ -56,7 +56,7 @@ class Api:
 
     async def __call__(self, method: str, path: str, query=(), body=None, *, content: str = JSON, accept: str = JSON):
         headers = (self._authorization, ("Accept", accept), *((("Content-Type", content),) if body is not None else ()))
-        request = Request(method, path, query, headers, body)
+        request = HttpRequest(method, path, query, headers, body)
         async with await self.transport.send(request) as response:
             answer = await response.read()
             self.warnings = parse_warnings(response.headers.getall("Warning", ()))
@@ -64,7 +64,7 @@ class Api:
         return answer
 
     async def watch(self, path: str, options: WatchOptions):
-        request = Request("GET", path, options.to_query(), (self._authorization, ("Accept", JSON)))
+        request = HttpRequest("GET", path, options.to_query(), (self._authorization, ("Accept", JSON)))
         splitter = FrameSplitter()
         async with await self.transport.send(request, stream=True) as response:
             async for chunk in response.chunks(idle_timeout=10):
@@ -141,7 +141,7 @@ async def test_failures_of_the_engine_are_told_apart(api, namespace):
 
 async def test_a_forbidden_request_names_the_verb(engine, namespace):
     async with HttpTransport(engine.url, tls=TlsMaterial(ca_file=str(engine.ca_file))) as transport:
-        request = Request(
+        request = HttpRequest(
             "GET",
             f"/api/v1/namespaces/{namespace}/secrets/a",
             headers=(

@@ -7,9 +7,25 @@ Guarantees
 """
 
 import re
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from steersman.errors.status import ApiStatus as ApiStatus, StatusCause as StatusCause, StatusDetails as StatusDetails
+from steersman.errors.status import (
+    ApiStatus as ApiStatus,
+    StatusCause as StatusCause,
+    StatusDetails as StatusDetails,
+    StatusMetadata as StatusMetadata,
+    decode_status as decode_status,
+    encode_status as encode_status,
+)
+
+
+def error_leaves(error: BaseException) -> list[BaseException]:
+    """The errors in an exception group and in its groups; a single error is its own only leaf."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return [leaf for member in group.exceptions for leaf in error_leaves(member)]
+    return [error]
+
 
 #: The longest Retry-After that is honored, in seconds.
 RETRY_AFTER_MAX = 600.0
@@ -107,8 +123,13 @@ class Unauthorized(StatusError):
 class Forbidden(StatusError):
     """The server denies the request to this user (403): RBAC, admission or a terminating namespace."""
 
+    @property
+    def namespace_terminating(self) -> bool:
+        """Whether the server denied a creation because its namespace is being deleted."""
+        return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
+
     def _hint(self) -> str:
-        if any(cause.reason == "NamespaceTerminating" for cause in self.causes):
+        if self.namespace_terminating:
             return "The namespace is being deleted: nothing can be created in it."
         if " cannot " in self.status.message:
             return "The message names the missing RBAC verb, resource and group: bind a role that allows them to this user."
@@ -259,27 +280,6 @@ class GatewayTimeout(StatusError):
     """The request timed out on its way or in the server (504, reason Timeout); a write may have happened."""
 
 
-_BY_REASON: dict[str, type[StatusError]] = {
-    "BadRequest": BadRequest,
-    "Unauthorized": Unauthorized,
-    "Forbidden": Forbidden,
-    "NotFound": NotFound,
-    "MethodNotAllowed": MethodNotAllowed,
-    "NotAcceptable": NotAcceptable,
-    "Conflict": Conflict,
-    "AlreadyExists": AlreadyExists,
-    "Gone": Gone,
-    "Expired": Expired,
-    "Invalid": Invalid,
-    "RequestEntityTooLarge": RequestEntityTooLarge,
-    "UnsupportedMediaType": UnsupportedMediaType,
-    "TooManyRequests": TooManyRequests,
-    "InternalError": InternalError,
-    "ServiceUnavailable": ServiceUnavailable,
-    "ServerTimeout": ServerTimeout,
-    "Timeout": GatewayTimeout,
-}
-
 _BY_CODE: dict[int, type[StatusError]] = {
     400: BadRequest,
     401: Unauthorized,
@@ -295,6 +295,12 @@ _BY_CODE: dict[int, type[StatusError]] = {
     429: TooManyRequests,
     503: ServiceUnavailable,
     504: GatewayTimeout,
+}
+
+#: Classes are named after their reasons, except for GatewayTimeout.
+_BY_REASON: dict[str, type[StatusError]] = {
+    **{cls.__name__: cls for cls in (*_BY_CODE.values(), AlreadyExists, Expired, InternalError, ServerTimeout)},
+    "Timeout": GatewayTimeout,
 }
 
 

@@ -9,14 +9,6 @@ Guarantees
 import msgspec
 
 
-def _status_kind() -> str:
-    return "Status"
-
-
-def _status_api_version() -> str:
-    return "v1"
-
-
 class StatusMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The list metadata of an `ApiStatus`; for an expired list it may contain a token for an inconsistent continuation."""
 
@@ -48,8 +40,8 @@ class ApiStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     """The result of a request: `status` is "Success" or "Failure", `reason` and `code` identify the failure."""
 
     # omit_defaults omits a value equal to a default, but not one made by a factory: these are always printed
-    kind: str = msgspec.field(default_factory=_status_kind)
-    api_version: str = msgspec.field(default_factory=_status_api_version)
+    kind: str = msgspec.field(default_factory=lambda: "Status")
+    api_version: str = msgspec.field(default_factory=lambda: "v1")
     metadata: StatusMetadata = msgspec.field(default_factory=StatusMetadata)
     status: str = ""
     message: str = ""

@@ -46,11 +46,7 @@ from steersman.wire.frames import (
     decode_frame as decode_frame,
     encode_frame as encode_frame,
 )
-from steersman.wire.lists import (
-    RawList as RawList,
-    key_of as key_of,
-    split_list as split_list,
-)
+from steersman.wire.lists import RawList as RawList, key_of as key_of, split_list as split_list
 from steersman.wire.metadata import WireManager as WireManager, WireMetadata as WireMetadata, WireOwner as WireOwner
 from steersman.wire.options import (
     DeleteOptions as DeleteOptions,
@@ -60,6 +56,7 @@ from steersman.wire.options import (
     PatchOptions as PatchOptions,
     Preconditions as Preconditions,
     PropagationPolicy as PropagationPolicy,
+    ResourceVersionMatch as ResourceVersionMatch,
     WatchOptions as WatchOptions,
     WriteOptions as WriteOptions,
     first_values as first_values,
@@ -68,12 +65,13 @@ from steersman.wire.options import (
 from steersman.wire.paths import (
     ResourcePath as ResourcePath,
     group_version_path as group_version_path,
+    is_segment as is_segment,
     parse_path as parse_path,
     quote_segment as quote_segment,
 )
 from steersman.wire.requests import (
+    HttpRequest as HttpRequest,
     Pairs as Pairs,
-    Request as Request,
     parse_query as parse_query,
     print_query as print_query,
 )
@@ -84,7 +82,4 @@ from steersman.wire.table import (
     TableRowCondition as TableRowCondition,
     print_table as print_table,
 )
-from steersman.wire.version import (
-    ServerVersion as ServerVersion,
-    parse_version as parse_version,
-)
+from steersman.wire.version import ServerVersion as ServerVersion, parse_version as parse_version

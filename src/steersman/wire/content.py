@@ -96,4 +96,5 @@ def parse_accept(header: str | None) -> tuple[MediaType, ...]:
             continue
         if clause.quality > 0:
             clauses.append(clause)
-    return tuple(sorted(clauses, key=lambda clause: -clause.quality))
+    # Of equal quality, a wildcard counts less than a media type.
+    return tuple(sorted(clauses, key=lambda clause: (-clause.quality, clause.name.endswith("/*"))))

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from steersman.errors import ProtocolError
-from steersman.objects.identity import GroupVersion, GroupVersionKind, GroupVersionResource
+from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource
 
 T = TypeVar("T")
 

@@ -12,13 +12,20 @@ from http import HTTPStatus
 
 import msgspec
 
-from steersman.errors import ApiError, ProtocolError, StatusError, error_from_status
-from steersman.errors.status import ApiStatus, StatusDetails, decode_status
+from steersman.errors import (
+    ApiError,
+    ApiStatus,
+    ProtocolError,
+    StatusDetails,
+    StatusError,
+    decode_status,
+    error_from_status,
+)
 from steersman.wire.content import APPLY_PATCH
 from steersman.wire.frames import WatchFrame
 from steersman.wire.options import is_watch
 from steersman.wire.paths import parse_path
-from steersman.wire.requests import Request
+from steersman.wire.requests import HttpRequest
 
 _TEXT_MAX = 200
 _TITLE = re.compile(rb"<title[^>]*>([^<]{1,200})</title>", re.IGNORECASE)
@@ -103,7 +110,7 @@ def _printable(text: bytes) -> str:
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 
 
-def describe_request(request: Request) -> str:
+def describe_request(request: HttpRequest) -> str:
     """Describe a request: `update configmaps "a" in namespace "b"`; omits queries and headers."""
     path = parse_path(request.path)
     if path is None:

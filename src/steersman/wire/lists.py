@@ -8,7 +8,7 @@ Guarantees
 import msgspec
 
 from steersman.errors import ProtocolError
-from steersman.objects.identity import Key
+from steersman.objects import Key
 
 
 class RawList(msgspec.Struct, frozen=True, kw_only=True):

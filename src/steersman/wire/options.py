@@ -102,7 +102,6 @@ class ListOptions(_Selection, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, continue_=continue_, resource_version="", resource_version_match="")
 
     def to_query(self) -> Pairs:
-        """Print as a query."""
         limit = () if self.limit is None else (("limit", str(self.limit)),)
         return (*super().to_query(), *limit, *((("continue", self.continue_),) if self.continue_ else ()))
 
@@ -162,7 +161,6 @@ class PatchOptions(WriteOptions, frozen=True, kw_only=True):
     force: bool | None = None
 
     def to_query(self) -> Pairs:
-        """Print as a query."""
         force = () if self.force is None else (("force", "true" if self.force else "false"),)
         return (*super().to_query(), *force)
 

@@ -1,7 +1,7 @@
 """Requests as values: built here, sent by `transport`, parsed by a server. Nothing is sent here.
 
 Guarantees
-- `Request.target` is ready for a request line: the path, which is already percent-encoded, and the query, encoded in
+- `HttpRequest.target` is ready for a request line: the path, which is already percent-encoded, and the query, encoded in
   its given order. `parse_query` is the exact inverse.
 - The `repr` of a request shows neither header values nor the body: both may be secret.
 """
@@ -19,7 +19,7 @@ Pairs = tuple[tuple[str, str], ...]
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
 
 
-class Request(msgspec.Struct, frozen=True):
+class HttpRequest(msgspec.Struct, frozen=True):
     """One HTTP request: `path` is percent-encoded, `query` is not."""
 
     method: str
@@ -38,14 +38,14 @@ class Request(msgspec.Struct, frozen=True):
         wanted = name.lower()
         return next((value for present, value in self.headers if present.lower() == wanted), None)
 
-    def with_headers(self, *added: tuple[str, str]) -> "Request":
+    def with_headers(self, *added: tuple[str, str]) -> "HttpRequest":
         """The same request with headers inserted before its own."""
-        return Request(self.method, self.path, self.query, (*added, *self.headers), self.body)
+        return HttpRequest(self.method, self.path, self.query, (*added, *self.headers), self.body)
 
     def __repr__(self) -> str:
         size = "no body" if self.body is None else f"{len(self.body)} bytes"
         names = ", ".join(name for name, _ in self.headers)
-        return f"<Request {self.method} {self.target} headers=[{names}] {size}>"
+        return f"<HttpRequest {self.method} {self.target} headers=[{names}] {size}>"
 
 
 def print_query(query: Iterable[tuple[str, str]]) -> str:
