@@ -2,10 +2,8 @@
 
 import pytest
 
-from samples.site import GROUP, Site, ThinSite
 from steersman.errors import DecodeError
-from steersman.kinds.core_v1 import ConfigMap
-from steersman.objects import GroupKind, GroupVersion, GroupVersionKind, GroupVersionResource, Key, Scheme, Unstructured
+from steersman.objects import GroupKind, GroupVersion, GroupVersionKind, GroupVersionResource, Key, Unstructured
 from steersman.objects.options import plural_of
 
 
@@ -37,20 +35,6 @@ def test_api_versions():
 )
 def test_plurals_are_guessed_as_kubernetes_does(kind, plural):
     assert plural_of(kind) == plural
-
-
-def test_a_scheme_maps_kinds_classes_and_resources():
-    scheme = Scheme([Site, ConfigMap])
-    assert scheme.class_of(GroupVersionKind(GROUP, "v1", "Site")) is Site
-    assert scheme.resource_of(Site.gvk()) == GroupVersionResource(GROUP, "v1", "sites") == Site.gvr()
-    assert scheme.kind_of(ConfigMap.gvr()) == ConfigMap.gvk()
-    assert Site.gvk() in scheme
-    assert set(scheme) == {Site, ConfigMap}
-    scheme.register(Site)
-    with pytest.raises(ValueError, match="cannot register ThinSite too"):
-        scheme.register(ThinSite)
-    with pytest.raises(LookupError, match="register one, or use Unstructured"):
-        scheme.class_of(GroupVersionKind("", "v1", "Pod"))
 
 
 def test_unstructured_objects():

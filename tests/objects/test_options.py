@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steersman.objects import Object, PrinterColumn, Resource, Scale, Spec
+from steersman.objects import Object, PrinterColumn, Resource, ScaleSubresource, Spec
 from steersman.objects.struct import StructMeta
 
 
@@ -38,7 +38,7 @@ MISUSE: list[tuple[dict[str, Any], str]] = [
     ({"columns": READY}, "is not a tuple; write columns=(PrinterColumn("),
     ({"columns": [READY]}, "is not a tuple; write columns=(PrinterColumn(...),)"),
     ({"columns": ("Ready",)}, "columns=('Ready',) must contain printer columns, such as PrinterColumn(name="),
-    ({"scale": True}, "scale=True is not a Scale; write scale=Scale()"),
+    ({"scale": True}, "scale=True is not a ScaleSubresource; write scale=ScaleSubresource()"),
     ({"group": ""}, 'group="" is the core group of Kubernetes; write a domain, such as group="web.example.com"'),
     ({"group": "Web.example.com"}, f'group="Web.example.com" {DOMAIN}"web.example.com"'),
     ({"group": "web..example.com"}, f'group="web..example.com" {DOMAIN}'),
@@ -87,7 +87,7 @@ def test_what_is_well_formed_is_taken_as_it_is() -> None:
         categories=("all",),
         selectable_fields=(".spec.mode",),
         columns=(READY,),
-        scale=Scale(),
+        scale=ScaleSubresource(),
     ).__resource__
     assert (options.group, options.version, options.plural, options.singular) == (
         "web-1.example.com",

@@ -112,13 +112,6 @@ def test_from_a_label_selector_in_json() -> None:
         }
     )
     assert str(selector) == "app=web,!old,tier notin (db)"
-    assert selector.to_label_selector() == {
-        "matchLabels": {"app": "web"},
-        "matchExpressions": [
-            {"key": "old", "operator": "DoesNotExist"},
-            {"key": "tier", "operator": "NotIn", "values": ["db"]},
-        ],
-    }
 
 
 def test_from_a_typed_label_selector() -> None:
@@ -157,15 +150,6 @@ def test_selectors_read_back_what_they_print(selector: Selector, labels: dict[st
 @given(selectors(), selectors(), st.dictionaries(NAMES, VALUES))
 def test_both_selectors_must_match(left: Selector, right: Selector, labels: dict[str, str]) -> None:
     assert (left & right).matches(labels) == (left.matches(labels) and right.matches(labels))
-
-
-@given(selectors(), st.dictionaries(NAMES, VALUES))
-def test_a_label_selector_means_the_same(selector: Selector, labels: dict[str, str]) -> None:
-    if any(each.operator in {"Gt", "Lt"} for each in selector.requirements):
-        with pytest.raises(SelectorError, match="cannot be a LabelSelector"):
-            selector.to_label_selector()
-    else:
-        assert Selector.from_label_selector(selector.to_label_selector()).matches(labels) == selector.matches(labels)
 
 
 @given(st.text("ab=!(), <>in", max_size=12))

@@ -17,7 +17,7 @@ from steersman.objects import (
     ObjectMeta,
     PrinterColumn,
     Resource,
-    Scale,
+    ScaleSubresource,
     Spec,
     Status,
     Struct,
@@ -121,25 +121,25 @@ def test_a_module_without_postponed_annotations_works_the_same():
         del sys.modules[module.__name__]
 
 
-class Colour(enum.Enum):
+class Color(enum.Enum):
     RED = "red"
     BLUE = "blue"
 
 
 class PaintSpec(Spec):
-    colour: Colour | None = None
+    color: Color | None = None
 
 
 def test_an_enum_is_refused_with_the_literal_to_write():
     """An Enum has no place for the value that a newer server sends."""
-    with pytest.raises(TypeError, match=r"class \w+.*: \w+: .*Colour is an Enum.*write Literal\['red', 'blue'\]"):
+    with pytest.raises(TypeError, match=r"class \w+.*: \w+: .*Color is an Enum.*write Literal\['red', 'blue'\]"):
 
         class Paint(Resource[PaintSpec, None], group="a.example.com", version="v1"):
             pass
 
 
 def test_an_enum_deep_inside_is_refused_when_it_is_first_read():
-    with pytest.raises(TypeError, match="Colour is an Enum"):
+    with pytest.raises(TypeError, match="Color is an Enum"):
         decode(PaintSpec, b"{}")
 
 
@@ -297,7 +297,7 @@ def test_a_list_map_without_keys_is_an_error():
 
 
 def test_options_are_values():
-    assert Scale() == Scale(spec_replicas_path=".spec.replicas")
+    assert ScaleSubresource() == ScaleSubresource(spec_replicas_path=".spec.replicas")
     assert PrinterColumn(name="A", type="string", json_path=".a").priority == 0
 
 

@@ -26,7 +26,7 @@ class Thing(Struct):
     anything: Any = None
 
 
-def test_a_number_stays_a_number_when_its_neighbour_changes():
+def test_a_number_stays_a_number_when_its_neighbor_changes():
     """A quantity may be a number on the wire; our type prints text."""
     thing = decode(Thing, b'{"limits":{"cpu":1,"memory":"1Gi","disk":2.50},"amounts":[1,"2",3.5]}')
     thing.limits["memory"] = Quantity("2Gi")
@@ -37,7 +37,7 @@ def test_a_number_stays_a_number_when_its_neighbour_changes():
     }
 
 
-def test_a_time_keeps_its_form_when_its_neighbour_changes():
+def test_a_time_keeps_its_form_when_its_neighbor_changes():
     thing = decode(Thing, b'{"times":["2026-01-31T12:00:00.5+02:00","2026-01-31T12:00:00Z"]}')
     thing.times.reverse()
     assert to_json(thing)["times"] == ["2026-01-31T12:00:00Z", "2026-01-31T12:00:00.5+02:00"]
@@ -65,7 +65,7 @@ PORTS = (
 )
 
 
-def test_an_item_made_anew_is_recognised_by_its_whole_key():
+def test_an_item_made_anew_is_recognized_by_its_whole_key():
     thing = decode(Thing, b'{"ports":' + PORTS + b"}")
     thing.ports = [Port(port=53, protocol="TCP"), Port(port=80), Port(port=53, protocol="UDP")]
     assert [item["nodePort"] for item in to_json(thing)["ports"]] == [2, 3, 1]

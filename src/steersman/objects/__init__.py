@@ -15,12 +15,30 @@ from steersman.objects.conditions import (
     is_true as is_true,
     set_condition as set_condition,
 )
-from steersman.objects.difference import as_read as as_read, encode as encode, to_json as to_json
+from steersman.objects.difference import (
+    as_read as as_read,
+    differing_fields as differing_fields,
+    encode as encode,
+    fingerprint as fingerprint,
+    same_json as same_json,
+    to_json as to_json,
+)
 from steersman.objects.document import (
     decode as decode,
+    decoder_for as decoder_for,
+    encode_custom as encode_custom,
     is_partial as is_partial,
     origin_of as origin_of,
     raw_of as raw_of,
+)
+from steersman.objects.hints import (
+    StructShape as StructShape,
+    declared_hints as declared_hints,
+    field_shapes as field_shapes,
+    is_struct as is_struct,
+    structs_in as structs_in,
+    unwrap as unwrap,
+    wire_names as wire_names,
 )
 from steersman.objects.identity import (
     GroupKind as GroupKind,
@@ -29,21 +47,24 @@ from steersman.objects.identity import (
     GroupVersionResource as GroupVersionResource,
     Key as Key,
 )
-from steersman.objects.intorstring import IntOrString as IntOrString, scaled_value as scaled_value
+from steersman.objects.int_or_string import IntOrString as IntOrString, scaled_value as scaled_value
 from steersman.objects.metadata import (
     ListMeta as ListMeta,
     ManagedFieldsEntry as ManagedFieldsEntry,
     ObjectMeta as ObjectMeta,
     OwnerReference as OwnerReference,
 )
+from steersman.objects.misuse import nearest as nearest
 from steersman.objects.options import (
     PrinterColumn as PrinterColumn,
     ResourceOptions as ResourceOptions,
-    Scale as Scale,
+    ScaleSubresource as ScaleSubresource,
     Scope as Scope,
+    plural_of as plural_of,
 )
 from steersman.objects.owners import (
     controller_of as controller_of,
+    is_manager_of as is_manager_of,
     is_owned_by as is_owned_by,
     owner_reference as owner_reference,
     set_owner as set_owner,
@@ -56,9 +77,24 @@ from steersman.objects.resource import (
     Spec as Spec,
     Status as Status,
 )
-from steersman.objects.scheme import Scheme as Scheme
-from steersman.objects.selectors import FieldSelector as FieldSelector, Selector as Selector
-from steersman.objects.struct import Struct as Struct, field as field, replace as replace
+from steersman.objects.reviews import (
+    JSON_PATCH_TYPE as JSON_PATCH_TYPE,
+    AdmissionOperation as AdmissionOperation,
+    AdmissionRequest as AdmissionRequest,
+    AdmissionResponse as AdmissionResponse,
+    AdmissionReview as AdmissionReview,
+    ConversionRequest as ConversionRequest,
+    ConversionResponse as ConversionResponse,
+    ConversionReview as ConversionReview,
+    UserInfo as UserInfo,
+)
+from steersman.objects.selectors import (
+    FieldSelector as FieldSelector,
+    LabelRequirement as LabelRequirement,
+    Selector as Selector,
+    check_equalities as check_equalities,
+)
+from steersman.objects.struct import Struct as Struct, field as field, replace as replace, wire_name as wire_name
 from steersman.objects.time import (
     MicroTime as MicroTime,
     format_duration as format_duration,
@@ -66,4 +102,18 @@ from steersman.objects.time import (
     parse_duration as parse_duration,
     parse_time as parse_time,
 )
-from steersman.objects.unstructured import Kind as Kind, Unstructured as Unstructured
+from steersman.objects.unstructured import (
+    AnyObject as AnyObject,
+    Kind as Kind,
+    Unstructured as Unstructured,
+    encode_any as encode_any,
+    has_status_subresource as has_status_subresource,
+    kind_name as kind_name,
+    raw_bytes as raw_bytes,
+    read_in_part as read_in_part,
+    resource_version_of as resource_version_of,
+    tree_as_read as tree_as_read,
+    tree_of as tree_of,
+    uid_of as uid_of,
+    was_read as was_read,
+)

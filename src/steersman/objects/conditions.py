@@ -40,9 +40,9 @@ class AnyCondition(Protocol):
     last_transition_time: datetime | None
 
     @property
-    def type(self) -> str: ...  # noqa: D102 - see `Condition`
+    def type(self) -> str: ...
     @property
-    def status(self) -> str: ...  # noqa: D102
+    def status(self) -> str: ...
 
 
 ConditionT = TypeVar("ConditionT", bound=AnyCondition)

@@ -8,14 +8,13 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
-from steersman.errors import Invalid
-from steersman.errors.status import ApiStatus, StatusCause, StatusDetails
+from steersman.errors import ApiStatus, Invalid, StatusCause, StatusDetails
 from steersman.golang import cut, printed_json, printed_number, quoted, quoted_in_full
 
 Reason = Literal[
@@ -94,9 +93,9 @@ def forbidden(path: str, detail: str) -> FieldProblem:
     return _problem(path, "FieldValueForbidden", "", detail)
 
 
-def duplicate(path: str, value: Any) -> FieldProblem:
+def duplicate(path: str, value: Any, detail: str = "") -> FieldProblem:
     """The problem of a duplicate value."""
-    return _problem(path, "FieldValueDuplicate", shown_in_full(value), "")
+    return _problem(path, "FieldValueDuplicate", shown_in_full(value), detail)
 
 
 def missing(path: str, value: str, detail: str = "") -> FieldProblem:
@@ -146,13 +145,25 @@ def until_enough(items: Iterable[_Item], problems: Sequence[FieldProblem]) -> It
         yield numbered
 
 
+def repeated(
+    items: Iterable[_Item], key: Callable[[_Item], Hashable] = lambda item: item
+) -> Iterator[tuple[int, _Item]]:
+    """Enumerate the items whose key an earlier one has, in one pass."""
+    seen: set[Hashable] = set()
+    for index, item in enumerate(items):
+        name = key(item)
+        if name in seen:
+            yield index, item
+        seen.add(name)
+
+
 def enough(problems: Iterable[FieldProblem]) -> list[FieldProblem]:
     """Collect the first `PROBLEMS_MAX` problems of a check."""
     return list(islice(problems, PROBLEMS_MAX))
 
 
 def invalid_error(problems: Sequence[FieldProblem], *, group: str, kind: str, name: str, tried: str) -> Invalid:
-    """The error that a server would answer for the same object."""
+    """The client's error before a write, with the text of the server's own 422 (`apiserver.errors`)."""
     printed = [str(found) for found in problems]
     subject = f'{f"{kind}.{group}" if group else kind} "{name}" is invalid: '
     status = ApiStatus(

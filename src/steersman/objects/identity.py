@@ -35,19 +35,21 @@ class GroupKind(msgspec.Struct, frozen=True, order=True):
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
-class GroupVersion(msgspec.Struct, frozen=True, order=True):
-    """An API group, in one version."""
-
+class _Versioned(msgspec.Struct, frozen=True, order=True):
     group: str
     version: str
-
-    def __str__(self) -> str:
-        return self.api_version
 
     @property
     def api_version(self) -> str:
         """The value of an object's ``apiVersion``."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class GroupVersion(_Versioned, frozen=True, order=True):
+    """An API group, in one version."""
+
+    def __str__(self) -> str:
+        return self.api_version
 
     @classmethod
     def parse(cls, api_version: str) -> GroupVersion:
@@ -58,20 +60,13 @@ class GroupVersion(msgspec.Struct, frozen=True, order=True):
         return cls(group, version)
 
 
-class GroupVersionKind(msgspec.Struct, frozen=True, order=True):
+class GroupVersionKind(_Versioned, frozen=True, order=True):
     """The type of an object as written in the object: ``apps/v1``, ``Deployment``."""
 
-    group: str
-    version: str
     kind: str
 
     def __str__(self) -> str:
         return f"{self.api_version} {self.kind}"
-
-    @property
-    def api_version(self) -> str:
-        """The value of an object's ``apiVersion``."""
-        return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def group_kind(self) -> GroupKind:
@@ -90,20 +85,13 @@ class GroupVersionKind(msgspec.Struct, frozen=True, order=True):
         return cls(parsed.group, parsed.version, kind)
 
 
-class GroupVersionResource(msgspec.Struct, frozen=True, order=True):
+class GroupVersionResource(_Versioned, frozen=True, order=True):
     """The type of an object as written in a path: ``apps/v1``, ``deployments``."""
 
-    group: str
-    version: str
     resource: str
 
     def __str__(self) -> str:
         return f"{self.api_version}/{self.resource}"
-
-    @property
-    def api_version(self) -> str:
-        """The value of an object's ``apiVersion``."""
-        return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def group_version(self) -> GroupVersion:

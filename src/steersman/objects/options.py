@@ -33,7 +33,7 @@ class PrinterColumn(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
 
 
-class Scale(msgspec.Struct, frozen=True, kw_only=True):
+class ScaleSubresource(msgspec.Struct, frozen=True, kw_only=True):
     """The scale subresource: the paths of the desired and the actual number of replicas."""
 
     spec_replicas_path: str = ".spec.replicas"
@@ -54,7 +54,7 @@ class ResourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     categories: tuple[str, ...] = ()
     columns: tuple[PrinterColumn, ...] = ()
     selectable_fields: tuple[str, ...] = ()
-    scale: Scale | None = None
+    scale: ScaleSubresource | None = None
     #: None: a status subresource exists if the class declares a status.
     status_subresource: bool | None = None
     storage: bool = True
@@ -120,7 +120,7 @@ class _Checks:
         self._class_name = class_name
 
     def _refuse(self, option: str, value: object, why: str) -> TypeError:
-        return TypeError(f"class {self._class_name}: {option}={_spelt(value)} {why}")
+        return TypeError(f"class {self._class_name}: {option}={_spelled(value)} {why}")
 
     def group(self, group: object, *, of_a_resource: bool) -> None:
         """A group is a domain name; the empty group is Kubernetes' own and closed to other resources."""
@@ -143,7 +143,7 @@ class _Checks:
                 option,
                 value,
                 f"is not a valid API name: use at most {_LABEL_MAX} lower case letters, digits and -, starting with a "
-                f"letter; write one such as {_spelt(example if _LABEL.fullmatch(example) else 'sites')}",
+                f"letter; write one such as {_spelled(example if _LABEL.fullmatch(example) else 'sites')}",
             )
 
     def kind(self, kind: object) -> None:
@@ -164,7 +164,7 @@ class _Checks:
             todo = f'write scope="{meant}"' if meant else "write one of them"
             raise self._refuse("scope", scope, f'is neither "Namespaced" nor "Cluster"; {todo}')
         for option, example in (("short_names", "st"), ("categories", "all"), ("selectable_fields", ".spec.mode")):
-            for text in self._items(option, keywords.get(option, ()), example=_spelt(example)):
+            for text in self._items(option, keywords.get(option, ()), example=_spelled(example)):
                 if not isinstance(text, str):
                     raise self._refuse(option, keywords[option], f'must contain strings; write {option}=("{example}",)')
                 if option != "selectable_fields":
@@ -172,13 +172,13 @@ class _Checks:
         for column in self._items("columns", keywords.get("columns", ()), example="PrinterColumn(...)"):
             self._column(column)
         scale = keywords.get("scale")
-        if scale is not None and not isinstance(scale, Scale):
-            raise self._refuse("scale", scale, "is not a Scale; write scale=Scale()")
+        if scale is not None and not isinstance(scale, ScaleSubresource):
+            raise self._refuse("scale", scale, "is not a ScaleSubresource; write scale=ScaleSubresource()")
 
     def _items(self, option: str, value: object, *, example: str) -> tuple[Any, ...]:
         if isinstance(value, tuple):
             return cast("tuple[Any, ...]", value)
-        one = _spelt(value) if isinstance(value, (str, PrinterColumn)) else example
+        one = _spelled(value) if isinstance(value, (str, PrinterColumn)) else example
         raise self._refuse(option, value, f"is not a tuple; write {option}=({one},)")
 
     def _column(self, column: object) -> None:
@@ -190,10 +190,10 @@ class _Checks:
                 'PrinterColumn(name="Ready", type="integer", json_path=".status.readyReplicas")',
             )
         if column.type not in get_args(ColumnType):
-            known = ", ".join(map(_spelt, get_args(ColumnType)))
+            known = ", ".join(map(_spelled, get_args(ColumnType)))
             raise TypeError(
-                f"class {self._class_name}: the column {_spelt(column.name)} has the unknown type "
-                f"{_spelt(column.type)}; write one of {known}"
+                f"class {self._class_name}: the column {_spelled(column.name)} has the unknown type "
+                f"{_spelled(column.type)}; write one of {known}"
             )
 
 
@@ -201,6 +201,6 @@ def _is_name(value: object, form: re.Pattern[str], longest: int) -> bool:
     return isinstance(value, str) and len(value) <= longest and form.fullmatch(value) is not None
 
 
-def _spelt(value: object) -> str:
+def _spelled(value: object) -> str:
     """A value in Python syntax, with strings in double quotes."""
     return f'"{value}"' if isinstance(value, str) and value.isprintable() and '"' not in value else repr(value)

@@ -1,4 +1,4 @@
-"""Owner references: which object belongs to which."""
+"""Owners: which object belongs to which, and which field manager to which program."""
 
 from __future__ import annotations
 
@@ -55,3 +55,8 @@ def set_owner(owned: Object, owner: Object, *, controller: bool = True, block_ow
         )
     others = [other for other in owned.metadata.owner_references or () if other.uid != reference.uid]
     owned.metadata.owner_references = [*others, reference]
+
+
+def is_manager_of(program: str, manager: str) -> bool:
+    """Whether a field manager belongs to a program, which writes under its own name, or to a part of it: ``NAME/PART``."""
+    return manager == program or manager.startswith(f"{program}/")

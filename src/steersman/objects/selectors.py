@@ -165,23 +165,6 @@ class Selector(msgspec.Struct, frozen=True):
             )
         )
 
-    def to_label_selector(self) -> dict[str, Any]:
-        """Convert to a meta/v1 LabelSelector as JSON; raises for ``>`` and ``<``, which it cannot express."""
-        labels: dict[str, str] = {}
-        expressions: list[dict[str, Any]] = []
-        for each in self.requirements:
-            if each.operator in {"Gt", "Lt"}:
-                raise SelectorError(
-                    f"{str(each)!r} cannot be a LabelSelector, whose operators are In, NotIn, Exists, DoesNotExist"
-                )
-            if each.operator in {"Equals", "DoubleEquals"} and each.key not in labels:
-                labels[each.key] = each.values[0]
-                continue
-            operator = {"Equals": "In", "DoubleEquals": "In", "NotEquals": "NotIn"}.get(each.operator, each.operator)
-            expression: dict[str, Any] = {"key": each.key, "operator": operator}
-            expressions.append(expression | {"values": list(each.values)} if each.values else expression)
-        return ({"matchLabels": labels} if labels else {}) | ({"matchExpressions": expressions} if expressions else {})
-
     def matches(self, labels: Mapping[str, str] | None) -> bool:
         """Whether an object with these labels is selected."""
         found = labels or {}

@@ -27,7 +27,7 @@ from steersman.objects.options import ResourceOptions, resource_options
 from steersman.objects.origins import ORIGIN_KEY, next_origin
 
 if TYPE_CHECKING:
-    from steersman.objects.options import PrinterColumn, Scale, Scope
+    from steersman.objects.options import PrinterColumn, ScaleSubresource, Scope
 
 _EMPTY = re.compile(r"^(?:Annotated\[)?\s*(list|dict)\b")
 _CLASS_VARIABLE = ("ClassVar", "typing.ClassVar")
@@ -149,7 +149,7 @@ class StructMeta(msgspec.StructMeta):
 
     if TYPE_CHECKING:
 
-        def __new__(  # noqa: D102, PYI034 - the class options that type checkers see
+        def __new__(  # noqa: PYI034 - the class options that type checkers see
             cls,
             name: str,
             bases: tuple[type, ...],
@@ -166,7 +166,7 @@ class StructMeta(msgspec.StructMeta):
             categories: tuple[str, ...] = ...,
             columns: tuple[PrinterColumn, ...] = ...,
             selectable_fields: tuple[str, ...] = ...,
-            scale: Scale | None = ...,
+            scale: ScaleSubresource | None = ...,
             status_subresource: bool = ...,
             storage: bool = ...,
             served: bool = ...,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steersman.objects.intorstring import scaled_value
+from steersman.objects.int_or_string import scaled_value
 
 
 def test_percentages_are_of_the_total() -> None:
