@@ -40,7 +40,7 @@ from steersman.objects import IntOrString, MicroTime, Quantity, Resource, Spec, 
 from steersman.schemas import admitted, crd_for, problems, schema_for, validate_tree
 
 KINDS = 6
-VALUES = portions.count(sample=120, of=300)
+VALUES = portions.count(sample=60, of=300)
 SEED = portions.seed_of("agreement")
 
 # --- random types ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,16 @@ import pytest
 import yaml
 
 from steersman.markers import Int32, Minimum, Rule
-from steersman.objects import Object, PartialObjectMetadata, PrinterColumn, Resource, Scale, Spec, Status, Struct
+from steersman.objects import (
+    Object,
+    PartialObjectMetadata,
+    PrinterColumn,
+    Resource,
+    ScaleSubresource,
+    Spec,
+    Status,
+    Struct,
+)
 from steersman.schemas import crd_for, crd_yaml, schema_for
 
 
@@ -117,25 +126,25 @@ def test_a_status_subresource_can_be_had_or_left():
 
 
 REFUSED = [
-    ((), "needs the class of a resource"),
+    ((), "needs at least one resource class"),
     ((Object,), "Object declares no kind; write class Object"),
     (
         (Site, site(storage=True)),
-        r"one version is the storage version, and Site \(v1\), SiteV2 \(v2\) all are; pass storage=False",
+        r"exactly one version must be the storage version, but Site \(v1\), SiteV2 \(v2\) are; pass storage=False",
     ),
-    ((SiteV1Beta1,), "one version is the storage version, and none is"),
-    ((Site, site(version="v1")), "class SiteV2: Site is version 'v1' too"),
-    ((Site, site(group="other.example.com")), "class SiteV2: its group is 'other.example.com', and that of Site"),
-    ((Site, site(scope="Cluster")), "its scope is 'Cluster', and that of Site 'Namespaced'"),
+    ((SiteV1Beta1,), "exactly one version must be the storage version, but none is"),
+    ((Site, site(version="v1")), "class SiteV2: Site also has version 'v1'"),
+    ((Site, site(group="other.example.com")), "class SiteV2: its group is 'other.example.com', but that of Site"),
+    ((Site, site(scope="Cluster")), "its scope is 'Cluster', but that of Site is 'Namespaced'"),
     ((Site, site(plural="sitez")), "its plural is 'sitez'"),
-    ((site(storage=True, group="nodots"),), 'group="nodots" is not a domain with a dot'),
+    ((site(storage=True, group="nodots"),), 'group="nodots" must be a domain with a dot'),
     ((site(storage=True, deprecated="two\nlines"),), "one line of at most 256 characters"),
     (
-        (site(storage=True, scale=Scale()),),
-        "the path '.status.replicas' leads nowhere: 'replicas' is not there.*wire names",
+        (site(storage=True, scale=ScaleSubresource()),),
+        "the path '.status.replicas' does not exist: there is no field 'replicas'.*wire names",
     ),
     (
-        (site(storage=True, scale=Scale(status_replicas_path=".spec.image")),),
+        (site(storage=True, scale=ScaleSubresource(status_replicas_path=".spec.image")),),
         "must lead to a field of type integer under .status.",
     ),
     ((site(storage=True, selectable_fields=(".spec.labels",)),), "must be a string, a boolean or an integer"),
@@ -157,7 +166,7 @@ def column(path: str) -> type[Object]:
 
 def test_a_column_that_leads_nowhere_is_refused_with_the_field_that_was_meant():
     """`kubectl get` would show an empty column and nobody would know why."""
-    with pytest.raises(TypeError, match="'ready_replicas' is not there; did you mean 'readyReplicas'"):
+    with pytest.raises(TypeError, match="no field 'ready_replicas'; did you mean 'readyReplicas'"):
         crd_for(column(".status.ready_replicas"))
     with pytest.raises(TypeError, match="must begin with a dot"):
         crd_for(column("status['x']"))
@@ -186,6 +195,6 @@ def test_a_rule_that_does_not_compile_is_refused_in_the_words_of_the_server():
         crd_for(Boat)
     first, *shown = str(refused.value).splitlines()
     assert first.endswith(
-        "the rule 'self.size < 5' of spec is refused: compilation failed: ERROR: <input>:1:5: undefined field 'size'"
+        "the rule 'self.size < 5' of spec is invalid: compilation failed: ERROR: <input>:1:5: undefined field 'size'"
     )
     assert shown == [" | self.size < 5", " | ....^"]

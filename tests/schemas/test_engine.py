@@ -47,7 +47,7 @@ from steersman.objects import (
     PrinterColumn,
     Quantity,
     Resource,
-    Scale,
+    ScaleSubresource,
     Spec,
     Status,
     Struct,
@@ -148,7 +148,7 @@ class All(
     plural="alls",
     short_names=("al",),
     categories=("everything",),
-    scale=Scale(label_selector_path=".status.selector"),
+    scale=ScaleSubresource(label_selector_path=".status.selector"),
     columns=(
         PrinterColumn(name="Mode", type="string", json_path=".spec.mode", description="How", priority=1),
         PrinterColumn(name="Ready", type="string", json_path='.status.conditions[?(@.type=="Ready")].status'),

@@ -323,10 +323,10 @@ class Odd(Struct):
 
 def test_a_type_that_holds_itself_is_refused_with_what_to_write():
     with pytest.raises(
-        TypeError, match=r"class Node, field children: Node holds itself \(Node -> Node\).*PreserveUnknownFields"
+        TypeError, match=r"class Node, field children: Node contains itself \(Node -> Node\).*PreserveUnknownFields"
     ):
         schema_for(Node)
-    with pytest.raises(TypeError, match=r"class Odd, field even: Even holds itself .Even -> Odd -> Even."):
+    with pytest.raises(TypeError, match=r"class Odd, field even: Even contains itself .Even -> Odd -> Even."):
         schema_for(Even)
 
 

@@ -12,7 +12,7 @@ from steersman.markers import ListMap, Maximum, MaxLength, Minimum
 from steersman.objects import ObjectMeta, Resource, Spec, Struct, decode
 from steersman.objects.field_problems import FieldProblem
 from steersman.schemas import SchemaTooDeep, admitted, problems, validate, validate_tree
-from steersman.schemas.quick import quick_check
+from steersman.schemas.quick_validation import quick_check
 
 
 class Port(Struct):
@@ -143,7 +143,7 @@ def test_a_forbidden_property():
 
 
 def test_a_value_that_is_no_json_is_an_error_of_the_caller():
-    with pytest.raises(TypeError, match="object is not JSON; validate what `to_json` gives"):
+    with pytest.raises(TypeError, match="object is not JSON; validate the result of to_json"):
         validate_tree({"type": "object", "properties": {"a": {"type": "string"}}}, {"a": object()})
 
 

@@ -7,13 +7,52 @@ Guarantees
 - Everything also works on plain JSON trees, so that client and server share one implementation.
 """
 
-from steersman.objects.field_problems import FieldProblem as FieldProblem
-from steersman.schemas.admission import admitted as admitted
-from steersman.schemas.checking import problems as problems, validate as validate
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
+from steersman.schemas.admission import DefaultsTooLarge as DefaultsTooLarge, admitted as admitted, pruned as pruned
+from steersman.schemas.checks import problems as problems, validate as validate
 from steersman.schemas.definition import crd_for as crd_for, crd_yaml as crd_yaml
-from steersman.schemas.structural import (
+from steersman.schemas.embedded_objects import embedded_problems as embedded_problems
+from steersman.schemas.list_types import list_type_problems as list_type_problems
+from steersman.schemas.object_form import ObjectForm as ObjectForm, form_of as form_of
+from steersman.schemas.quick_validation import constraint_check as constraint_check, quick_check as quick_check
+from steersman.schemas.structural_schema import (
     QUANTITY_PATTERN as QUANTITY_PATTERN,
+    Misuse as Misuse,
     readable_schema as readable_schema,
     schema_for as schema_for,
 )
-from steersman.schemas.validation import SchemaTooDeep as SchemaTooDeep, validate_tree as validate_tree
+from steersman.schemas.validation import (
+    SchemaTooDeep as SchemaTooDeep,
+    schema_problems as schema_problems,
+    validate_tree as validate_tree,
+)
+
+# Imported on first use: only some programs need them.
+if TYPE_CHECKING:
+    from steersman.schemas.field_path import PathRefused as PathRefused, resolve_path as resolve_path
+    from steersman.schemas.schema_texts import (
+        SCHEMA_FIELDS as SCHEMA_FIELDS,
+        list_text as list_text,
+        pointer_text as pointer_text,
+        printed_schema as printed_schema,
+        struct_text as struct_text,
+    )
+    from steersman.schemas.structural_defaults import default_problems as default_problems, is_pruned as is_pruned
+    from steersman.schemas.structural_keywords import (
+        SCHEMA_TYPES as SCHEMA_TYPES,
+        Leniency as Leniency,
+        is_atomic_set as is_atomic_set,
+        keyword_problems as keyword_problems,
+        map_key_problems as map_key_problems,
+    )
+    from steersman.schemas.structural_rules import (
+        conversion_problem as conversion_problem,
+        is_schema as is_schema,
+        structural_problems as structural_problems,
+    )
+else:
+    __getattr__, __dir__ = lazy_names()

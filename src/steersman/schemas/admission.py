@@ -21,6 +21,7 @@ from steersman.schemas.validation import DEPTH_MAX, SchemaTooDeep
 Schema = Mapping[str, Any]
 _OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
 _PRESERVES = "x-kubernetes-preserve-unknown-fields"
+_UNBOUNDED = 2**62
 
 
 class DefaultsTooLarge(ValueError):
@@ -39,6 +40,13 @@ def admitted(
     return walk.value(schema, tree, 0, root=root)
 
 
+def sized_default(schema: Schema) -> tuple[Any, int]:
+    """The default of a schema, with the defaults inside it, and their size in bytes of JSON."""
+    walk = _Admission(defaults=True, defaults_max=_UNBOUNDED)
+    value = walk.default(schema, 0)
+    return value, _UNBOUNDED - (walk.left or 0)
+
+
 def pruned(schema: Schema, tree: Any, *, root: bool = False) -> Any:
     """The tree without unknown fields. Defaults are not filled in; nulls stay where a default would be inserted."""
     return _Admission(defaults=False).value(schema, tree, 0, root=root)
@@ -47,13 +55,13 @@ def pruned(schema: Schema, tree: Any, *, root: bool = False) -> Any:
 class _Admission:
     """One traversal of a schema and a tree."""
 
-    __slots__ = ("_defaults", "_in_place", "_left", "_sizes")
+    __slots__ = ("_defaults", "_in_place", "_sizes", "left")
 
     def __init__(self, *, defaults: bool, defaults_max: int | None = None, in_place: bool = False) -> None:
         self._defaults = defaults
         self._in_place = in_place
         #: Bytes of defaults that may still be inserted; None means no limit.
-        self._left = defaults_max
+        self.left = defaults_max
         #: Sizes of defaults by the identity of their schemas.
         self._sizes: dict[int, int] = {}
 
@@ -98,7 +106,7 @@ class _Admission:
         if self._defaults:
             for name, inner in properties.items():
                 if name not in kept and inner.get("default") is not None:
-                    kept[name] = self._default(inner, depth)
+                    kept[name] = self.default(inner, depth)
         # The values alone prove nothing: a default may equal what was pruned.
         if self._in_place and kept.keys() == tree.keys() and all(map(is_, kept.values(), tree.values())):
             return tree
@@ -113,20 +121,21 @@ class _Admission:
         if value is not None or known.get("nullable"):
             kept[name] = self.value(known, value, depth)
         elif known.get("default") is not None:
-            kept[name] = self._default(known, depth) if self._defaults else None
+            kept[name] = self.default(known, depth) if self._defaults else None
 
-    def _default(self, schema: Schema, depth: int) -> Any:
+    def default(self, schema: Schema, depth: int) -> Any:
+        """A default, with the defaults inside it."""
         return self.value(schema, self._filled(schema), depth)
 
     def _filled(self, schema: Schema) -> Any:
         """A copy of a default, counted against the limit."""
         default = schema.get("default")
-        if self._left is not None and default is not None:
+        if self.left is not None and default is not None:
             size = self._sizes.get(id(schema))
             if size is None:
                 size = self._sizes[id(schema)] = len(msgspec.json.encode(default))
-            self._left -= size
-            if self._left < 0:
+            self.left -= size
+            if self.left < 0:
                 raise DefaultsTooLarge
         return copy.deepcopy(default)
 

@@ -28,8 +28,6 @@ _USE = {
     "number": "Minimum, Maximum, MultipleOf",
     "array": "MinItems, MaxItems, ListMap, ListSet",
     "object": "MinProperties, MaxProperties, MapAtomic",
-    "boolean": "none of the constraints",
-    "": "none of the constraints",
 }
 _NOUNS = {"string": "strings", "array": "lists", "object": "maps and structs", "number": "numbers"}
 
@@ -56,7 +54,7 @@ def apply_marker(schema: Schema, marker: Any, where: Where) -> None:
     if isinstance(marker, type) and issubclass(marker, m.Marker):
         raise where.refuse(f"{marker.__name__} is a class; write {marker.__name__}(...)")
     if isinstance(marker, msgspec.Meta):
-        raise where.refuse("msgspec.Meta does not reach the schema; write Steersman's markers, such as Minimum(0)")
+        raise where.refuse("msgspec.Meta has no effect on the schema; use Steersman's markers, such as Minimum(0)")
     if not isinstance(marker, m.Marker):
         return
     for kind, apply in _APPLIERS:
@@ -70,8 +68,8 @@ def _needs(schema: Schema, marker: m.Marker, wanted: str, where: Where) -> None:
     mixed = schema.get("x-kubernetes-int-or-string") and wanted in {"string", "number"}
     if not mixed and kind != wanted and not (wanted == "number" and kind == "integer"):
         raise where.refuse(
-            f"{type(marker).__name__} is for {_NOUNS[wanted]}, and the type here is {kind or 'any JSON'}; "
-            f"for it there are {_USE[kind]}"
+            f"{type(marker).__name__} is for {_NOUNS[wanted]}, but the type here is {kind or 'any JSON'}; "
+            + (f"use {_USE[kind]}" if kind in _USE else "it takes no constraint")
         )
 
 
@@ -88,7 +86,7 @@ def _bound(schema: Schema, marker: Any, where: Where) -> None:
             )
     if isinstance(marker, m.MultipleOf):
         if marker.value <= 0:
-            raise where.refuse(f"MultipleOf({marker.value}) is not positive")
+            raise where.refuse(f"MultipleOf({marker.value}) must be positive")
         schema["multipleOf"] = marker.value
         return
     word = "minimum" if isinstance(marker, m.Minimum) else "maximum"
@@ -116,7 +114,7 @@ def _pattern(schema: Schema, marker: m.Pattern, where: Where) -> None:
 def _format(schema: Schema, marker: m.Format, where: Where) -> None:
     kind = schema.get("type", "")
     if kind not in {"string", "integer", "number"}:
-        raise where.refuse(f"Format is for strings and numbers, and the type here is {kind or 'any JSON'}")
+        raise where.refuse(f"Format is for strings and numbers, but the type here is {kind or 'any JSON'}")
     if kind != "string" and not enforced_format((kind,), marker.name):
         known = "int32 or int64" if kind == "integer" else "float or double"
         raise where.refuse(f'Format("{marker.name}") does not exist for {kind}; write {known}')
@@ -139,7 +137,7 @@ def _list_set(schema: Schema, marker: m.ListSet, where: Where) -> None:
     )
     if items.get("type") not in _SCALARS and not items.get("x-kubernetes-int-or-string") and not atomic:
         raise where.refuse(
-            'a ListSet holds scalars, or items that are one: write ListMap("name"), or mark the item MapAtomic()'
+            'a ListSet holds scalars or atomic items; write ListMap("name"), or mark the item MapAtomic()'
         )
     if items.get("nullable"):
         raise where.refuse("the items of a ListSet cannot be Nullable")
@@ -154,7 +152,7 @@ def _list_map(schema: Schema, marker: m.ListMap, where: Where) -> None:
     if items.get("nullable"):
         raise where.refuse("the items of a ListMap cannot be Nullable")
     if len(set(marker.keys)) < len(marker.keys):
-        raise where.refuse(f"a key is named twice in {marker!r}")
+        raise where.refuse(f"{marker!r} names a key twice")
     for key in marker.keys:
         _check_key(items, key, where)
     schema["x-kubernetes-list-type"] = "map"
@@ -196,7 +194,7 @@ def _preserve(schema: Schema, marker: m.PreserveUnknownFields, where: Where) -> 
 def _embedded(schema: Schema, marker: m.EmbeddedResource, where: Where) -> None:
     _needs(schema, marker, "object", where)
     if isinstance(schema.pop("additionalProperties", None), dict):
-        raise where.refuse("an EmbeddedResource is dict[str, Any] or a class derived from Object")
+        raise where.refuse("an EmbeddedResource must be dict[str, Any] or a class derived from Object")
     schema["x-kubernetes-embedded-resource"] = True
     if not schema.get("properties"):
         schema["x-kubernetes-preserve-unknown-fields"] = True
@@ -212,7 +210,7 @@ def _rule(schema: Schema, marker: m.Rule, where: Where) -> None:
 def _group(schema: Schema, marker: m.ExactlyOneOf, where: Where) -> None:
     name, known = type(marker).__name__, schema.get("properties")
     if known is None:
-        raise where.refuse(f"{name} is about the fields of a struct")
+        raise where.refuse(f"{name} is for structs, because it names fields")
     for wire in marker.fields:
         if wire not in known:
             raise where.refuse(

@@ -16,11 +16,9 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.objects.misuse import nearest
-from steersman.objects.options import ResourceOptions, Scale
-from steersman.objects.resource import Object
+from steersman.objects import Object, ResourceOptions, ScaleSubresource, nearest
 from steersman.schemas.constraints import Schema, Where
-from steersman.schemas.structural import schema_for
+from steersman.schemas.structural_schema import schema_for
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)+")
 _LABEL: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
@@ -34,15 +32,15 @@ def crd_for(
 ) -> dict[str, Any]:
     """The CustomResourceDefinition of a kind as a new JSON tree, from one class per version: ``crd_for(Site, SiteV1Beta1)``."""
     if not classes:
-        raise TypeError("crd_for() needs the class of a resource, one for each version of the kind")
+        raise TypeError("crd_for() needs at least one resource class, one for each version of the kind")
     first = _options(classes[0])
     for cls in classes:
         _check_version(cls, classes[0])
     stored = [f"{cls.__qualname__} ({_options(cls).version})" for cls in classes if _options(cls).storage]
     if len(stored) != 1:
-        said = f"{', '.join(stored)} all are" if stored else "none is"
+        found = f"{', '.join(stored)} are" if stored else "none is"
         raise TypeError(
-            f"{first.kind}.{first.group}: one version is the storage version, and {said}; pass storage=False to all but one class"
+            f"{first.kind}.{first.group}: exactly one version must be the storage version, but {found}; pass storage=False to all other classes"
         )
     metadata: dict[str, Any] = {"name": f"{first.plural}.{first.group}"}
     if labels:
@@ -89,9 +87,7 @@ def _options(cls: type[Object]) -> ResourceOptions:
 def _check_version(cls: type[Object], first: type[Object]) -> None:
     options, expected, where = _options(cls), _options(first), Where(cls.__qualname__)
     if not _SUBDOMAIN.fullmatch(options.group):
-        raise where.refuse(
-            f'group="{options.group}" is not a domain with a dot, such as "web.example.com"; a CRD needs one'
-        )
+        raise where.refuse(f'group="{options.group}" must be a domain with a dot, such as "web.example.com"')
     for what, name in (("version", options.version), ("plural", options.plural), ("kind", options.kind.lower())):
         if len(name) > 63 or not _LABEL.fullmatch(name):
             raise where.refuse(
@@ -100,11 +96,13 @@ def _check_version(cls: type[Object], first: type[Object]) -> None:
     for option in ("group", "kind", "plural", "singular", "scope"):
         if getattr(options, option) != getattr(expected, option):
             raise where.refuse(
-                f"its {option} is {getattr(options, option)!r}, and that of {first.__qualname__} {getattr(expected, option)!r}; "
-                "the classes of one CRD differ in their version"
+                f"its {option} is {getattr(options, option)!r}, but that of {first.__qualname__} is {getattr(expected, option)!r}; "
+                "all classes of one CRD need the same"
             )
     if cls is not first and options.version == expected.version:
-        raise where.refuse(f"{first.__qualname__} is version {options.version!r} too")
+        raise where.refuse(
+            f"{first.__qualname__} also has version {options.version!r}; each class of one CRD needs its own"
+        )
 
 
 def _names(options: ResourceOptions) -> Schema:
@@ -130,7 +128,7 @@ def _version(cls: type[Object]) -> Schema:
         version["deprecated"] = True
         if isinstance(options.deprecated, str):
             if len(options.deprecated) > _WARNING_MAX or not options.deprecated.isprintable():
-                raise where.refuse(f"the warning in deprecated= is one line of at most {_WARNING_MAX} characters")
+                raise where.refuse(f"the warning in deprecated= must be one line of at most {_WARNING_MAX} characters")
             version["deprecationWarning"] = options.deprecated
     version["schema"] = {"openAPIV3Schema": schema}
     has_status = "status" in schema.get("properties", {})
@@ -163,10 +161,10 @@ def _check_rules(cls: type[Object]) -> None:
         shown, _, said = message.removeprefix("Invalid value: ").partition("}: ")
         what = "rule" if path.endswith(".rule") else path.rpartition(".")[2]
         text = msgspec.json.decode(f"{shown}}}").get("Rule", "") if said else ""
-        raise where.refuse(f"the {what} {text!r} of {place} is refused: {said or message}")
+        raise where.refuse(f"the {what} {text!r} of {place} is invalid: {said or message}")
 
 
-def _scale(schema: Schema, scale: Scale, where: Where) -> Schema:
+def _scale(schema: Schema, scale: ScaleSubresource, where: Where) -> Schema:
     paths = {
         "specReplicasPath": (scale.spec_replicas_path, "integer", ".spec."),
         "statusReplicasPath": (scale.status_replicas_path, "integer", ".status."),
@@ -224,6 +222,6 @@ def _at(schema: Schema, path: str, where: Where) -> Schema:
             return {}
         else:
             meant = nearest(name, known)
-            hint = f"; did you mean {meant!r}?" if meant else f"; there are {', '.join(known) or 'no fields'}"
-            raise where.refuse(f"the path {path!r} leads nowhere: {name!r} is not there{hint} (wire names)")
+            hint = f"; did you mean {meant!r}?" if meant else f"; the fields are {', '.join(known) or 'none'}"
+            raise where.refuse(f"the path {path!r} does not exist: there is no field {name!r}{hint} (wire names)")
     return at

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+import sys
 from functools import cache
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 
@@ -36,17 +37,36 @@ def field_descriptions(cls: type[Any]) -> dict[str, str]:
 
 @cache
 def _own_descriptions(cls: type[Any]) -> dict[str, str]:
-    try:
-        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    except (OSError, TypeError, SyntaxError, ValueError, RecursionError):
-        return {}  # built at run time, typed into a shell, or shipped without source
-    if not body or not isinstance(body[0], ast.ClassDef):
-        return {}
+    module = sys.modules.get(cls.__module__)
+    definition = _class_definitions(module).get(cls.__qualname__) if module is not None else None
     found: dict[str, str] = {}
-    statements = body[0].body
-    for field, below in pairwise(statements):
+    for field, below in pairwise(definition.body if definition is not None else ()):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
             value = below.value
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 found[field.target.id] = inspect.cleandoc(value.value)
+    return found
+
+
+@cache
+def _class_definitions(module: ModuleType) -> dict[str, ast.ClassDef]:
+    """The classes in the source of a module, by qualified name. Parses a module once for all of its classes."""
+    try:
+        tree = ast.parse(inspect.getsource(module))
+    except (OSError, TypeError, SyntaxError, ValueError, RecursionError):
+        return {}  # built at run time, typed into a shell, or shipped without source
+    found: dict[str, ast.ClassDef] = {}
+    waiting: list[tuple[str, ast.AST]] = [("", tree)]
+    for prefix, node in waiting:
+        for child in ast.iter_child_nodes(node):
+            match child:
+                case ast.ClassDef(name=name):
+                    found.setdefault(f"{prefix}{name}", child)
+                    waiting.append((f"{prefix}{name}.", child))
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                    waiting.append((f"{prefix}{name}.<locals>.", child))
+                case ast.stmt():
+                    waiting.append((prefix, child))
+                case _:
+                    pass
     return found

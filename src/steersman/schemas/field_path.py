@@ -1,6 +1,6 @@
 """Field paths, ``.spec.replicas`` or ``.spec['a.b']``, and their resolution in a schema.
 
-Guarantee: `resolve` accepts and rejects what kube-apiserver does, with its messages.
+Guarantee: `resolve_path` accepts and rejects what kube-apiserver does, with its messages.
 """
 
 from __future__ import annotations
@@ -11,17 +11,7 @@ from typing import Any, Final, NamedTuple, cast
 
 Schema = Mapping[str, Any]
 
-_ESCAPES: Final = {
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-    "'": "'",
-    "\\": "\\",
-}
+_ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\"}
 _ESCAPE: Final = re.compile(r"\\.")
 _TOKEN: Final = re.compile(r"[.\[\]]|'.*?(?<!\\)'|'.*\Z|[^.\[\]]+", re.DOTALL)
 _OPENING: Final = frozenset("[")
@@ -41,7 +31,7 @@ class PathRefused(ValueError):
     """A path is invalid or does not resolve; the message is kube-apiserver's."""
 
 
-def resolve(path: str, schema: Schema, *, brackets: bool = True) -> Resolved:
+def resolve_path(path: str, schema: Schema, *, brackets: bool = True) -> Resolved:
     """Resolve a path in a structural schema. Raises `PathRefused` if that fails."""
     tokens = (found[0] for found in _TOKEN.finditer(path))
     canonical, root = "", ""

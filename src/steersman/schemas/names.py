@@ -49,6 +49,13 @@ _UNDERSCORE_WORDS = expected(
     _SUBDOMAIN_UNDERSCORE.pattern,
     "example.com",
 )
+_WILDCARD = re.compile(rf"\*\.{_SUBDOMAIN.pattern}")
+_WILDCARD_WORDS = expected(
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower "
+    "case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+    _WILDCARD.pattern,
+    "*.example.com",
+)
 _DNS_1035_WORDS = expected(
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character",
@@ -91,6 +98,11 @@ def dns_subdomain(text: str, *, prefix: bool = False) -> list[str]:
     """Check a DNS subdomain, such as the name of most objects."""
     text = _masked(text) if prefix else text
     return too_long(text, _SUBDOMAIN_MAX) + ([] if _SUBDOMAIN.fullmatch(text) else [_SUBDOMAIN_WORDS])
+
+
+def wildcard_subdomain(text: str) -> list[str]:
+    """Check a DNS subdomain whose first label is ``*``, such as the host of an Ingress."""
+    return too_long(text, _SUBDOMAIN_MAX) + ([] if _WILDCARD.fullmatch(text) else [_WILDCARD_WORDS])
 
 
 def dns_subdomain_with_underscores(text: str) -> list[str]:

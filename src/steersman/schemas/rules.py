@@ -5,44 +5,18 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from steersman.cel import escape
 from steersman.markers import AtLeastOneOf, AtMostOneOf, ExactlyOneOf, Immutable, Rule
 
-_RESERVED: Final = frozenset(
-    [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-    ]
-)
-_SPELLINGS: Final = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
-_NAME: Final = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def cel_name(wire: str) -> str:
     """A field name in CEL's spelling. Raises ValueError if it has none."""
-    if not _NAME.fullmatch(wire):
+    spelled = escape(wire)
+    if spelled is None:
         raise ValueError(f"a CEL rule cannot name the field {wire!r}")
-    if wire in _RESERVED:
-        return f"__{wire}__"
-    for sign, spelled in _SPELLINGS:
-        wire = wire.replace(sign, spelled)
-    return wire
+    return spelled
 
 
 def field_path(wire: str) -> str:
@@ -55,11 +29,11 @@ def written_rule(rule: Rule) -> dict[str, Any]:
     if not rule.rule.strip():
         raise ValueError("a Rule needs a CEL expression")
     if "\n" in rule.message or "\r" in rule.message:
-        raise ValueError(f"the message of a Rule is one line: {rule.message!r}")
+        raise ValueError(f"the message of a Rule must be one line: {rule.message!r}")
     if "\n" in rule.rule.strip() and not rule.message:
-        raise ValueError("a Rule of several lines needs a message: the server shows the rule itself otherwise")
+        raise ValueError("a Rule of several lines needs message=, because the server would show the rule itself")
     if rule.optional_old_self is not None and not uses_old_self(rule):
-        raise ValueError("optional_old_self is for a Rule that uses oldSelf")
+        raise ValueError("optional_old_self=True needs a Rule that uses oldSelf")
     entries = {
         "rule": rule.rule,
         "message": rule.message,

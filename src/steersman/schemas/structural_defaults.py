@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from steersman.golang.regexp import one_budget
 from steersman.objects.field_problems import FieldProblem, invalid
-from steersman.schemas.embedded import embedded_problems
+from steersman.schemas.embedded_objects import embedded_problems
 from steersman.schemas.structural_rules import is_schema
 from steersman.schemas.validation import schema_problems
 

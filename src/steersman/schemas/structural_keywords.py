@@ -15,14 +15,14 @@ import msgspec
 
 from steersman.golang import printed_json
 from steersman.objects.field_problems import FieldProblem, Printed, forbidden, invalid, required, unsupported
-from steersman.schemas.field_path import PathRefused, resolve
-from steersman.schemas.structural_printing import printed_items
+from steersman.schemas.field_path import PathRefused, resolve_path
+from steersman.schemas.schema_texts import printed_items
 from steersman.schemas.structural_rules import conversion_problem, is_schema
 
 Schema = Mapping[str, Any]
 
-TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
-_TYPE_SET: Final = frozenset(TYPES)
+SCHEMA_TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
+_TYPE_SET: Final = frozenset(SCHEMA_TYPES)
 _OF_EVERY_OBJECT: Final = frozenset({"apiVersion", "kind", "metadata"})
 _REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _LIST_TYPE, _MAP_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-map-type", "x-kubernetes-list-map-keys"
@@ -32,31 +32,11 @@ _RULES: Final = "x-kubernetes-validations"
 _NOT_SUPPORTED: Final = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 #: Keywords without a rule of their own: a part with only these is valid. Nested parts are checked.
 _PLAIN: Final = frozenset(
-    {
-        "description",
-        "type",
-        "format",
-        "title",
-        "maximum",
-        "exclusiveMaximum",
-        "minimum",
-        "exclusiveMinimum",
-        "maxLength",
-        "minLength",
-        "pattern",
-        "maxItems",
-        "minItems",
-        "multipleOf",
-        "enum",
-        "maxProperties",
-        "minProperties",
-        "required",
-        "properties",
-        "nullable",
-        "externalDocs",
-        "example",
-        "x-kubernetes-int-or-string",
-    }
+    """
+    description type format title maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern
+    maxItems minItems multipleOf enum maxProperties minProperties required properties nullable externalDocs
+    example x-kubernetes-int-or-string
+    """.split()  # noqa: SIM905
 )
 _EXCLUSIVE: Final = "additionalProperties and properties are mutual exclusive"
 _QUADRATIC: Final = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
@@ -117,7 +97,7 @@ class _Keywords:
 
     def _unknown_type(self, kind: str, path: str) -> None:
         if not self._leniency.types:
-            self.found.append(unsupported(f"{path}.type", kind, TYPES))
+            self.found.append(unsupported(f"{path}.type", kind, SCHEMA_TYPES))
 
     def _alone(self, schema: Schema, path: str, place: _Place) -> None:
         if place.no_default and "default" in schema:
@@ -305,7 +285,7 @@ def _has_newlines(text: str) -> bool:
 
 def _leads_somewhere(path: str, schema: Schema) -> bool:
     try:
-        resolve(path, schema)
+        resolve_path(path, schema)
     except PathRefused:
         return False
     return True

@@ -14,16 +14,15 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from steersman.cel import UNCORRELATED, ItemsBefore, before_of, enforced_format, is_same, matches_format
-from steersman.golang import quoted
+from steersman.golang import cut, quoted
 from steersman.golang.regexp import BudgetSpent, expression, one_budget
-from steersman.objects.field_problems import FieldProblem, Reason, problem, shown
-from steersman.schemas.embedded import embedded_problems
-from steersman.schemas.listtypes import list_type_problems
+from steersman.objects.field_problems import PROBLEMS_MAX, FieldProblem, Printed, Reason, problem, shown, unsupported
+from steersman.schemas.embedded_objects import embedded_problems
+from steersman.schemas.list_types import list_type_problems
 from steersman.schemas.numbers import as_read, is_whole, number_problems
 
 Schema = Mapping[str, Any]
 DEPTH_MAX = 128
-PROBLEMS_MAX = 1000
 #: The maximum total length of messages: each may name all choices of a long enum.
 _LENGTH_MAX = 4 * 1024 * 1024
 
@@ -83,7 +82,7 @@ def json_kind(value: Any) -> str:
         return "boolean"
     kind = _JSON_KINDS.get(value.__class__)
     if kind is None:
-        raise TypeError(f"{type(value).__name__} is not JSON; validate what `to_json` gives")
+        raise TypeError(f"{type(value).__name__} is not JSON; validate the result of to_json()")
     return kind
 
 
@@ -249,8 +248,8 @@ class _Check:
         if value in texts if isinstance(value, str) else any(_same(choice, value) for choice in allowed):
             return
         if not self.is_full:
-            choices = ", ".join(quoted(choice if isinstance(choice, str) else shown(choice)) for choice in allowed)
-            self.add(problem(path, "FieldValueNotSupported", value, f"supported values: {choices}"))
+            choices = (cut(choice if isinstance(choice, str) else shown(choice)) for choice in allowed)
+            self.add(unsupported(path, Printed(shown(value)), choices))
 
     def _junctors(self, schema: Schema, value: Any, path: str, depth: int) -> None:
         any_of, one_of = schema.get("anyOf"), schema.get("oneOf")

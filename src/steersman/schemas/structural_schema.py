@@ -20,14 +20,20 @@ import msgspec
 from msgspec import Raw
 
 from steersman import markers as m
-from steersman.objects.document import encode_custom
-from steersman.objects.hints import declared_hints, is_struct, structs_in, unwrap, wire_names
-from steersman.objects.metadata import ObjectMeta
-from steersman.objects.options import ResourceOptions
-from steersman.objects.quantity import Quantity
-from steersman.objects.resource import Object
-from steersman.objects.struct import Struct
-from steersman.objects.time import MicroTime
+from steersman.objects import (
+    MicroTime,
+    Object,
+    ObjectMeta,
+    Quantity,
+    ResourceOptions,
+    Struct,
+    declared_hints,
+    encode_custom,
+    is_struct,
+    structs_in,
+    unwrap,
+    wire_names,
+)
 from steersman.schemas.constraints import Misuse, Schema, Where, apply_marker
 from steersman.schemas.docstrings import class_description, field_descriptions
 from steersman.schemas.rules import immutable_presence, immutable_value, uses_old_self
@@ -145,8 +151,8 @@ class _Builder:
             return dict(_ANY_OBJECT)
         chain = " -> ".join(open_.__qualname__ for open_ in (*self.open, cls))
         raise where.refuse(
-            f"{cls.__qualname__} holds itself ({chain}), and the schema of a CRD has no recursion; end it where the circle "
-            f"closes: Annotated[{cls.__qualname__}, PreserveUnknownFields()]"
+            f"{cls.__qualname__} contains itself ({chain}), but the schema of a CRD cannot be recursive; break the cycle with "
+            f"Annotated[{cls.__qualname__}, PreserveUnknownFields()]"
         )
 
     def _class_rule(self, schema: Schema, marker: Any, where: Where) -> None:
@@ -159,8 +165,8 @@ class _Builder:
         compares = isinstance(marker, m.Immutable) or (isinstance(marker, m.Rule) and uses_old_self(marker))
         if compares and self.uncorrelated:
             raise where.refuse(
-                f"{type(marker).__name__} compares with the old value, and {self.uncorrelated}; use ListMap for the list, or "
-                "put the rule on the whole"
+                f"{type(marker).__name__} compares with the old value, but {self.uncorrelated}; declare the list as a ListMap, or "
+                "move the rule to the field that holds it"
             )
 
     def _fields(self, cls: type[Struct], schema: Schema) -> None:
@@ -202,15 +208,15 @@ class _Builder:
         if optional and not nullable:
             if name in cls.__required__:
                 raise where.refuse(
-                    "it may be None but has no default; add = None, or Nullable() if null is a value of its own"
+                    "it may be None but has no default; add = None, or Nullable() if null is a meaningful value"
                 )
             if name in cls.__declared_defaults__:
-                raise where.refuse("it has a default, so None cannot be said; drop | None, or add Nullable()")
+                raise where.refuse("it has a default, so None could not be sent; drop | None, or add Nullable()")
         built = self.hint(hint, where)
         if name in cls.__declared_defaults__:
             built["default"] = _wire_default(cls.__declared_defaults__[name], where)
             for found in validate_tree(built, built["default"], path=where.wire):
-                raise where.refuse(f"its default breaks its own constraints: {found.message}")
+                raise where.refuse(f"its default violates its own constraints: {found.message}")
         return built
 
     def hint(self, hint: Any, where: Where) -> Schema:
@@ -245,7 +251,7 @@ class _Builder:
         origin = get_origin(kind)
         if origin is list or kind is list:
             keyed = any(isinstance(marker, m.ListMap) for marker in markers)
-            with self._uncorrelated("" if keyed else "items of this list have no identity"):
+            with self._uncorrelated("" if keyed else "the items of this list have no key"):
                 return {"type": "array", "items": self.hint(_argument(kind, where, "list[str]"), where)}
         if origin is dict or kind is dict:
             return self._map(kind, where)
@@ -254,7 +260,7 @@ class _Builder:
     def _map(self, kind: Any, where: Where) -> Schema:
         value = _argument(kind, where, "dict[str, str]")
         if unwrap(get_args(kind)[0])[0] is not str:
-            raise where.refuse("the keys of a map are strings: dict[str, ...]")
+            raise where.refuse("the keys of a map must be strings; write dict[str, ...]")
         if unwrap(value)[0] in {Any, object, Raw}:
             return dict(_ANY_OBJECT)
         return {"type": "object", "additionalProperties": self.hint(value, where)}
@@ -272,7 +278,7 @@ class _Builder:
 def _argument(kind: Any, where: Where, example: str) -> Any:
     arguments = get_args(kind)
     if not arguments:
-        raise where.refuse(f"{kind.__name__} says nothing of what it holds; write for example {example}")
+        raise where.refuse(f"{kind.__name__} does not declare what it contains; write for example {example}")
     return arguments[-1]
 
 
@@ -284,7 +290,7 @@ def _literal(values: tuple[Any, ...], where: Where) -> Schema:
         return {"type": "integer", "format": "int64", "enum": list(values)}
     if kinds == {int, str}:
         return {**copy.deepcopy(_INT_OR_STRING), "enum": list(values)}
-    raise where.refuse(f"Literal{list(values)} mixes types that no schema has together; use strings")
+    raise where.refuse(f"Literal{list(values)} has no schema; use strings, integers, or both")
 
 
 def _scalar(kind: Any, where: Where) -> Schema:
@@ -293,7 +299,9 @@ def _scalar(kind: Any, where: Where) -> Schema:
     if get_origin(kind) in {Union, types.UnionType}:
         if set(get_args(kind)) == {int, str}:
             return copy.deepcopy(_INT_OR_STRING)
-        raise where.refuse(f"{kind} is a union; a field has one type (int | str alone has a schema, as IntOrString)")
+        raise where.refuse(
+            f"{kind} is a union, but a field has one type; the only union with a schema is int | str (IntOrString)"
+        )
     structs_in(kind)  # rejects an Enum with what to write instead
     try:
         found = _SCALARS.get(kind)
@@ -303,13 +311,11 @@ def _scalar(kind: Any, where: Where) -> Schema:
         return copy.deepcopy(found)
     if isinstance(kind, TypeVar):
         raise where.refuse(
-            f"the type variable {kind} is not decided; derive the class from the generic one with a type"
+            f"the type variable {kind} has no value; derive the class from the generic class with a type argument"
         )
-    instead = {
-        tuple: "list[T]",
-        set: "Annotated[list[T], ListSet()]",
-        frozenset: "Annotated[list[T], ListSet()]",
-    }.get(get_origin(kind) or kind, "str, int, float, bool, datetime, Quantity, list, dict, Literal or a Struct")
+    instead = {tuple: "list[T]", set: "Annotated[list[T], ListSet()]", frozenset: "Annotated[list[T], ListSet()]"}.get(
+        get_origin(kind) or kind, "str, int, float, bool, datetime, Quantity, list, dict, Literal or a Struct"
+    )
     raise where.refuse(f"{getattr(kind, '__name__', kind)} has no schema; use {instead}")
 
 
@@ -318,4 +324,4 @@ def _wire_default(value: Any, where: Where) -> Any:
     try:
         return msgspec.to_builtins(value, enc_hook=encode_custom)
     except TypeError as error:
-        raise where.refuse(f"its default {value!r} has no JSON form: {error}") from None
+        raise where.refuse(f"its default {value!r} cannot be written as JSON: {error}") from None

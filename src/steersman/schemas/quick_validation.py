@@ -33,6 +33,62 @@ def quick_check(schema: Schema) -> Check:
     return check
 
 
+def constraint_check(schema: Schema) -> Check | None:
+    """Like `quick_check`, for trees that have the form of `form_of`. None if their form is all there is to check."""
+    if (any(schema.get(name) for name in _LISTED) and not _is_int_or_string(schema)) or schema.get("enum"):
+        return quick_check(schema)
+    match schema.get("type"):
+        case "boolean":
+            check = None
+        case "string":
+            check = _text(schema) if schema.keys() & {"format", "pattern"} else None
+        case "array":
+            check = _list_constraints(schema)
+        case "object":
+            check = _object_constraints(schema)
+        case _:
+            return quick_check(schema)
+    if check is not None and schema.get("nullable"):
+        return lambda value: value is None or check(value)
+    return check
+
+
+def _list_constraints(schema: Schema) -> Check | None:
+    item, distinct = constraint_check(schema.get("items") or {}), _distinct(schema)
+    fewest, most = schema.get("minItems", 0), schema.get("maxItems")
+    if item is None and distinct is None and not fewest and most is None:
+        return None
+    return lambda value: (
+        fewest <= len(value)
+        and (most is None or len(value) <= most)
+        and (item is None or all(map(item, value)))
+        and (distinct is None or distinct(value))
+    )
+
+
+def _object_constraints(schema: Schema) -> Check | None:
+    if schema.get("minProperties") or schema.get("maxProperties") is not None:
+        return _counted(schema)
+    additional: Any = schema.get("additionalProperties")
+    if isinstance(additional, Mapping):
+        entry = constraint_check(cast("Schema", additional))
+        return entry and (lambda value: all(map(entry, value.values())))
+    properties: Schema = schema.get("properties") or {}
+    if additional is False or not properties.keys() >= set(schema.get("required") or ()):
+        return _unknown
+    checks = [(name, test) for name, inner in properties.items() if (test := constraint_check(inner)) is not None]
+    if not checks:
+        return None
+
+    def check(value: Any) -> bool:
+        for name, test in checks:  # noqa: SIM110 - a loop is faster than a generator
+            if name in value and not test(value[name]):
+                return False
+        return True
+
+    return check
+
+
 def _unknown(_: Any) -> bool:
     return False
 
@@ -122,15 +178,7 @@ def _array(schema: Schema) -> Check:
     items: Schema | None = schema.get("items")
     item = quick_check(items) if items is not None else _unknown
     fewest, most = schema.get("minItems", 0), schema.get("maxItems")
-    distinct: Check | None = None
-    match schema.get("x-kubernetes-list-type"):
-        case "set":
-            plain = items is not None and items.get("type") in {"string", "boolean"}
-            distinct = (lambda value: len(set(value)) == len(value)) if plain else _unknown
-        case "map":
-            distinct = _distinct_keys(schema["x-kubernetes-list-map-keys"], items or {})
-        case _:
-            pass
+    distinct = _distinct(schema)
 
     def check(value: Any) -> bool:
         if type(value) is not list or len(cast("list[Any]", value)) < fewest:
@@ -143,6 +191,19 @@ def _array(schema: Schema) -> Check:
         return distinct is None or distinct(value)
 
     return check
+
+
+def _distinct(schema: Schema) -> Check | None:
+    """Whether the items of a list are distinct; None if they need not be."""
+    items: Schema = schema.get("items") or {}
+    match schema.get("x-kubernetes-list-type"):
+        case "set":
+            plain = items.get("type") in {"string", "boolean"}
+            return (lambda value: len(set(value)) == len(value)) if plain else _unknown
+        case "map":
+            return _distinct_keys(schema["x-kubernetes-list-map-keys"], items)
+        case _:
+            return None
 
 
 def _distinct_keys(keys: list[str], items: Schema) -> Check:
@@ -164,14 +225,14 @@ def _object(schema: Schema) -> Check:
     if schema.get("minProperties") or schema.get("maxProperties") is not None:
         return _counted(schema)
     additional = schema.get("additionalProperties")
-    if isinstance(additional, Mapping):
+    if isinstance(additional, Mapping) and not schema.get("required"):
         entry = quick_check(cast("Schema", additional))
         return lambda value: type(value) is dict and all(map(entry, cast("dict[str, Any]", value).values()))
-    if additional is False:
+    if additional is False or isinstance(additional, Mapping):
         return _unknown
     properties: Schema = schema.get("properties") or {}
     checks = {name: quick_check(inner) for name, inner in properties.items()}
-    required = [name for name in schema.get("required") or () if "default" not in properties.get(name, {})]
+    required = [name for name in schema.get("required") or () if properties.get(name, {}).get("default") is None]
 
     def check(value: Any) -> bool:
         if type(value) is not dict:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, cast
 
-from steersman.objects.difference import to_json
+from steersman.objects import Object, ResourceOptions, ScaleSubresource, Struct, to_json
 from steersman.objects.field_problems import FieldProblem, invalid_error, problem
-from steersman.objects.options import ResourceOptions, Scale
-from steersman.objects.resource import Object
-from steersman.objects.struct import Struct
 from steersman.schemas.admission import admitted
-from steersman.schemas.quick import Check, quick_check
-from steersman.schemas.structural import readable_schema
+from steersman.schemas.quick_validation import Check, quick_check
+from steersman.schemas.structural_schema import readable_schema
 from steersman.schemas.validation import validate_tree
 
 _INT32_MAX = 2**31 - 1
@@ -56,7 +53,7 @@ def validate(struct: Struct) -> None:
     raise invalid_error(found, group=group, kind=kind, name=name, tried=f"validate {kind} {name}".rstrip())
 
 
-def _scale_problems(scale: Scale, tree: Any) -> list[FieldProblem]:
+def _scale_problems(scale: ScaleSubresource, tree: Any) -> list[FieldProblem]:
     """Check the number of replicas of a kind with a scale subresource, which the server checks without a schema."""
     found: list[FieldProblem] = []
     for path in (scale.spec_replicas_path, scale.status_replicas_path):

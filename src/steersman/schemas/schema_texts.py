@@ -62,10 +62,6 @@ def printed_items(value: Any) -> str:
     return struct_text([("Schema", one), ("JSONSchemas", several)])
 
 
-def _dependencies(value: Any) -> str:
-    return _map_text(value, _dependency)
-
-
 def _dependency(value: Any) -> str:
     one = printed_schema(value) if is_schema(value) else "null"
     names = list_text(value, printed_json) if isinstance(value, list) else "null"
@@ -74,7 +70,7 @@ def _dependency(value: Any) -> str:
 
 def _documentation(value: Schema) -> str:
     return struct_text(
-        [("Description", printed_json(value.get("description", ""))), ("URL", printed_json(value.get("url", "")))],
+        [("Description", printed_json(value.get("description", ""))), ("URL", printed_json(value.get("url", "")))]
     )
 
 
@@ -92,12 +88,8 @@ def printed_rule(rule: Schema) -> str:
     )
 
 
-def _rules(value: Any) -> str:
-    return list_text(value, printed_rule)
-
-
 #: The fields of the server's type in order: the Go name, the JSON name, how an absent value prints, and the printer.
-FIELDS: Final[tuple[tuple[str, str, str, Printer], ...]] = (
+SCHEMA_FIELDS: Final[tuple[tuple[str, str, str, Printer], ...]] = (
     ("ID", "id", '""', printed_json),
     ("Schema", "$schema", '""', printed_json),
     ("Ref", "$ref", "null", printed_json),
@@ -130,7 +122,7 @@ FIELDS: Final[tuple[tuple[str, str, str, Printer], ...]] = (
     ("Properties", "properties", "null", _named_schemas),
     ("AdditionalProperties", "additionalProperties", "null", _schema_or_bool),
     ("PatternProperties", "patternProperties", "null", _named_schemas),
-    ("Dependencies", "dependencies", "null", _dependencies),
+    ("Dependencies", "dependencies", "null", lambda value: _map_text(value, _dependency)),
     ("AdditionalItems", "additionalItems", "null", _schema_or_bool),
     ("Definitions", "definitions", "null", _named_schemas),
     ("ExternalDocs", "externalDocs", "null", _documentation),
@@ -141,12 +133,13 @@ FIELDS: Final[tuple[tuple[str, str, str, Printer], ...]] = (
     ("XListMapKeys", "x-kubernetes-list-map-keys", "null", printed_json),
     ("XListType", "x-kubernetes-list-type", "null", printed_json),
     ("XMapType", "x-kubernetes-map-type", "null", printed_json),
-    ("XValidations", "x-kubernetes-validations", "null", _rules),
+    ("XValidations", "x-kubernetes-validations", "null", lambda value: list_text(value, printed_rule)),
 )
 
 
 def printed_schema(schema: Schema) -> str:
     """A schema in canonical form."""
     return struct_text(
-        (called, printed(schema[name]) if name in schema else nothing) for called, name, nothing, printed in FIELDS
+        (called, printed(schema[name]) if name in schema else nothing)
+        for called, name, nothing, printed in SCHEMA_FIELDS
     )
