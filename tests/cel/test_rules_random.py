@@ -12,7 +12,7 @@ from typing import Any
 from samples import portions
 from steersman.cel import compile_rules
 
-COUNT = portions.count(sample=60, of=150)
+COUNT = portions.count(sample=30, of=150)
 SEED = portions.seed_of("CEL")
 GROUP = "celrandom.example.com"
 TEXT: dict[str, Any] = {"type": "string", "maxLength": 20}

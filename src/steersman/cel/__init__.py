@@ -19,12 +19,21 @@ from steersman.cel.correlation import (
     before_of as before_of,
     is_same as is_same,
 )
+from steersman.cel.field_names import escape as escape
 from steersman.cel.formats import enforced_format as enforced_format, matches_format as matches_format
 
 if TYPE_CHECKING:
+    from steersman.cel.environment import (
+        Budget as Budget,
+        BudgetExceeded as BudgetExceeded,
+        CompiledExpression as CompiledExpression,
+        Environment as Environment,
+        LazyFields as LazyFields,
+    )
     from steersman.cel.rule_node import has_rules as has_rules
     from steersman.cel.rules import Rules as Rules, compile_rules as compile_rules, rules_of as rules_of
-    from steersman.cel.verdicts import Verdict as Verdict
+    from steersman.cel.values import CelError as CelError, MadeObject as MadeObject
+    from steersman.cel.verdicts import RuleVerdict as RuleVerdict
 else:
     # Loaded on first use: few kinds have rules.
     __getattr__, __dir__ = lazy_names()

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from steersman.cel.values import (
-    NOTHING,
-    CelError,
-    Listing,
-    Mapped,
-    Maybe,
-    equal,
-    map_find,
-    no_overload,
-    type_name,
-)
+from steersman.cel.values import NOTHING, CelError, Listing, Mapped, Maybe, equal, map_find, no_overload, type_name
 
 
 def field_of(value: Any, field: str) -> Maybe:

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from steersman.cel.execution import EXPRESSION_MAX, Frame, Step
 from steersman.cel.syntax.nodes import Call, Fold, Node
-from steersman.cel.values import (
-    CelError,
-    CostExceeded,
-    Growing,
-    Listing,
-    Mapped,
-    map_find,
-    map_keys,
-    no_overload,
-)
+from steersman.cel.values import CelError, CostExceeded, Growing, Listing, Mapped, map_find, map_keys, no_overload
 
 #: The server's names for values that cannot be iterated.
 _KINDS: dict[type, str] = {str: "String", int: "Int", float: "Double", bool: "Bool", bytes: "Bytes", type(None): "Null"}
@@ -39,6 +30,10 @@ class Folding:
             if name in scope:
                 return scope[name]
         return None
+
+    def declare(self, names: Sequence[str]) -> None:
+        """Give variables of the whole expression the first slots."""
+        self._enter(*names)
 
     def _enter(self, *names: str) -> list[int]:
         places = list(range(self.slots, self.slots + len(names)))

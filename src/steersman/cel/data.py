@@ -16,17 +16,7 @@ from typing import Any, Final, cast
 from steersman.cel.field_names import escape, unescape
 from steersman.cel.library.times import read_date, read_schema_duration, read_timestamp
 from steersman.cel.model import Shape
-from steersman.cel.values import (
-    NOTHING,
-    CelError,
-    Listing,
-    Mapped,
-    Maybe,
-    equal,
-    map_find,
-    map_size,
-    no_overload,
-)
+from steersman.cel.values import NOTHING, CelError, Listing, Mapped, Maybe, equal, map_find, map_size, no_overload
 from steersman.golang import base64_problem, deeply_equal, quoted
 
 _GO_TYPES: Final = {
@@ -217,11 +207,9 @@ class ObjectData(Mapped):
         return Maybe(seen(self.raw[key], self.shape.additional))
 
     def size(self) -> int:
-        """The number of fields that are set."""
         return len(self.raw)
 
     def keys(self) -> list[Any]:
-        """The keys that expressions see."""
         properties = self.shape.properties
         if properties is None:
             return list(self.raw) if self.shape.additional is not None else []
@@ -269,13 +257,11 @@ class ListData(Listing):
         return iter([_kept(item, shape) for item in self.raw])
 
     def get(self, index: int) -> Any:
-        """One item."""
         if not 0 <= index < len(self.raw):
             raise CelError(f"index out of bounds: {index}")
         return seen(self.raw[index], self._items)
 
     def equals(self, other: Any) -> bool:
-        """Whether the items are equal one by one."""
         if not isinstance(other, list | Listing):
             raise no_overload()
         if len(self.raw) != len(cast("list[Any]", other)):
@@ -283,7 +269,6 @@ class ListData(Listing):
         return all(equal(mine, theirs) for mine, theirs in zip(self, cast("list[Any]", other), strict=True))
 
     def plus(self, other: Any) -> Any:
-        """The concatenation of both lists."""
         return type(self)([*self.raw, *map(raw_of, other)], self.shape)
 
 

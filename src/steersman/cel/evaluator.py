@@ -9,7 +9,7 @@ Guarantees
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from steersman.cel.access import element_of, field_of, holds, optional_field_of, shown_key
@@ -19,7 +19,7 @@ from steersman.cel.data import ObjectData
 from steersman.cel.execution import Frame, Program, Step
 from steersman.cel.field_names import unescape
 from steersman.cel.library.functions import CONVERSIONS, FUNCTIONS, guarded
-from steersman.cel.syntax.nodes import Call, Fold, Ident, ListOf, Literal, MapOf, Node, Select
+from steersman.cel.syntax.nodes import Call, Fold, Ident, ListOf, Literal, MapOf, Node, Select, Struct
 from steersman.cel.types import Type
 from steersman.cel.values import (
     ARITHMETIC,
@@ -28,6 +28,7 @@ from steersman.cel.values import (
     CelError,
     Duration,
     Listing,
+    MadeObject,
     Maybe,
     Opaque,
     TypeName,
@@ -72,16 +73,19 @@ def _stumbling(step: Step) -> Step:
     return run
 
 
-def program(root: Node) -> Program:
-    """Compile a checked tree. Raises CelError if a constant in it has no value."""
+def program(root: Node, variables: Sequence[str] = ()) -> Program:
+    """Compile a checked tree. Raises CelError if a constant in it has no value.
+
+    Without ``variables``, those are self and oldSelf.
+    """
     planner = _Planner()
+    planner.declare(variables)
     step = planner.plan(root)
     return Program(step, planner.slots)
 
 
 class _Planner(Folding):
     def plan(self, node: Node) -> Step:  # noqa: PLR0911 - one answer for each kind
-        """The closure of one node."""
         known, value = self.constant(node)
         if known:
             return lambda _: value
@@ -98,6 +102,8 @@ class _Planner(Folding):
                 return self._map(node)
             case Fold():
                 return self.fold(node)
+            case Struct():
+                return self._struct(node)
             case _:
                 raise CelError("unsupported expr")
 
@@ -121,6 +127,24 @@ class _Planner(Folding):
                 return (True, FUNCTIONS[node.function](value)) if known else (False, None)
             case _:
                 return False, None
+
+    def _struct(self, node: Struct) -> Step:
+        parts = [(name, self.plan(value), optional) for _, name, value, optional in node.fields]
+        kind = node.name
+
+        def make(frame: Frame) -> Any:
+            frame.cost += 40
+            made = MadeObject(kind)
+            for name, part, optional in parts:
+                value = part(frame)
+                if optional:
+                    if not value.held:
+                        continue
+                    value = value.held[0]
+                made[name] = value
+            return made
+
+        return make
 
     def _ident(self, node: Ident) -> Step:
         name = node.name.removeprefix(".")

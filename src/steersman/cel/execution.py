@@ -37,7 +37,15 @@ class Program:
 
     def run(self, this: Any, old: Any = None) -> tuple[Any, int]:
         """The value, or the error as a value, and the cost. Raises `CostExceeded`."""
-        frame = Frame(this, old, self._slots)
+        return self._run(Frame(this, old, self._slots))
+
+    def run_with(self, values: list[Any]) -> tuple[Any, int]:
+        """Like `run`, with the values of the variables that the program was compiled for."""
+        frame = Frame(None, None, self._slots)
+        frame.slots[: len(values)] = values
+        return self._run(frame)
+
+    def _run(self, frame: Frame) -> tuple[Any, int]:
         try:
             value = self._step(frame)
         except CelError as error:

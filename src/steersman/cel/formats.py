@@ -31,7 +31,7 @@ _CARD: Final = re.compile(
     r"4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}"
     r"|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11}"
 )
-_COLOUR_PART: Final = r"[\t\n\f\r ]*(?:0|[1-9][0-9]?|1[0-9][0-9]?|2[0-4][0-9]|25[0-5])[\t\n\f\r ]*"
+_COLOR_PART: Final = r"[\t\n\f\r ]*(?:0|[1-9][0-9]?|1[0-9][0-9]?|2[0-4][0-9]|25[0-5])[\t\n\f\r ]*"
 _MAC: Final = re.compile(
     r"(?:[0-9a-fA-F]{2}(?P<sign>[:-])(?:[0-9a-fA-F]{2}(?P=sign)){4,18}[0-9a-fA-F]{2}"
     r"|[0-9a-fA-F]{4}(?:\.[0-9a-fA-F]{4}){2,9}|[0-9a-fA-F]{12,40})"
@@ -167,10 +167,6 @@ def _uuid(version: str, variant: str = "[0-9a-fA-F]{4}") -> Callable[[str], bool
     return _full(rf"[0-9a-fA-F]{{8}}-?[0-9a-fA-F]{{4}}-?{version}-?{variant}-?[0-9a-fA-F]{{12}}")
 
 
-def _anything(text: str) -> bool:  # noqa: ARG001 - a format that holds for every text
-    return True
-
-
 _STRING_FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "bsonobjectid": _full(r"[0-9a-fA-F]{24}"),
     "byte": lambda text: _BASE64.fullmatch(text) is not None,
@@ -190,8 +186,8 @@ _STRING_FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "k8slongname": _full(rf"{_SHORT_NAME}(?:\.{_SHORT_NAME})*", longest=253),
     "k8sshortname": _full(_SHORT_NAME, longest=63),
     "mac": _is_mac,
-    "password": _anything,
-    "rgbcolor": _full(rf"rgb\({_COLOUR_PART},{_COLOUR_PART},{_COLOUR_PART}\)"),
+    "password": lambda _: True,
+    "rgbcolor": _full(rf"rgb\({_COLOR_PART},{_COLOR_PART},{_COLOR_PART}\)"),
     "ssn": _is_ssn,
     "uri": is_uri,
     "uuid": _uuid("[0-9a-fA-F]{4}"),

@@ -68,6 +68,10 @@ class Structs:
             found = fields.get(f"__{field}__")
         return None if found is None else found.type
 
+    def literal_fields(self, name: str) -> None:
+        """None: the rules of a schema make no objects."""
+        del name
+
     def names_from(self, root: Declared, name: str) -> dict[str, str]:
         """The names of the object types below one of them, relative to it."""
         found: dict[str, str] = {}

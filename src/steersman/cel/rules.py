@@ -17,7 +17,7 @@ from steersman.cel.compiled_rule import CompiledRule
 from steersman.cel.costs.sizes import MOST, plus
 from steersman.cel.model import REQUEST_MAX, Shape, Structs
 from steersman.cel.rule_node import RULES, RuleNode, has_rules
-from steersman.cel.verdicts import Judgement, Verdict
+from steersman.cel.verdicts import Judgment, RuleVerdict
 from steersman.golang import escape_html
 from steersman.golang.regexp import one_budget
 from steersman.objects.field_problems import FieldProblem, Printed, invalid, problem
@@ -68,13 +68,13 @@ class Rules:
         """The problems that the rules find in a new object, or in one that replaces another."""
         return self.verdict(value, old, path=path).problems
 
-    def verdict(self, value: Any, old: Any = None, *, path: str = "") -> Verdict:
+    def verdict(self, value: Any, old: Any = None, *, path: str = "") -> RuleVerdict:
         """The problems, and warnings about problems that existed before."""
-        judgement = Judgement()
+        judgment = Judgment()
         if self.root is not None:
             with one_budget():
-                judgement.judge(self.root, value, old, path)
-        return Verdict(judgement.problems, judgement.warnings)
+                judgment.judge(self.root, value, old, path)
+        return RuleVerdict(judgment.problems, judgment.warnings)
 
 
 class _Costs:

@@ -39,6 +39,10 @@ class Structs(Protocol):
         """The type of a field; None if the struct has no such field."""
         ...
 
+    def literal_fields(self, name: str) -> Mapping[str, Type] | None:
+        """The fields of a type that ``Name{field: value}`` makes; empty for any, None if it makes no such type."""
+        ...
+
 
 _LITERALS: dict[type, Type] = {
     bool: t.BOOL,
@@ -247,12 +251,28 @@ class _Checker:
         node.type = t.map_of(keys or self._bindings.fresh(), values or self._bindings.fresh())
 
     def _struct(self, node: Struct) -> None:
+        fields = self._structs.literal_fields(node.name)
+        if fields is not None:
+            self._literal(node, fields)
+            return
         named = TYPE_NAMES.get(node.name)
         if named is None:
             self._undeclared(node, node.name)
             return
         self.report(node, f"'{named.name}' is not a message type")
         node.type = t.ERROR
+
+    def _literal(self, node: Struct, fields: Mapping[str, Type]) -> None:
+        for at, name, value, optional in node.fields:
+            self.check(value)
+            kind = self._held(value, value.type) if optional else value.type
+            wanted = fields.get(name) if fields else t.DYN
+            # As in kube-apiserver, an unknown field has a type without a name.
+            if wanted is None or not self._bindings.fits(wanted, kind):
+                self.issues.append(
+                    Issue(at, f"expected type of field '{name}' is '{wanted or ''}' but provided type is '{kind}'")
+                )
+        node.type = Type("struct", node.name)
 
     def _fold(self, node: Fold) -> None:
         self.check(node.range)

@@ -20,14 +20,8 @@ class Type(NamedTuple):
     of: tuple[Type, ...] = ()
 
     def __str__(self) -> str:
-        if self.kind == "null":
-            return "null"
-        if self.kind == "error":
-            return "!error!"
-        if self.kind == "duration":
-            return "duration"
-        if self.kind == "timestamp":
-            return "timestamp"
+        if self.kind in {"null", "duration", "timestamp"}:
+            return self.kind
         if not self.of:
             return self.name
         return f"{self.name}({', '.join(map(str, self.of))})"
@@ -55,17 +49,7 @@ IP = Type("opaque", "net.IP")
 CIDR = Type("opaque", "net.CIDR")
 
 _NAMED = {
-    "bool": BOOL,
-    "bytes": BYTES,
-    "double": DOUBLE,
-    "duration": DURATION,
-    "dyn": DYN,
-    "int": INT,
-    "null": NULL,
-    "string": STRING,
-    "timestamp": TIMESTAMP,
-    "type": TYPE,
-    "uint": UINT,
+    **{each.kind: each for each in (BOOL, BYTES, DOUBLE, DURATION, DYN, INT, NULL, STRING, TIMESTAMP, TYPE, UINT)},
     "Quantity": QUANTITY,
     "URL": URL,
     "Format": FORMAT,

@@ -136,6 +136,16 @@ class Mapped:
         raise NotImplementedError
 
 
+class MadeObject(dict[str, Any]):
+    """An object that an expression makes: ``Object.spec{replicas: 3}``."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+
 class Opaque:
     """A value of a library, with its own type and equality."""
 

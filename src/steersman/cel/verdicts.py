@@ -31,7 +31,7 @@ _EXHAUSTED: Final = "validation failed due to running out of cost budget, no fur
 _REASONS: Final = frozenset({"FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"})
 
 
-class Verdict(NamedTuple):
+class RuleVerdict(NamedTuple):
     """The result of applying rules to an object."""
 
     problems: list[FieldProblem]
@@ -73,7 +73,7 @@ class _Before(NamedTuple):
 _NO_BEFORE: Final = _Before(None, None)
 
 
-class Judgement:
+class Judgment:
     """The validation of one object."""
 
     def __init__(self) -> None:

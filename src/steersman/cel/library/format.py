@@ -154,10 +154,6 @@ def _hex(value: Any, *, upper: bool) -> str:
     return made.upper() if upper else made
 
 
-def _binary(value: Any) -> str:
-    return f"{int(value):b}"
-
-
 def _text(value: Any) -> str:  # noqa: C901, PLR0911 - one answer for each kind
     match value:
         case None:
@@ -219,7 +215,7 @@ _PRINTERS: Final[dict[str, Callable[[Any, int], str]]] = {
     "d": lambda value, _: str(int(value)),
     "f": _fixed,
     "e": _scientific,
-    "b": lambda value, _: _binary(value),
+    "b": lambda value, _: f"{int(value):b}",
     "x": lambda value, _: _hex(value, upper=False),
     "X": lambda value, _: _hex(value, upper=True),
     "o": lambda value, _: f"{int(value):o}",

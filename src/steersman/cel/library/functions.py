@@ -154,13 +154,11 @@ def to_string(value: Any) -> Any:  # noqa: PLR0911 - one answer for each kind
 def _to_duration(value: Any) -> Any:
     if isinstance(value, Duration):
         return value
-    if isinstance(value, str):
-        read = read_duration(value)
-        if read is None:
-            raise _cannot(value, "google.protobuf.Duration")
-        return read
-    # The checker accepts this conversion, but the server does not implement it.
-    raise _cannot(value, "google.protobuf.Duration")
+    # The checker accepts the conversion of numbers, but the server does not implement it.
+    read = read_duration(value) if isinstance(value, str) else None
+    if read is None:
+        raise _cannot(value, "google.protobuf.Duration")
+    return read
 
 
 def _to_timestamp(value: Any) -> Any:

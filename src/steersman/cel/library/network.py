@@ -34,7 +34,6 @@ class Url(Opaque):
         self.parts["host"] = parts.get("authority", "").rpartition("@")[2]
 
     def equals(self, other: Any) -> bool:
-        """Whether both print the same."""
         if not isinstance(other, Url):
             raise no_overload()
         return self.text == other.text
@@ -68,7 +67,6 @@ class Ip(Opaque):
         return 4 if self.address.version == 4 else 16
 
     def equals(self, other: Any) -> bool:
-        """Whether it is the same address."""
         if not isinstance(other, Ip):
             raise no_overload()
         return self.address == other.address
@@ -98,7 +96,6 @@ class Cidr(Opaque):
         return ipaddress.ip_network(f"{self.address}/{self.bits}", strict=False)
 
     def equals(self, other: Any) -> bool:
-        """Whether address and prefix are the same."""
         if not isinstance(other, Cidr):
             raise no_overload()
         return self.address == other.address and self.bits == other.bits

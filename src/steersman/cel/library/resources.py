@@ -10,19 +10,9 @@ from typing import Any, Final
 
 from steersman.cel.declarations import NAMED_FORMATS
 from steersman.cel.formats import matches_format
-from steersman.cel.values import (
-    INT_MAX,
-    INT_MIN,
-    NOTHING,
-    CelError,
-    Maybe,
-    Opaque,
-    no_overload,
-    one,
-    two,
-)
+from steersman.cel.values import INT_MAX, INT_MIN, NOTHING, CelError, Maybe, Opaque, no_overload, one, two
 from steersman.golang import parse_uint, quoted, uri_problem
-from steersman.objects.quantity import Quantity
+from steersman.objects import Quantity
 
 
 class QuantityValue(Opaque):
@@ -36,7 +26,6 @@ class QuantityValue(Opaque):
         self.summed = summed
 
     def equals(self, other: Any) -> bool:
-        """Whether it is the same amount."""
         if not isinstance(other, QuantityValue) or other.summed:
             raise no_overload()
         return self.quantity == other.quantity
@@ -206,7 +195,6 @@ class Format(Opaque):
         self.name = name
 
     def equals(self, other: Any) -> bool:
-        """Whether it is the same format."""
         if not isinstance(other, Format):
             raise no_overload()
         return self.name == other.name

@@ -11,15 +11,15 @@ from steersman.golang.regexp import BudgetSpent, Expression, expression
 
 _QUOTED: Final = str.maketrans(
     {
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\v": "\\v",
-        "\\": "\\\\",
-        '"': '\\"',
+        "\a": r"\a",
+        "\b": r"\b",
+        "\f": r"\f",
+        "\n": r"\n",
+        "\r": r"\r",
+        "\t": r"\t",
+        "\v": r"\v",
+        "\\": r"\\",
+        '"': r"\"",
     }
 )
 #: A longer text exceeds the cost limit of one expression, at a tenth per character.
@@ -40,19 +40,11 @@ def compiled(pattern: str) -> Expression:
         raise CelError(str(error)) from None
 
 
-def _matches(text: str, pattern: str) -> bool:
-    return _bounded(compiled(pattern).matches, text)
-
-
 def _legal(pattern: str) -> Expression:
     try:
         return compiled(pattern)
     except CelError as error:
         raise CelError(f"Illegal regex: {error}") from error
-
-
-def _find(text: str, pattern: str) -> str:
-    return _bounded(_legal(pattern).find, text)
 
 
 def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
@@ -73,7 +65,8 @@ def _char_at(text: str, at: int) -> str:
     return text[at : at + 1]
 
 
-def _index_of(text: str, part: str, start: int = 0) -> int:
+def index_of(text: str, part: str, start: int = 0) -> int:
+    """``text.indexOf(part)``."""
     if not part:
         return start
     if start < 0:
@@ -81,7 +74,8 @@ def _index_of(text: str, part: str, start: int = 0) -> int:
     return -1 if start >= len(text) else text.find(part, start)
 
 
-def _last_index_of(text: str, part: str, start: int | None = None) -> int:
+def last_index_of(text: str, part: str, start: int | None = None) -> int:
+    """``text.lastIndexOf(part)``."""
     if start is None:
         if not part:
             return len(text)
@@ -137,8 +131,8 @@ TEXTS: Final[dict[str, Callable[..., Any]]] = {
     "contains": two(lambda text, part: part in text),
     "startsWith": two(lambda text, part: text.startswith(part)),
     "endsWith": two(lambda text, part: text.endswith(part)),
-    "matches": _matches,
-    "find": _find,
+    "matches": two(lambda text, pattern: _bounded(compiled(pattern).matches, text)),
+    "find": two(lambda text, pattern: _bounded(_legal(pattern).find, text)),
     "findAll": _find_all,
     "charAt": _char_at,
     "lowerAscii": one(lambda text: text.translate(_LOWER)),
@@ -151,13 +145,3 @@ TEXTS: Final[dict[str, Callable[..., Any]]] = {
     "strings.quote": one(lambda text: f'"{text.translate(_QUOTED)}"'),
     "join": _join,
 }
-
-
-def index_of(text: str, part: str, *start: int) -> int:
-    """``text.indexOf(part)``."""
-    return _index_of(text, part, *start)
-
-
-def last_index_of(text: str, part: str, *start: int) -> int:
-    """``text.lastIndexOf(part)``."""
-    return _last_index_of(text, part, *start)
