@@ -88,7 +88,7 @@ def test_pointers_escape_slash_and_tilde() -> None:
         (json_patch.remove("/list/3"), "no index 3"),
         (json_patch.remove("/list/-4"), "no index -4"),
         (json_patch.add("/list/4", 1), "no index 4"),
-        (json_patch.add("/list/x", 1), "'x' is not an index"),
+        (json_patch.add("/list/x", 1), "'x' is not a list index"),
         (json_patch.replace("/list/3", 1), "no index 3"),
         (json_patch.add("/a/b", 1), "no object or list at '/a'"),
         (json_patch.add("/missing/b", 1), "no object or list at '/missing'"),

@@ -18,7 +18,7 @@ from steersman.patches import (
     SchemaMismatch,
     TooDeep,
     UnknownVersion,
-    extract_applied,
+    extract_applied_tree,
     format_path,
 )
 
@@ -292,9 +292,9 @@ def test_one_managers_intent_can_be_taken_out_of_an_object():
     live = applied(EMPTY, "ada", image="a", ports=[{"port": 1, "name": "one"}, {"port": 2}])
     live = applied(live, "ben", replicas=3, ports=[{"port": 2, "name": "two"}])
     wanted = site(replicas=3, ports=[{"port": 2, "name": "two"}])
-    assert extract_applied(live, manager="ben", schema=SCHEMA) == wanted
+    assert extract_applied_tree(live, manager="ben", schema=SCHEMA) == wanted
     assert applied(live, "ben", **wanted["spec"]) == live
-    assert extract_applied(live, manager="ben", subresource="status", schema=SCHEMA) == {
+    assert extract_applied_tree(live, manager="ben", subresource="status", schema=SCHEMA) == {
         "apiVersion": "example.com/v1",
         "kind": "Site",
         "metadata": {"name": "web"},

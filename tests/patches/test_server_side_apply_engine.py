@@ -16,7 +16,7 @@ from samples import portions
 from samples.random_intents import Intents
 from steersman.testing import Engine
 
-STEPS = portions.count(sample=300, of=1000)
+STEPS = portions.count(sample=150, of=1000)
 SEED = portions.seed_of("applies")
 #: Objects that are written at the same time: the engine is what takes the time.
 AT_ONCE = 8

@@ -159,6 +159,11 @@ def test_what_is_refused(patch, code, words):
     assert (refused.value.code, str(refused.value)) == (code, words)
 
 
+def test_an_error_shows_no_megabytes():
+    with pytest.raises(StrategicMergeError, match=r"list element types are not identical: \.\.\.\Z"):
+        patched({"metadata": {"finalizers": [["x"]] * 20_000}})
+
+
 @pytest.mark.parametrize("item", [None, {"name": {}}, {"name": []}, {"name": None}, [], 1])
 def test_hostile_items_are_refused_or_merged_but_never_crash(item):
     for patch in ({"containers": [item]}, {"$setElementOrder/containers": [item]}, {"containers": [item, item]}):

@@ -12,11 +12,12 @@ Guarantees:
 
 Content:
 
-- JSON patch (RFC 6902): `JsonPatch` and its operations in ``steersman.patches.json_patch`` (``json_patch.add(...)``).
+- JSON patch (RFC 6902): `JsonPatch` and its operations in ``steersman.patches.json_patch`` (``json_patch.add(...)``),
+  and `json_patch_between`.
 - Merge patch (RFC 7386): `apply_merge_patch`, `merge_patch_between`.
 - Strategic merge patch: `apply_strategic_merge`, with the schema of a built-in kind.
 - Ownership: `FieldSet`, `PathElement`, `format_path`; `applied_set` with a `MergeSchema`.
-- Server-side apply: `FieldManager` over the `Versions` of a kind; `ApplyConflicts`; `extract_applied` for one manager's
+- Server-side apply: `FieldManager` over the `Versions` of a kind; `ApplyConflicts`; `extract_applied_tree` for one manager's
   intent.
 - Comparison: `is_subset`, `semantically_equal`, `difference`; `changes_nothing` and `projection` for applied fields.
 """
@@ -28,7 +29,7 @@ from steersman.patches.applied_fields import (
     applied_set as applied_set,
     item_text as item_text,
 )
-from steersman.patches.apply.extraction import extract_applied as extract_applied
+from steersman.patches.apply.extraction import extract_applied_tree as extract_applied_tree
 from steersman.patches.apply.field_manager import FieldManager as FieldManager
 from steersman.patches.apply.managed_fields import (
     ManagedFields as ManagedFields,
@@ -39,6 +40,7 @@ from steersman.patches.apply.managed_fields import (
     write_managed_fields as write_managed_fields,
 )
 from steersman.patches.apply.manager_names import renamed_managers as renamed_managers
+from steersman.patches.apply.merge import merge_applied as merge_applied
 from steersman.patches.apply.ownership import ApplyConflict as ApplyConflict, ApplyConflicts as ApplyConflicts
 from steersman.patches.apply.selection import only_fields as only_fields
 from steersman.patches.apply.versions import (
@@ -67,15 +69,16 @@ from steersman.patches.json_patch import (
     Operation as Operation,
     pointer as pointer,
 )
+from steersman.patches.json_patch_difference import json_patch_between as json_patch_between
 from steersman.patches.merge_patch import (
     apply_merge_patch as apply_merge_patch,
     merge_patch_between as merge_patch_between,
 )
 from steersman.patches.merge_schema import MergeSchema as MergeSchema, Resolver as Resolver
+from steersman.patches.no_op_apply import changes_nothing as changes_nothing, projection as projection
 from steersman.patches.path_element import Path as Path, PathElement as PathElement, format_path as format_path
 from steersman.patches.strategic_merge import (
     StrategicMergeError as StrategicMergeError,
     apply_strategic_merge as apply_strategic_merge,
 )
 from steersman.patches.trees import check_depth as check_depth, json_equal as json_equal, quickly_equal as quickly_equal
-from steersman.patches.unchanged import changes_nothing as changes_nothing, projection as projection

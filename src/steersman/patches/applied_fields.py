@@ -66,6 +66,27 @@ def held_set(held: Mapping[str, Any], schema: MergeSchema, *, strict: bool = Fal
     return _map_fields(held, schema, 0, strict=strict)
 
 
+def least_length(held: Any, schema: MergeSchema) -> int:
+    """Count how many characters the fieldsV1 of a value has at least, without building its field set.
+
+    A value that does not fit the schema counts as nothing.
+    """
+    length = 0
+    if isinstance(held, dict) and schema.allows_map and not schema.is_atomic_map:
+        for name, inner in cast("dict[str, Any]", held).items():
+            place = schema.places[name]
+            if place is not None:
+                # `"f:name":{},`
+                length += len(name) + 8
+                if isinstance(inner, (dict, list)):
+                    length += least_length(inner, place)
+    elif isinstance(held, list) and schema.allows_list and schema.list_type != "atomic":
+        for item in cast("list[Any]", held):
+            # `"v:1":{},`, or `"k:{}":{},` and what is below it
+            length += 9 + (least_length(item, schema.items) if isinstance(item, dict) else 0)
+    return length
+
+
 def _fields_below(value: Any, schema: MergeSchema, depth: int, *, strict: bool) -> tuple[bool, FieldSet]:
     """The contribution of a value: whether it is owned as a whole, and the owned fields inside it."""
     if isinstance(value, dict):
@@ -110,7 +131,7 @@ def _map_fields(value: Mapping[str, Any], schema: MergeSchema, depth: int, *, st
             raise mismatch.below(f".{name}") from None
         if not node[0] and (inner == {} or not schema.declares(name)):
             # A key of a free-form map is owned in addition to its content; so is an empty object, to keep it.
-            node = (True, node[1])
+            node = (True, node[1]) if node[1].nodes else _ITSELF
         nodes[f"f:{name}"] = compacted(node) if many else node
     return make_field_set(nodes)
 

@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final, cast
 
-from steersman.objects.quantity import Quantity
-from steersman.objects.time import parse_time
+from steersman.objects import Quantity, parse_time
 from steersman.patches.applied_fields import item_text
 from steersman.patches.errors import MAX_DEPTH, TooDeep
 from steersman.patches.merge_schema import DEDUCED, MergeSchema, ValueKind

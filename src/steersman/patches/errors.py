@@ -14,7 +14,7 @@ class TooDeep(PatchError):
     """A value nests deeper than `MAX_DEPTH`."""
 
     def __init__(self) -> None:
-        super().__init__(f"the value nests more than {MAX_DEPTH} levels deep; nothing that Kubernetes takes does")
+        super().__init__(f"the value nests more than {MAX_DEPTH} levels deep, which no Kubernetes API server accepts")
 
 
 class JsonPatchError(PatchError):

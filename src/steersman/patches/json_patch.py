@@ -57,11 +57,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise JsonPatchError(f"unknown operation {self.op!r}; the operations are {', '.join(_NAMES)}")
         for place in (self.path, self.from_):
             if place and not place.startswith("/"):
-                raise JsonPatchError(f"{self.op}: not a JSON pointer: {_shown(place)}; it begins with '/'")
+                raise JsonPatchError(f"{self.op}: not a JSON pointer: {_shown(place)}; it must begin with '/'")
         if self.op in {"add", "replace", "test"} and self.value is UNSET:
-            raise JsonPatchError(f"{self}: a value is needed")
+            raise JsonPatchError(f"{self}: the operation needs a value")
         if self.op in {"move", "copy"} and self.from_ is UNSET:
-            raise JsonPatchError(f"{self}: a place to {self.op} from is needed")
+            raise JsonPatchError(f"{self}: the operation needs 'from'")
 
     def __str__(self) -> str:
         return (
@@ -121,7 +121,7 @@ class JsonPatch(msgspec.Struct, frozen=True):
         """Enforce the server's limit."""
         if len(self.operations) > MAX_OPERATIONS:
             raise JsonPatchError(
-                f"the patch has {len(self.operations)} operations; a server takes at most {MAX_OPERATIONS}"
+                f"the patch has {len(self.operations)} operations; the server accepts at most {MAX_OPERATIONS}"
             )
 
     @classmethod
@@ -192,7 +192,7 @@ class _Editor:
                 self._add(path, self._duplicate(self._find(source)))
             case "test":
                 if not json_equal(self._find(path), operation.value):
-                    raise JsonPatchTestFailed(f"{self._at}: the value there is another one")
+                    raise JsonPatchTestFailed(f"{self._at}: the current value is different")
 
     def _add(self, path: str, value: Any) -> None:
         container, key = self._container(path)
@@ -214,7 +214,7 @@ class _Editor:
     def _replace(self, path: str, value: Any) -> None:
         if not path:
             if not isinstance(value, (dict, list)):
-                self._fail("a whole document is an object or a list")
+                self._fail("the whole document can only be replaced with an object or a list")
             self.document = cast("Any", value)
             return
         container, key = self._container(path)
@@ -241,7 +241,7 @@ class _Editor:
         """The object or list that holds a path, copied along the whole path."""
         parts = _parts(path)
         if not parts:
-            self._fail("a whole document can only be replaced or tested")
+            self._fail("the whole document can only be replaced or tested")
         container = self._owned(self.document)
         self.document = cast("Any", container)
         for position, part in enumerate(parts[:-1]):
@@ -284,7 +284,7 @@ class _Editor:
     def _index(self, part: str, length: int) -> int:
         index = int(part) if _INDEX.fullmatch(part) else None
         if index is None:
-            self._fail(f"{_shown(part)} is not an index of a list")
+            self._fail(f"{_shown(part)} is not a list index")
         if not -length <= index < length:
             self._fail(f"the list has no index {index}")
         return index + length if index < 0 else index

@@ -42,6 +42,8 @@ _ORDER: Final = "$setElementOrder"
 _BAD_RETAIN: Final = "invalid patch format of retainKeys"
 _BAD_ORDER: Final = "invalid patch format of setElementOrder list"
 _BAD_DELETE: Final = "invalid patch format of primitive list"
+#: The number of values that an error message shows at most.
+_SHOWN_MAX: Final = 10_000
 
 
 class _Place(NamedTuple):
@@ -151,9 +153,9 @@ def _directed(patch: Tree) -> Tree:
 
 
 def _unknown_directive(directive: Any, where: Tree) -> StrategicMergeError:
-    shown = directive if isinstance(directive, str) else f"%!s({type_name(directive)}={printed_value(directive)})"
+    shown = directive if isinstance(directive, str) else f"%!s({type_name(directive)}={_shown(directive)})"
     shown = "%!s(<nil>)" if directive is None else shown
-    return StrategicMergeError(f"unknown patch type: {shown} in map: {printed_value(where)}")
+    return StrategicMergeError(f"unknown patch type: {shown} in map: {_shown(where)}")
 
 
 def _after_slash(name: str, prefix: str, problem: str) -> str:
@@ -278,7 +280,7 @@ def _check_order(patch: list[Any], told: list[Any], merge_key: str) -> None:
         at += _same_item(kept[at], item, merge_key)
     if at < len(kept):
         raise StrategicMergeError(
-            f"The order in patch list:\n{printed_value(patch)}\n doesn't match {_ORDER} list:\n{printed_value(told)}\n"
+            f"The order in patch list:\n{_shown(patch)}\n doesn't match {_ORDER} list:\n{_shown(told)}\n"
         )
 
 
@@ -468,11 +470,24 @@ def _element_type(*lists: list[Any]) -> str:
             if not found and isinstance(item, list):
                 raise StrategicMergeError("lists of lists are not supported", code=422)
             if found and name != found:
-                raise StrategicMergeError(f"list element types are not identical: {printed_value(list(lists))}")
+                raise StrategicMergeError(f"list element types are not identical: {_shown(list(lists))}")
             found = name
     if not found:
         raise StrategicMergeError("no elements in any of the given slices")
     return found
+
+
+def _shown(value: Any) -> str:
+    """A value as Go prints it; ``...`` if that would be a message of megabytes."""
+    left = _SHOWN_MAX
+    rest: list[Any] = [value]
+    while rest and left > 0:
+        each = rest.pop()
+        if isinstance(each, (dict, list)):
+            inner = cast("Tree", each).values() if isinstance(each, dict) else cast("list[Any]", each)
+            left -= len(inner)
+            rest.extend(inner)
+    return printed_value(value) if left > 0 else "..."
 
 
 def _bad_type(expected: str, actual: Any) -> StrategicMergeError:
@@ -481,4 +496,4 @@ def _bad_type(expected: str, actual: Any) -> StrategicMergeError:
 
 
 def _no_key(item: Tree, merge_key: str) -> StrategicMergeError:
-    return StrategicMergeError(f"map: {printed_value(item)} does not contain declared merge key: {merge_key}")
+    return StrategicMergeError(f"map: {_shown(item)} does not contain declared merge key: {merge_key}")

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.objects.difference import same_json
+from steersman.objects import same_json
 from steersman.patches.errors import MAX_DEPTH, TooDeep
 
 _encode = msgspec.json.Encoder().encode

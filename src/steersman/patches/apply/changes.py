@@ -139,9 +139,15 @@ class _Found:
         self._removed: _Nodes = {}
 
     def put(self, text: str, nodes: tuple[_Node, _Node, _Node]) -> None:
-        for level, node in zip((self._added, self._modified, self._removed), nodes, strict=True):
-            if node is not _NOTHING:
-                level[text] = node
+        if nodes is _UNCHANGED:
+            return
+        added, modified, removed = nodes
+        if added is not _NOTHING:
+            self._added[text] = added
+        if modified is not _NOTHING:
+            self._modified[text] = modified
+        if removed is not _NOTHING:
+            self._removed[text] = removed
 
     def nodes(self) -> tuple[_Node, _Node, _Node]:
         return (

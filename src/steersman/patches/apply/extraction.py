@@ -16,7 +16,7 @@ from steersman.patches.field_set import EMPTY, FieldSet
 from steersman.patches.merge_schema import MergeSchema
 
 
-def extract_applied(
+def extract_applied_tree(
     obj: Mapping[str, Any], *, manager: str, subresource: str = "", schema: MergeSchema
 ) -> dict[str, Any]:
     """The fields that a manager applied to an object, through the main endpoint or a subresource such as ``status``.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from steersman.golang import printed_json
-from steersman.patches.applied_fields import STRIPPED_FIELDS, held_set
+from steersman.patches.applied_fields import STRIPPED_FIELDS, held_set, least_length
 from steersman.patches.apply.changes import changes_between
 from steersman.patches.apply.managed_fields import (
     ManagedFields,
@@ -29,11 +29,14 @@ from steersman.patches.apply.ownership import ApplyConflicts, Ownership
 from steersman.patches.apply.versions import Versions
 from steersman.patches.errors import PatchError, TooDeep
 from steersman.patches.field_set import EMPTY, FieldSet
+from steersman.patches.path_element import PathElement
 from steersman.patches.trees import quickly_equal
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE: Final = "before-first-apply"
 _KUBECTL: Final = "kubectl"
+#: Fields that hold little but what is never recorded.
+_STRIPPED: Final = frozenset({"apiVersion", "kind", "metadata"})
 _ANNOTATIONS_MAX: Final = 256 * 1024
 
 
@@ -104,6 +107,13 @@ class FieldManager:
         if manager == _KUBECTL:
             merged = _with_last_applied(merged, applied)
         return _with_managed(merged, left)
+
+    def recorded(self, applied: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+        """The part of an applied object that is stored, and how many characters its managed fields have at least."""
+        ignored = self._versions.ignored(self._api_version)
+        stored = {name: value for name, value in applied.items() if (PathElement.field(name),) not in ignored}
+        own = {name: value for name, value in stored.items() if name not in _STRIPPED}
+        return stored, least_length(own, self._versions.schema(self._api_version))
 
     def _managed_before(self, live: Mapping[str, Any], new: Mapping[str, Any]) -> ManagedFields:
         """The managed fields before the write.

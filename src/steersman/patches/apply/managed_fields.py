@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from steersman.objects.time import parse_time
+from steersman.objects import parse_time
 from steersman.patches.errors import FieldSetError, PatchError, TooDeep
 from steersman.patches.field_set import EMPTY, FieldSet
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from steersman.objects.field_managers import is_manager_of
+from steersman.objects import is_manager_of
 from steersman.patches.field_set import FieldSet
 
 Entry: TypeAlias = dict[str, Any]

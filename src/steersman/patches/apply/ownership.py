@@ -95,13 +95,7 @@ class Ownership:
         return merged, managed
 
     def _taken(
-        self,
-        old: Mapping[str, Any],
-        new: Mapping[str, Any],
-        changes: Changes,
-        managed: ManagedFields,
-        *,
-        force: bool,
+        self, old: Mapping[str, Any], new: Mapping[str, Any], changes: Changes, managed: ManagedFields, *, force: bool
     ) -> ManagedFields:
         """Take the fields that changed between two states from their owners."""
         seen = {self._api_version: changes}

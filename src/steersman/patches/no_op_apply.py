@@ -19,8 +19,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from steersman.objects.quantity import Quantity
-from steersman.objects.time import parse_time
+from steersman.objects import Quantity, parse_time
 from steersman.patches.applied_fields import item_text
 from steersman.patches.errors import MAX_DEPTH
 from steersman.patches.merge_schema import MergeSchema, ValueKind
@@ -39,24 +38,10 @@ _NAMES: Final = frozenset({"name", "namespace"})
 #: Fields of built-in kinds that cannot distinguish zero from absent: plain values throughout the API, omitted when
 #: zero.
 _ZERO_IS_ABSENT: Final = frozenset(
-    {
-        "hostIPC",
-        "hostNetwork",
-        "hostPID",
-        "hostPort",
-        "insecureSkipTLSVerifyBackend",
-        "minReadySeconds",
-        "paused",
-        "publishNotReadyAddresses",
-        "stdin",
-        "stdinOnce",
-        "subPath",
-        "subPathExpr",
-        "subdomain",
-        "tty",
-        "unschedulable",
-        "workingDir",
-    }
+    """
+    hostIPC hostNetwork hostPID hostPort insecureSkipTLSVerifyBackend minReadySeconds paused
+    publishNotReadyAddresses stdin stdinOnce subPath subPathExpr subdomain tty unschedulable workingDir
+    """.split()  # noqa: SIM905
 )
 #: The same for names with other meanings elsewhere: field -> a sibling field that only this struct has.
 _ZERO_IS_ABSENT_BESIDE: Final = {"value": "valueFrom", "readOnly": "mountPath"}
@@ -199,8 +184,8 @@ def _same(
 
 def _vanishes(name: str, schema: MergeSchema) -> bool:
     """Whether the server omits a zero here, whatever was there before."""
-    neighbour = _ZERO_IS_ABSENT_BESIDE.get(name)
-    return name in _ZERO_IS_ABSENT if neighbour is None else schema.declares(neighbour)
+    neighbor = _ZERO_IS_ABSENT_BESIDE.get(name)
+    return name in _ZERO_IS_ABSENT if neighbor is None else schema.declares(neighbor)
 
 
 def _whole(ours: Any, theirs: Any, place: MergeSchema, *, typed: bool, depth: int) -> bool:
