@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 from samples.type_checkers import pyright
 from steersman.codegen import (
-    Catalog,
+    ModelCatalog,
     Target,
     UnreadableSchema,
     read_crds,
@@ -284,11 +284,14 @@ def test_a_pattern_of_go_alone_is_told_and_left_to_the_server(load: Any) -> None
             {"kind": "Deployment", "apiVersion": "apps/v1"},
             "expected a CustomResourceDefinition, got apps/v1 Deployment",
         ),
-        (crd({}) | {"apiVersion": "apiextensions.k8s.io/v1beta1"}, "things.example.com: it is of .*v1beta1; convert"),
+        (
+            crd({}) | {"apiVersion": "apiextensions.k8s.io/v1beta1"},
+            "things.example.com: its apiVersion is .*v1beta1; convert",
+        ),
         ({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1"}, "it is incomplete"),
-        (spec({"a": {"type": "array", "x-kubernetes-list-type": "map"}}), "things.example.com makes no sense"),
-        (spec({"a": ["no"]}), "things.example.com makes no sense"),
-        (crd({"properties": []}), "properties must be an object, and is list"),
+        (spec({"a": {"type": "array", "x-kubernetes-list-type": "map"}}), "things.example.com is malformed"),
+        (spec({"a": ["no"]}), "things.example.com is malformed"),
+        (crd({"properties": []}), "properties must be an object, not list"),
     ],
 )
 def test_what_is_no_crd(tree: dict[str, Any], said: str) -> None:
@@ -325,7 +328,7 @@ def openapi(schemas: dict[str, Any]) -> dict[str, Any]:
 def test_references_that_lead_nowhere() -> None:
     gvk = [{"group": "example.com", "version": "v1", "kind": "A"}]
     node = {"x-kubernetes-group-version-kind": gvk, "properties": {"x": {"$ref": "#/components/schemas/com.b.B"}}}
-    with pytest.raises(UnreadableSchema, match=r"refer to com\.b\.B and do not define it"):
+    with pytest.raises(UnreadableSchema, match=r"refer to com\.b\.B but do not define it"):
         read_openapi([openapi({"com.example.v1.A": node})])
     with pytest.raises(UnreadableSchema, match="not an OpenAPI v3 document"):
         read_openapi([{"swagger": "2.0"}])
@@ -454,4 +457,4 @@ def test_type_checkers_understand_the_models(tmp_path: Path) -> None:
 
 
 def test_an_empty_catalog_writes_nothing() -> None:
-    assert write_models(Catalog(), Target()) == {}
+    assert write_models(ModelCatalog(), Target()) == {}

@@ -15,7 +15,7 @@ from typing import Any
 
 from field_crds.definitions import Definition
 from field_crds.mutations import EDITS, MUTATIONS, changed, mutated
-from field_crds.normalising import shared
+from field_crds.normalization import shared
 from field_crds.objects import Maker
 
 from samples.raw_api import APPLY, JSON_PATCH, MERGE, RawAnswer, RawApi

@@ -10,7 +10,7 @@ from typing import Any
 from field_crds.player import Exchange
 
 #: What decides which requests are sent.
-_SOURCES = ("definitions", "modules", "mutations", "normalising", "objects", "player", "texts")
+_SOURCES = ("definitions", "modules", "mutations", "normalization", "objects", "player", "texts")
 
 
 def _state() -> str:

@@ -1,7 +1,7 @@
 """Objects of many kinds, written with our types and read back from Kubernetes itself.
 
 The server is asked to refuse unknown fields, so a wrong wire name fails the write; every field that it sends back must be
-known to the types, so a missing or misspelt one fails the read.
+known to the types, so a missing or misspelled one fails the read.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from steersman.markers import Marker
-from steersman.objects.identity import GroupVersion
-from steersman.objects.options import ResourceOptions
+from steersman.objects import GroupVersion, ResourceOptions
 
 PlainName: TypeAlias = Literal[
     "Any", "IntOrString", "MicroTime", "Quantity", "bool", "bytes", "datetime", "float", "int", "str"
@@ -122,7 +121,7 @@ class Model(msgspec.Struct, frozen=True):
         return self.definition.rpartition(".")[0]
 
 
-class Catalog(msgspec.Struct, frozen=True):
+class ModelCatalog(msgspec.Struct, frozen=True):
     """Models by definition name, and which group-version each package of definitions belongs to."""
 
     models: dict[str, Model] = {}

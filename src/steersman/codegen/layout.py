@@ -62,13 +62,13 @@ def literal(value: object) -> str:
         return repr(value)
     if "\\" in value and '"' not in value and value.isprintable() and not value.endswith("\\"):
         return f'r"{value}"'
-    spelt = repr(value)
-    if spelt.startswith("'"):
-        inner = spelt[1:-1]
+    spelled = repr(value)
+    if spelled.startswith("'"):
+        inner = spelled[1:-1]
         if '"' in inner and "\\'" not in inner and "'" not in value:
-            return spelt  # ruff prefers the quotes that need fewer escapes
+            return spelled  # ruff prefers the quotes that need fewer escapes
         return '"' + inner.replace("\\'", "'").replace('"', '\\"') + '"'
-    return spelt
+    return spelled
 
 
 def flat(expression: Expression) -> str:

@@ -19,13 +19,13 @@ import msgspec
 from steersman import markers
 from steersman.codegen.description import (
     NOTHING,
-    Catalog,
     Choice,
     Either,
     ListOf,
     MapOf,
     Marked,
     Model,
+    ModelCatalog,
     Nested,
     Plain,
     Property,
@@ -50,15 +50,9 @@ from steersman.codegen.layout import (
     subscript,
 )
 from steersman.codegen.names import class_name, field_names, module_name, pascal_case
-from steersman.codegen.values import (
-    Unsayable,
-    class_arguments,
-    default_expression,
-    marker_expression,
-    needs_factory,
-)
+from steersman.codegen.values import Unsayable, class_arguments, default_expression, marker_expression, needs_factory
 from steersman.markers import Nullable
-from steersman.objects.struct import wire_name
+from steersman.objects import wire_name
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 #: Types that ``steersman.objects`` already has.
@@ -85,7 +79,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     as_owner: bool = False
 
 
-def write_models(description: Catalog, target: Target) -> dict[str, str]:
+def write_models(description: ModelCatalog, target: Target) -> dict[str, str]:
     """The text of each module, by module name (``apps_v1``)."""
     plan = _Plan(description, target)
     return {name: _Module(name, models, plan).text() for name, models in plan.modules.items()}
@@ -94,7 +88,7 @@ def write_models(description: Catalog, target: Target) -> dict[str, str]:
 class _Plan:
     """Assigns each model a module and a name, before any text is written."""
 
-    def __init__(self, description: Catalog, target: Target) -> None:
+    def __init__(self, description: ModelCatalog, target: Target) -> None:
         self.target = target
         self.library = {f"{_META}.{name}": ("steersman.objects", name) for name in OWN_TYPES} | target.library
         own = {name: model for name, model in description.models.items() if name not in self.library}
@@ -113,7 +107,7 @@ class _Plan:
         self.classes = {home: _named(models) for home, models in self.modules.items()}
 
     @staticmethod
-    def _module_names(description: Catalog) -> dict[str, str]:
+    def _module_names(description: ModelCatalog) -> dict[str, str]:
         """Package -> module. Two group-versions never share a module."""
         names: dict[str, str] = {}
         taken: dict[str, Any] = {}
@@ -186,11 +180,11 @@ class _Module:
         """Import a name, by default one of a field's type or markers. Returns its spelling in this module."""
         own = "steersman.markers" if hasattr(markers, name) else "steersman.objects"
         module = module or own
-        spelt = name
+        spelled = name
         if name in self.classes.values():
-            spelt = f"_{name}" if module == own else pascal_case(module.rpartition(".")[2]) + name
-        self.imports.setdefault(module, {})[name] = spelt
-        return spelt
+            spelled = f"_{name}" if module == own else pascal_case(module.rpartition(".")[2]) + name
+        self.imports.setdefault(module, {})[name] = spelled
+        return spelled
 
     def _heading(self) -> list[str]:
         kinds = sorted(model.kind.kind for model in self.models if model.kind is not None)
@@ -217,8 +211,8 @@ class _Module:
             lines.append("")
         for module in others:
             names = self.imports[module]
-            spelt = [name if names[name] == name else f"{name} as {names[name]}" for name in sorted(names)]
-            lines += import_line(module, spelt)
+            spelled = [name if names[name] == name else f"{name} as {names[name]}" for name in sorted(names)]
+            lines += import_line(module, spelled)
         return lines
 
     def _class(self, model: Model) -> list[str]:
@@ -255,7 +249,7 @@ class _Module:
         if prop.default is not NOTHING:
             value = self._default(prop)
             if value is None:
-                texts.append(f"Default: ``{_json(prop.default)}``, filled in by the server.")
+                texts.append(f"Default: ``{msgspec.json.encode(prop.default).decode()}``, filled in by the server.")
             elif needs_factory(prop.default):
                 factory = f"lambda: {flat(value)}"
         if value is None and not is_open:
@@ -287,26 +281,26 @@ class _Module:
             return None
 
     def _type(self, kind: Type) -> Expression:
-        spelt: Expression
+        spelled: Expression
         match kind:
             case Plain(name):
-                spelt = self._plain(name)
+                spelled = self._plain(name)
             case Choice(values):
-                spelt = subscript(self.use("Literal", "typing"), *map(literal, values))
+                spelled = subscript(self.use("Literal", "typing"), *map(literal, values))
             case Reference(definition):
-                spelt = self._class_of(definition)
+                spelled = self._class_of(definition)
             case Nested(model):
-                spelt = self.classes[model.definition]
+                spelled = self.classes[model.definition]
             case ListOf(item):
-                spelt = subscript("list", self._type(item))
+                spelled = subscript("list", self._type(item))
             case MapOf(value):
-                spelt = subscript("dict", "str", self._type(value))
+                spelled = subscript("dict", "str", self._type(value))
             case Either(members):
-                spelt = Alternatives(tuple(self._type(member) for member in members))
+                spelled = Alternatives(tuple(self._type(member) for member in members))
             case Marked(inner, markers):
-                markers_spelt = [marker_expression(marker, self.use) for marker in markers]
-                spelt = subscript(self.use("Annotated", "typing"), self._type(inner), *markers_spelt)
-        return spelt
+                markers_spelled = [marker_expression(marker, self.use) for marker in markers]
+                spelled = subscript(self.use("Annotated", "typing"), self._type(inner), *markers_spelled)
+        return spelled
 
     def _plain(self, name: str) -> str:
         if name in _TYPING:
@@ -333,7 +327,3 @@ def _holds_null(kind: Type) -> bool:
 
 def _paragraphs(texts: list[str]) -> str:
     return "\n\n".join(text.strip() for text in texts if text.strip())
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

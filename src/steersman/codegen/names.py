@@ -112,27 +112,9 @@ def module_name(group: str, version: str) -> str:
 
 
 #: Groups with dots that kube-apiserver itself serves, in any version.
-_KUBERNETES_GROUPS = frozenset(
-    f"{name}.k8s.io"
-    for name in (
-        "admissionregistration",
-        "apiextensions",
-        "apiregistration",
-        "authentication",
-        "authorization",
-        "certificates",
-        "coordination",
-        "discovery",
-        "events",
-        "flowcontrol.apiserver",
-        "internal.apiserver",
-        "meta",
-        "networking",
-        "node",
-        "rbac.authorization",
-        "resource",
-        "scheduling",
-        "storage",
-        "storagemigration",
-    )
-)
+_KUBERNETES_NAMES = """
+    admissionregistration apiextensions apiregistration authentication authorization certificates coordination
+    discovery events flowcontrol.apiserver internal.apiserver meta networking node rbac.authorization resource
+    scheduling storage storagemigration
+"""
+_KUBERNETES_GROUPS = frozenset(f"{name}.k8s.io" for name in _KUBERNETES_NAMES.split())

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.codegen.description import Catalog, Model, is_from_go, references_in
+from steersman.codegen.description import Model, ModelCatalog, is_from_go, references_in
 from steersman.codegen.openapi_types import (
     CONDITION,
     VALUES,
@@ -30,8 +30,7 @@ from steersman.codegen.openapi_types import (
     target_of,
 )
 from steersman.markers import Marker
-from steersman.objects.identity import GroupVersion
-from steersman.objects.options import PrinterColumn, ResourceOptions, Scale, plural_of
+from steersman.objects import GroupVersion, PrinterColumn, ResourceOptions, ScaleSubresource, plural_of
 
 _GVK = "x-kubernetes-group-version-kind"
 _META_PACKAGE = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -39,14 +38,14 @@ _META_PACKAGE = "io.k8s.apimachinery.pkg.apis.meta.v1"
 
 
 @contextmanager
-def _making_sense_of(what: str) -> Generator[None]:
+def _reading(what: str) -> Generator[None]:
     """Turn any error from a malformed document into `UnreadableSchema`."""
     try:
         yield
     except UnreadableSchema as error:
         raise UnreadableSchema(f"{what}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise UnreadableSchema(f"{what} makes no sense: {type(error).__name__}: {error}") from error
+        raise UnreadableSchema(f"{what} is malformed: {type(error).__name__}: {error}") from error
 
 
 def served_group_versions(index: Node) -> dict[GroupVersion, str]:
@@ -70,7 +69,7 @@ def discovery_path(group_version: GroupVersion) -> str:
     return f"/apis/{group_version}" if group_version.group else f"/api/{group_version}"
 
 
-def definitions_of(documents: Iterable[Node]) -> dict[str, Node]:
+def openapi_definitions(documents: Iterable[Node]) -> dict[str, Node]:
     """All definitions of several OpenAPI v3 documents, by name."""
     found: dict[str, Node] = {}
     for document in documents:
@@ -99,12 +98,12 @@ def kind_of(node: Node) -> tuple[GroupVersion, str] | None:
 
 def read_openapi(
     documents: Iterable[Node], *, discovery: Iterable[Node] = (), only: Iterable[GroupVersion] | None = None
-) -> Catalog:
+) -> ModelCatalog:
     """Read OpenAPI v3 documents, with the resource lists (APIResourceList) of the same group-versions.
 
     ``only`` keeps the kinds of these group-versions, and everything that their fields refer to.
     """
-    definitions = definitions_of(documents)
+    definitions = openapi_definitions(documents)
     resources = _resources(discovery)
     wanted = None if only is None else set(only)
     models: dict[str, Model] = {}
@@ -123,11 +122,11 @@ def read_openapi(
             if name not in definitions and name == CONDITION:
                 continue  # recognized by its shape, and a type of steersman.objects
             if name not in definitions:
-                raise UnreadableSchema(f"the OpenAPI documents refer to {name} and do not define it")
-            with _making_sense_of(f"the definition {name}"):
+                raise UnreadableSchema(f"the OpenAPI documents refer to {name} but do not define it")
+            with _reading(f"the definition {name}"):
                 models[name] = _definition(name, definitions, resources)
             waiting.extend(references_in(models[name]))
-    return Catalog(models=dict(sorted(models.items())), packages=packages)
+    return ModelCatalog(models=dict(sorted(models.items())), packages=packages)
 
 
 def _resources(lists: Iterable[Node]) -> dict[tuple[GroupVersion, str], Node]:
@@ -203,7 +202,7 @@ def _with_required_spec(model: Model, node: Node, definitions: Mapping[str, Node
     )
 
 
-def read_crds(objects: Iterable[Node], *, as_owner: bool = False) -> Catalog:
+def read_crds(objects: Iterable[Node], *, as_owner: bool = False) -> ModelCatalog:
     """Read CustomResourceDefinition objects with all their versions.
 
     ``as_owner`` keeps what only the owner of the CRD needs: columns, rules, storage, defaults as Python defaults.
@@ -211,18 +210,18 @@ def read_crds(objects: Iterable[Node], *, as_owner: bool = False) -> Catalog:
     models: dict[str, Model] = {}
     packages: dict[str, GroupVersion] = {}
     for crd in objects:
-        with _making_sense_of(f"the CRD {part(crd, 'metadata').get('name', 'without a name')}"):
+        with _reading(f"the CRD {part(crd, 'metadata').get('name', 'without a name')}"):
             for version in _crd_versions(crd):
                 group = str(crd["spec"]["group"])
                 package = ".".join([*reversed(group.split(".")), str(version["name"])])
                 packages[package] = GroupVersion(group, str(version["name"]))
                 model = _crd_model(crd, version, package, as_owner=as_owner)
                 if foreign := references_in(model) - {CONDITION}:
-                    raise UnreadableSchema(f"it refers to {', '.join(sorted(foreign))}, and a CRD may not use $ref")
+                    raise UnreadableSchema(f"it refers to {', '.join(sorted(foreign))}, but a CRD cannot use $ref")
                 if model.definition in models:
-                    raise UnreadableSchema(f"{crd['metadata']['name']} version {version['name']} is given twice")
+                    raise UnreadableSchema(f"{crd['metadata']['name']} version {version['name']} appears twice")
                 models[model.definition] = model
-    return Catalog(models=dict(sorted(models.items())), packages=packages)
+    return ModelCatalog(models=dict(sorted(models.items())), packages=packages)
 
 
 def _crd_versions(crd: Node) -> list[Node]:
@@ -231,7 +230,7 @@ def _crd_versions(crd: Node) -> list[Node]:
         raise UnreadableSchema(f"expected a CustomResourceDefinition, got {shown}")
     if crd.get("apiVersion") != "apiextensions.k8s.io/v1":
         raise UnreadableSchema(
-            f"it is of {crd.get('apiVersion')}; convert it to apiextensions.k8s.io/v1, "
+            f"its apiVersion is {crd.get('apiVersion')}; convert it to apiextensions.k8s.io/v1, "
             "for example by applying it to a cluster and reading it back"
         )
     spec = part(crd, "spec")
@@ -275,7 +274,7 @@ def _crd_options(spec: Node, version: Node, *, as_owner: bool) -> ResourceOption
         columns=tuple(_column(column) for column in version.get("additionalPrinterColumns") or ()),
         selectable_fields=tuple(field["jsonPath"] for field in version.get("selectableFields") or ()),
         scale=scale
-        and Scale(
+        and ScaleSubresource(
             spec_replicas_path=scale["specReplicasPath"],
             status_replicas_path=scale["statusReplicasPath"],
             label_selector_path=scale.get("labelSelectorPath"),

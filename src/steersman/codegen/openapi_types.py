@@ -51,7 +51,7 @@ from steersman.markers import (
     Rule,
     Title,
 )
-from steersman.objects.conditions import Condition
+from steersman.objects import Condition
 from steersman.schemas import QUANTITY_PATTERN, readable_schema
 
 Node: TypeAlias = dict[str, Any]
@@ -112,7 +112,7 @@ def part(node: Node, *path: str) -> Node:
         if inner is None:
             return {}
         if not isinstance(inner, dict):
-            raise UnreadableSchema(f"{'.'.join(path)} must be an object, and is {type(inner).__name__}")
+            raise UnreadableSchema(f"{'.'.join(path)} must be an object, not {type(inner).__name__}")
         node = cast("Node", inner)
     return node
 
@@ -121,7 +121,7 @@ def parts(node: Node, name: str) -> list[Any]:
     """A list in a document; empty if absent."""
     found: Any = node.get(name)
     if found is not None and not isinstance(found, list):
-        raise UnreadableSchema(f"{name} must be a list, and is {type(found).__name__}")
+        raise UnreadableSchema(f"{name} must be a list, not {type(found).__name__}")
     return cast("list[Any]", found or [])
 
 
@@ -156,11 +156,7 @@ def _marked(kind: Type, markers: tuple[Marker, ...]) -> Type:
     return Marked(kind, markers) if markers else kind
 
 
-_PLAIN_TYPES: Final[dict[str, Plain]] = {
-    "integer": Plain("int"),
-    "number": Plain("float"),
-    "boolean": Plain("bool"),
-}
+_PLAIN_TYPES: Final[dict[str, Plain]] = {"integer": Plain("int"), "number": Plain("float"), "boolean": Plain("bool")}
 
 
 def _bare_type(node: Node, path: tuple[str, ...], reading: Reading) -> tuple[Type, tuple[Marker, ...]]:

@@ -7,20 +7,11 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.codegen.description import (
-    Choice,
-    ListOf,
-    MapOf,
-    Marked,
-    Model,
-    Nested,
-    Plain,
-    Type,
-)
+from steersman.codegen.description import Choice, ListOf, MapOf, Marked, Model, Nested, Plain, Type
 from steersman.codegen.layout import Bracket, Expression, Keyword, call, flat, literal
 from steersman.codegen.names import field_names
 from steersman.markers import ExactlyOneOf, ExternalDocs, ListMap, Marker, Rule
-from steersman.objects.options import PrinterColumn, ResourceOptions, Scale, plural_of
+from steersman.objects import PrinterColumn, ResourceOptions, ScaleSubresource, plural_of
 
 #: Imports a name of ``steersman.objects`` or ``steersman.markers`` into the module, and returns its spelling there.
 Use = Callable[[str], str]
@@ -92,7 +83,7 @@ def _presentation(options: ResourceOptions, use: Use, *, as_owner: bool) -> list
             Keyword("columns", _tuple([_options_call(use("PrinterColumn"), column) for column in options.columns]))
         )
     if options.scale is not None:
-        said.append(Keyword("scale", _options_call(use("Scale"), options.scale)))
+        said.append(Keyword("scale", _options_call(use("ScaleSubresource"), options.scale)))
     if options.status_subresource is not None:
         said.append(Keyword("status_subresource", literal(options.status_subresource)))
     if as_owner:
@@ -102,32 +93,32 @@ def _presentation(options: ResourceOptions, use: Use, *, as_owner: bool) -> list
     return said
 
 
-def _options_call(head: str, options: PrinterColumn | Scale) -> Expression:
+def _options_call(head: str, options: PrinterColumn | ScaleSubresource) -> Expression:
     return call(head, *(Keyword(name, literal(value)) for name, value in _told(options)))
 
 
 def default_expression(kind: Type, value: Any, use: Use, class_of: Callable[[Model], str]) -> Expression:
     """A JSON default as a Python value of a type."""
-    spelt: Expression
+    spelled: Expression
     match kind:
         case Marked(inner, _):
-            spelt = default_expression(inner, value, use, class_of)
+            spelled = default_expression(inner, value, use, class_of)
         case Choice() | Plain("bool" | "int" | "float" | "str" | "IntOrString") if isinstance(value, (str, int, float)):
-            spelt = literal(value)
+            spelled = literal(value)
         case Plain("Quantity") if isinstance(value, (str, int)):
-            spelt = call(use("Quantity"), literal(value))
+            spelled = call(use("Quantity"), literal(value))
         case Plain("Any"):
-            spelt = literal(value)
+            spelled = literal(value)
         case ListOf(item) if isinstance(value, list):
             values = [default_expression(item, inner, use, class_of) for inner in cast("list[Any]", value)]
-            spelt = Bracket("", "[", tuple(values))
+            spelled = Bracket("", "[", tuple(values))
         case MapOf(item) if isinstance(value, dict):
-            spelt = Bracket("", "{", tuple(_entries(item, cast("dict[str, Any]", value), use, class_of)))
+            spelled = Bracket("", "{", tuple(_entries(item, cast("dict[str, Any]", value), use, class_of)))
         case Nested(model) if isinstance(value, dict):
-            spelt = _struct_default(model, cast("dict[str, Any]", value), use, class_of)
+            spelled = _struct_default(model, cast("dict[str, Any]", value), use, class_of)
         case _:
             raise Unsayable(f"no Python form for the default {value!r}")
-    return spelt
+    return spelled
 
 
 def _entries(item: Type, value: dict[str, Any], use: Use, class_of: Callable[[Model], str]) -> list[Expression]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from steersman.kinds import index
 from steersman.kinds.definitions import definition, resolve, resources_of, schema_of
-from steersman.kinds.registry import all_group_versions, all_kinds, class_of, class_of_definition, scheme
+from steersman.kinds.registry import all_group_versions, all_kinds, class_of, class_of_definition
 
 if TYPE_CHECKING:
     from steersman.kinds.index import *  # noqa: F403 - the kinds by name, for type checkers; see __getattr__
@@ -30,7 +30,6 @@ __all__ = [
     "resolve",
     "resources_of",
     "schema_of",
-    "scheme",
 ]
 __all__ += index.__all__
 

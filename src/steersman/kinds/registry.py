@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
 from typing import Any
 
 from steersman.kinds import index
-from steersman.objects import GroupVersion, GroupVersionKind, Object, Scheme, Struct
+from steersman.objects import GroupVersion, GroupVersionKind, Object, Struct
 
 _MODULES = {GroupVersion(group, version): module for module, (group, version) in index.MODULES.items()}
 
@@ -51,9 +50,3 @@ def class_of_definition(name: str) -> type[Struct] | None:
     module = index.PACKAGES.get(package)
     found: Any = getattr(import_module(f"steersman.kinds.{module}"), last, None) if module else None
     return found if isinstance(found, type) and issubclass(found, Struct) else None
-
-
-@cache
-def scheme() -> Scheme:
-    """A scheme of all built-in kinds. It imports every module of this package."""
-    return Scheme(class_of(kind) for kind in all_kinds())
