@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import logging
@@ -13,7 +12,7 @@ from steersman.client import Hidden
 from steersman.controller import Cause
 from steersman.controller.causes import NO_CAUSES
 from steersman.objects import GroupVersionKind, Key
-from steersman.telemetry import JsonFormatter, TerminalFormatter, configure_logging, current_log_fields, log_fields
+from steersman.telemetry import JsonFormatter, TerminalFormatter, configure_logging
 
 log = logging.getLogger("ship")
 
@@ -47,8 +46,7 @@ def parsed(stream: io.StringIO) -> list[dict]:
 
 def test_away_from_a_terminal_a_line_is_json(lines) -> None:
     stream = lines()
-    with log_fields(reconcile_id="r1", key="default/web"):
-        log.info("sailed %d miles\nand on", 3, extra={"crew": 50})
+    log.info("sailed %d miles\nand on", 3, extra={"reconcile_id": "r1", "key": "default/web", "crew": 50})
     [line] = parsed(stream)
     assert line.pop("time").endswith("+00:00")
     assert line == {
@@ -63,8 +61,7 @@ def test_away_from_a_terminal_a_line_is_json(lines) -> None:
 
 def test_a_json_line_begins_with_what_every_line_has(lines) -> None:
     stream = lines()
-    with log_fields(controller="site"):
-        log.info("sailed", extra={"crew": 50})
+    log.info("sailed", extra={"controller": "site", "crew": 50})
     assert list(parsed(stream)[0]) == ["time", "level", "logger", "message", "controller", "crew"]
 
 
@@ -99,43 +96,18 @@ def test_on_a_terminal_causes_are_short_unless_somebody_looks_for_more(lines, le
 
 def test_on_a_terminal_a_line_is_for_people(lines) -> None:
     stream = lines(Terminal(), level="DEBUG")
-    with log_fields(key="default/web"):
-        log.warning("aground", extra={"why": "low tide"})
+    log.warning("aground", extra={"key": "default/web", "why": "low tide"})
     line = stream.getvalue()
     assert "aground" in line
     assert "key=default/web why='low tide'" in line
     assert "\x1b[33m" in line
 
 
-def test_colours_are_for_terminals_only(lines) -> None:
+def test_colors_are_for_terminals_only(lines) -> None:
     stream = lines(form="terminal")
     log.warning("aground")
     assert "\x1b" not in stream.getvalue()
     assert stream.getvalue().endswith("WARNING aground\n")
-
-
-def test_fields_nest_and_end_with_their_block() -> None:
-    with log_fields(controller="site", key="a"):
-        with log_fields(key="b"):
-            assert current_log_fields() == {"controller": "site", "key": "b"}
-        assert current_log_fields() == {"controller": "site", "key": "a"}
-    assert current_log_fields() == {}
-
-
-async def test_fields_follow_tasks_and_stay_apart(lines) -> None:
-    """Two reconciles at a time never show each other's key."""
-    stream = lines()
-
-    async def reconcile(key: str) -> None:
-        with log_fields(key=key):
-            await asyncio.sleep(0)
-            await asyncio.to_thread(log.info, "working")
-
-    async with asyncio.TaskGroup() as group:
-        for key in ("a", "b"):
-            group.create_task(reconcile(key))
-    log.info("done")
-    assert sorted(line.get("key", "") for line in parsed(stream) if line["logger"] == "ship") == ["", "a", "b"]
 
 
 def test_an_exception_is_one_line_with_its_traceback(lines) -> None:
@@ -164,8 +136,9 @@ def test_no_value_costs_the_line(formatter, value) -> None:
 
 
 def test_a_field_cannot_hide_the_message() -> None:
-    with log_fields(level="none", time="never"):
-        line = json.loads(JsonFormatter().format(log.makeRecord("ship", logging.INFO, __file__, 1, "said", (), None)))
+    extra = {"level": "none", "time": "never"}
+    record = log.makeRecord("ship", logging.INFO, __file__, 1, "said", (), None, extra=extra)
+    line = json.loads(JsonFormatter().format(record))
     assert line["level"] == "info"
     assert line["time"] != "never"
 

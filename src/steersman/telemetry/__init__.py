@@ -2,7 +2,7 @@
 
 Guarantees:
 
-- Logging uses the standard library; lines carry the fields of the surrounding work (`log_fields`).
+- Logging uses the standard library; a line carries the fields of its ``extra=``.
 - Metrics need no dependency, cost an addition, and never exceed their bound of series.
 - The names in `steersman.telemetry.names` are those common among Kubernetes controllers, so that existing dashboards
   work.
@@ -26,8 +26,6 @@ from steersman.telemetry.logs import (
     JsonFormatter as JsonFormatter,
     TerminalFormatter as TerminalFormatter,
     configure_logging as configure_logging,
-    current_log_fields as current_log_fields,
-    log_fields as log_fields,
 )
 from steersman.telemetry.metrics import (
     OVERFLOW as OVERFLOW,
@@ -43,14 +41,15 @@ from steersman.telemetry.metrics import (
     PrometheusRegistry as PrometheusRegistry,
     Registry as Registry,
 )
+from steersman.telemetry.process import add_process_metrics as add_process_metrics
 from steersman.telemetry.spans import (
     NO_SPAN as NO_SPAN,
+    AttributeValue as AttributeValue,
     Span as Span,
     SpanLink as SpanLink,
     begin_span as begin_span,
     current_traceparent as current_traceparent,
     is_tracing as is_tracing,
-    link_to_current as link_to_current,
     span as span,
 )
 from steersman.telemetry.tracebacks import passed_user_code as passed_user_code, user_frames as user_frames

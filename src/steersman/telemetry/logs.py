@@ -1,8 +1,7 @@
-"""Log lines for people on a terminal and for machines elsewhere, with the fields of the surrounding work.
+"""Log lines for people on a terminal and for machines elsewhere, with their fields.
 
 Guarantees
-- Code logs with the standard library only. Fields come from surrounding `log_fields` blocks and from ``extra=``. They
-  are part of the context: tasks started inside inherit them, tasks outside never see them.
+- Code logs with the standard library only. Fields come from ``extra=``.
 - A JSON line is one line, whatever it contains, and starts with the standard fields. A value unknown to JSON, or with
   its own ``__str__``, is written as text.
 - On a terminal, a value with a short form (``in_short()``) uses it, unless the level is debug.
@@ -13,44 +12,19 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any, Literal, TextIO
 
 import msgspec
 
-_fields: ContextVar[Mapping[str, Any]] = ContextVar("steersman_log_fields", default=MappingProxyType({}))
-
 #: The attributes of every record; all others came from ``extra=``.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
-_COLOURS = {"DEBUG": "2", "INFO": "36", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
-
-
-@contextmanager
-def log_fields(**fields: Any) -> Generator[None]:
-    """Add fields to every line logged inside the block.
-
-    ``with log_fields(reconcile_id=identifier, key=key, causes=causes): ...``
-    """
-    token = _fields.set({**_fields.get(), **fields})
-    try:
-        yield
-    finally:
-        _fields.reset(token)
-
-
-def current_log_fields() -> dict[str, Any]:
-    """The fields of the current context."""
-    return dict(_fields.get())
+_COLORS = {"DEBUG": "2", "INFO": "36", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
 
 
 def _fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
-    return {**_fields.get(), **extra}
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
 
 
 def _text(value: object) -> str:
@@ -100,15 +74,15 @@ class JsonFormatter(logging.Formatter):
 class TerminalFormatter(logging.Formatter):
     """Time of day, level, message, then the fields, in short form unless ``full``; with colors if requested."""
 
-    def __init__(self, *, colours: bool = False, full: bool = False) -> None:
+    def __init__(self, *, colors: bool = False, full: bool = False) -> None:
         super().__init__()
-        self._colours = colours
+        self._colors = colors
         self._full = full
 
     def format(self, record: logging.LogRecord) -> str:
         """Format one record."""
         moment = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
-        level = self._painted(f"{record.levelname:<7}", _COLOURS.get(record.levelname, "0"))
+        level = self._painted(f"{record.levelname:<7}", _COLORS.get(record.levelname, "0"))
         fields = " ".join(f"{name}={self._shown(value)}" for name, value in _fields_of(record).items())
         line = f"{self._painted(moment, '2')} {level} {record.getMessage()}"
         if fields:
@@ -117,8 +91,8 @@ class TerminalFormatter(logging.Formatter):
             line += f"\n{self.formatException(record.exc_info)}"
         return line
 
-    def _painted(self, text: str, colour: str) -> str:
-        return f"\x1b[{colour}m{text}\x1b[0m" if self._colours else text
+    def _painted(self, text: str, color: str) -> str:
+        return f"\x1b[{color}m{text}\x1b[0m" if self._colors else text
 
     def _shown(self, value: object) -> str:
         text = _text(value) if self._full else _short_text(value)
@@ -126,10 +100,7 @@ class TerminalFormatter(logging.Formatter):
 
 
 def configure_logging(
-    *,
-    level: int | str = logging.INFO,
-    stream: TextIO | None = None,
-    form: Literal["auto", "terminal", "json"] = "auto",
+    *, level: int | str = logging.INFO, stream: TextIO | None = None, form: Literal["auto", "terminal", "json"] = "auto"
 ) -> logging.Handler:
     """Send all log lines to a stream (standard error by default), readable on a terminal and as JSON elsewhere.
 
@@ -141,7 +112,7 @@ def configure_logging(
     if form == "json" or (form == "auto" and not on_terminal):
         handler.setFormatter(JsonFormatter())
     else:
-        handler.setFormatter(TerminalFormatter(colours=on_terminal, full=_number(level) <= logging.DEBUG))
+        handler.setFormatter(TerminalFormatter(colors=on_terminal, full=_number(level) <= logging.DEBUG))
     root = logging.getLogger()
     for other in [other for other in root.handlers if isinstance(other, _Handler)]:
         root.removeHandler(other)

@@ -82,6 +82,13 @@ CERTIFICATE_READ_ERRORS = CounterOf(
     "certwatcher_read_certificate_errors_total", "Changed certificates that could not be read."
 )
 
+# --- webhooks --------------------------------------------------------------------------------------------------------
+
+WEBHOOK_REQUESTS = CounterOf(
+    "controller_runtime_webhook_requests_total", "Reviews by HTTP status.", ("webhook", "code")
+)
+WEBHOOK_LATENCY = HistogramOf("controller_runtime_webhook_latency_seconds", "How long a review takes.", ("webhook",))
+
 # --- metrics of Steersman alone ---------------------------------------------------------------------------------------
 
 RECONCILE_WRITES = CounterOf(

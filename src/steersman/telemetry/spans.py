@@ -178,7 +178,7 @@ def span(name: str, attributes: Attributes | None = None, *, links: Sequence[Spa
 
     ``with span("reconcile", {"controller": name}, links=causes) as current: ...``
 
-    It is a child of the surrounding span, and the parent of spans begun inside. `links` come from `link_to_current`.
+    It is a child of the surrounding span, and the parent of spans begun inside.
     """
     current = begin_span(name, attributes, links=links)
     current.make_current()
@@ -197,12 +197,6 @@ def current_traceparent() -> str:
         return ""
     context = _api().get_current_span().get_span_context()
     return _printed(context) if context.is_valid else ""
-
-
-def link_to_current() -> SpanLink | None:
-    """A link to the current span, for a later one; None if there is none."""
-    traceparent = current_traceparent()
-    return SpanLink(traceparent) if traceparent else None
 
 
 def _printed(context: Any) -> str:
