@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from steersman.transport import Handler, HttpTransport, InProcessTransport, Listener, Transport
-from steersman.wire import Request, parse_query
+from steersman.transport import Handler, HttpListener, HttpTransport, InProcessTransport, Transport
+from steersman.wire import HttpRequest, parse_query
 
 Connect = Callable[..., Awaitable[Transport]]
 
@@ -49,7 +49,7 @@ async def nothing_is_left() -> AsyncIterator[None]:
     """Every test ends with the tasks and sockets it began with."""
     tasks, files = other_tasks(), open_files()
     yield
-    deadline = asyncio.get_running_loop().time() + 3
+    deadline = asyncio.get_running_loop().time() + 30
     # closing takes a few turns of the loop on either side, and no event tells when both are done
     while (other_tasks() - tasks or open_files() - files) and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
@@ -63,7 +63,7 @@ async def start_server(handler: Handler, **options: object) -> tuple[str, web.Se
     async def answer(incoming: web.BaseRequest) -> web.StreamResponse:
         path, _, query = incoming.raw_path.partition("?")
         body = await incoming.content.read()
-        request = Request(incoming.method, path, parse_query(query), tuple(incoming.headers.items()), body or None)
+        request = HttpRequest(incoming.method, path, parse_query(query), tuple(incoming.headers.items()), body or None)
         reply = await handler(request)
         outgoing = web.StreamResponse(status=reply.status)
         for name, value in reply.headers:
@@ -133,7 +133,7 @@ async def listener() -> AsyncIterator[Connect]:
     async with AsyncExitStack() as stack:
 
         async def connect(handler: Handler, **options: object) -> Transport:
-            server = await stack.enter_async_context(Listener(handler, grace=0.1))
+            server = await stack.enter_async_context(HttpListener(handler, grace=0.1))
             return await stack.enter_async_context(HttpTransport(server.address, **options))
 
         yield connect
@@ -177,7 +177,7 @@ class RawServer:
         """Wait until so many requests have arrived."""
         while len(self.received) < count:
             self._arrival.clear()
-            await asyncio.wait_for(self._arrival.wait(), 5)
+            await asyncio.wait_for(self._arrival.wait(), 60)
 
     async def see_close(self, reader: asyncio.StreamReader) -> None:
         """Wait until the client has closed the connection."""

@@ -6,22 +6,22 @@ import asyncio
 
 import pytest
 
-from steersman.transport import HttpTransport, Listener, ServerResponse
+from steersman.transport import HttpListener, HttpTransport, ServerResponse
 from steersman.transport.body_memory import CROWD, SHARE, BodyMemory, BodyMemoryFull
 from steersman.transport.listener import REQUEST_BODY_MAX
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 
-async def hello(request: Request) -> ServerResponse:
+async def hello(request: HttpRequest) -> ServerResponse:
     return ServerResponse(status=200, body=b"hello")
 
 
-def sender_of(request: Request) -> ServerResponse | str:
+def sender_of(request: HttpRequest) -> ServerResponse | str:
     return request.header("X-Sender") or ServerResponse(status=401)
 
 
 async def begun(
-    listener: Listener, sender: str, size: int, more: str = ""
+    listener: HttpListener, sender: str, size: int, more: str = ""
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Begin a request and send nothing of its body."""
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
@@ -32,7 +32,7 @@ async def begun(
 
 
 async def test_bodies_that_do_not_come_do_not_keep_others_out():
-    async with Listener(hello, max_connections=8) as listener:
+    async with HttpListener(hello, max_connections=8) as listener:
         strangers = [await begun(listener, "x", 10, "Expect: 100-continue\r\n") for _ in range(8)]
         for reader, _ in strangers:
             assert await reader.readline() == b"HTTP/1.1 100 Continue\r\n"
@@ -57,7 +57,7 @@ async def test_bodies_that_do_not_come_do_not_keep_others_out():
 
 
 async def test_long_bodies_of_one_sender_have_a_bound_and_leave_room_to_others():
-    async with Listener(hello, before_body=sender_of) as listener:
+    async with HttpListener(hello, before_body=sender_of) as listener:
         some = SHARE // REQUEST_BODY_MAX + CROWD
         greedy = [await begun(listener, "greedy", REQUEST_BODY_MAX) for _ in range(some + 1)]
         try:
@@ -66,7 +66,7 @@ async def test_long_bodies_of_one_sender_have_a_bound_and_leave_room_to_others()
                 refused, _ = await asyncio.wait(lines, return_when=asyncio.FIRST_COMPLETED)
                 assert [task.result().split()[1] for task in refused] == [b"429"]
                 async with HttpTransport(listener.address) as client:
-                    long = Request("POST", "/", headers=(("X-Sender", "other"),), body=b"x" * REQUEST_BODY_MAX)
+                    long = HttpRequest("POST", "/", headers=(("X-Sender", "other"),), body=b"x" * REQUEST_BODY_MAX)
                     async with await client.send(long) as response:
                         assert await response.read() == b"hello"
         finally:

@@ -12,14 +12,14 @@ import pytest
 from steersman.aio import Supervisor
 from steersman.errors import ApiError, ConfigError, ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport import HttpTransport, ServerResponse
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 GZIPPED = gzip.compress(b'{"a":1}' * 50, mtime=0)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 async def get(transport: HttpTransport, path: str = "/", **options) -> bytes:
-    async with await transport.send(Request("GET", path), **options) as response:
+    async with await transport.send(HttpRequest("GET", path), **options) as response:
         return await response.read()
 
 
@@ -47,7 +47,7 @@ async def test_nothing_is_sent_twice(raw, method, fresh):
             assert await get(transport, "/first") == b"ok"
         body = b"{}" if method in {"PUT", "POST", "PATCH"} else None
         with pytest.raises(ConnectionFailed, match="closed the connection without a response") as caught:
-            await transport.send(Request(method, "/second", body=body))
+            await transport.send(HttpRequest(method, "/second", body=body))
         assert caught.value.sent
     assert [head for head in server.received if b"/second" in head] == server.received[0 if fresh else 1 :]
     assert len(server.received) == (1 if fresh else 2)
@@ -62,7 +62,7 @@ async def test_a_reset_after_sending_may_have_been_processed(raw):
     _, address = await raw(talk)
     async with HttpTransport(address) as transport:
         with pytest.raises(ConnectionFailed) as caught:
-            await transport.send(Request("POST", "/api/v1/namespaces/a/pods", body=b"{}"))
+            await transport.send(HttpRequest("POST", "/api/v1/namespaces/a/pods", body=b"{}"))
     assert caught.value.sent
     assert str(caught.value).startswith('create pods in namespace "a": ')
 
@@ -126,7 +126,7 @@ async def test_cancelling_closes_the_connection(raw):
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await asyncio.wait_for(server.closed.wait(), 2)
+            await asyncio.wait_for(server.closed.wait(), 60)
 
 
 async def test_cancelling_a_large_upload_to_a_stalled_server_closes_the_connection(raw, open_sockets):
@@ -140,9 +140,9 @@ async def test_cancelling_a_large_upload_to_a_stalled_server_closes_the_connecti
 
     _, address = await raw(talk)
     async with HttpTransport(address) as transport:
-        request = Request("PUT", "/", body=b"x" * 50_000_000)
+        request = HttpRequest("PUT", "/", body=b"x" * 50_000_000)
         task = asyncio.get_running_loop().create_task(transport.send(request))
-        await asyncio.wait_for(connected.wait(), 5)
+        await asyncio.wait_for(connected.wait(), 60)
         # fill the buffers on both sides, so that there is something left to flush
         await asyncio.sleep(0.1)
         both_ends = open_sockets()
@@ -175,7 +175,7 @@ async def test_garbage_is_a_protocol_error(raw, answer):
     _, address = await raw(talk)
     async with HttpTransport(address) as transport:
         with pytest.raises(ProtocolError, match="did not respond with HTTP"):
-            await get(transport, timeout=5)
+            await get(transport, timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ async def test_a_truncated_body_is_never_taken_for_a_whole_one(raw, answer, stre
 
     _, address = await raw(talk)
     async with HttpTransport(address) as transport:
-        response = await transport.send(Request("GET", "/"), stream=stream)
+        response = await transport.send(HttpRequest("GET", "/"), stream=stream)
         reading = drain(response) if stream else response.read()
         with pytest.raises(ConnectionFailed, match="broke during the response") as caught:
             await reading
@@ -213,14 +213,14 @@ async def test_a_body_longer_than_announced_limits_is_not_even_read(raw):
     async with HttpTransport(address) as transport:
         with pytest.raises(ProtocolError, match="longer than"):
             await get(transport)
-        await asyncio.wait_for(server.closed.wait(), 2)
+        await asyncio.wait_for(server.closed.wait(), 60)
 
 
 async def test_connections_are_bounded(serve):
     """Many requests at once use no more connections than allowed, and all are served."""
     active, most = 0, 0
 
-    async def handler(request: Request) -> ServerResponse:
+    async def handler(request: HttpRequest) -> ServerResponse:
         nonlocal active, most
         active += 1
         most = max(most, active)
@@ -244,15 +244,15 @@ async def test_a_separate_transport_shares_no_connection(serve):
         return ServerResponse(status=200, body=request.path.encode())
 
     async with HttpTransport(await serve(handler), max_connections=1) as transport, Supervisor() as tasks:
-        slow = tasks.start(transport.send(Request("GET", "/slow")), name="slow")
+        slow = tasks.start(transport.send(HttpRequest("GET", "/slow")), name="slow")
         await arrived.wait()
         other = transport.separate()
-        async with asyncio.timeout(10):
-            assert await (await other.send(Request("GET", "/quick"))).read() == b"/quick"
+        async with asyncio.timeout(60):
+            assert await (await other.send(HttpRequest("GET", "/quick"))).read() == b"/quick"
         await other.close()
         go_on.set()
         assert await (await slow).read() == b"/slow"
-        assert await (await transport.send(Request("GET", "/again"))).read() == b"/again"
+        assert await (await transport.send(HttpRequest("GET", "/again"))).read() == b"/again"
 
 
 async def test_one_connection_serves_many_requests(raw):
@@ -266,6 +266,133 @@ async def test_one_connection_serves_many_requests(raw):
         for _ in range(10):
             assert await get(transport) == b"ok"
     assert server.connections == 1
+
+
+async def test_a_refused_request_leaves_its_connection_to_the_next_one(raw):
+    """Nothing was written to it."""
+
+    async def talk(server, reader, writer):
+        while await server.head(reader):
+            writer.write(OK)
+
+    def refuse():
+        raise TimeoutError
+
+    server, address = await raw(talk)
+    async with HttpTransport(address, max_connections=1) as transport:
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await transport.send(HttpRequest("PUT", "/refused", body=b"{}"), before_send=refuse)
+            assert await get(transport, "/next") == b"ok"
+    assert server.connections == 1
+    assert len(server.received) == 3
+
+
+async def test_interim_responses_are_skipped(raw):
+    async def talk(server, reader, writer):
+        while await server.head(reader):
+            writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n" + OK)
+
+    server, address = await raw(talk)
+    async with HttpTransport(address) as transport:
+        assert [await get(transport) for _ in range(2)] == [b"ok", b"ok"]
+    assert server.connections == 1
+
+
+async def test_an_answer_to_a_half_read_upload_is_the_answer(raw):
+    """A server may refuse a large body without reading it."""
+
+    async def talk(server, reader, writer):
+        await server.head(reader)
+        writer.write(b"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig")
+        await writer.drain()
+        await reader.read()
+
+    _, address = await raw(talk)
+    async with HttpTransport(address) as transport:
+        request = HttpRequest("POST", "/api/v1/namespaces/a/configmaps", body=b"x" * (8 << 20))
+        async with await transport.send(request) as response:
+            assert (response.status, await response.read()) == (413, b"big")
+
+
+async def test_a_connection_with_an_unread_upload_is_not_used_again(raw):
+    """Its server responds early, and never reads the rest."""
+
+    async def talk(server, reader, writer):
+        await server.head(reader)
+        writer.write(OK)
+        if server.connections == 1:
+            await server.see_close(reader)
+
+    server, address = await raw(talk)
+    async with HttpTransport(address, timeout=30) as transport:
+        async with await transport.send(HttpRequest("POST", "/large", body=b"x" * (32 << 20))) as response:
+            assert await response.read() == b"ok"
+        assert await get(transport, "/next") == b"ok"
+    assert server.connections == 2
+
+
+async def test_a_response_that_begins_during_the_upload_arrives_whole(raw):
+    """Also on a connection that has served another request."""
+
+    async def talk(server, reader, writer):
+        await server.head(reader)
+        writer.write(OK)
+        await server.head(reader)
+        writer.write(b"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 600\r\n\r\n" + b"x" * 300)
+        await writer.drain()
+        await asyncio.sleep(0.2)
+        writer.write(b"x" * 300)
+        await writer.drain()
+        await reader.read()
+
+    _, address = await raw(talk)
+    async with HttpTransport(address, timeout=30) as transport:
+        assert await get(transport) == b"ok"
+        async with await transport.send(HttpRequest("POST", "/large", body=b"x" * (32 << 20))) as response:
+            assert (response.status, await response.read()) == (413, b"x" * 600)
+
+
+async def test_a_response_without_a_request_is_nobodys(raw):
+    sent = asyncio.Event()
+
+    async def talk(server, reader, writer):
+        await server.head(reader)
+        writer.write(OK)
+        await writer.drain()
+        if server.connections == 1:
+            await asyncio.sleep(0.05)
+            writer.write(OK.replace(b"ok", b"no"))
+            await writer.drain()
+            sent.set()
+            await reader.read()
+
+    server, address = await raw(talk)
+    async with HttpTransport(address) as transport:
+        assert await get(transport, "/first") == b"ok"
+        await sent.wait()
+        await asyncio.sleep(0.05)
+        assert await get(transport, "/second") == b"ok"
+    assert server.connections == 2
+
+
+async def test_closing_ends_the_wait_for_a_handshake(raw):
+    begun = asyncio.Event()
+
+    async def talk(server, reader, writer):
+        await reader.read(1)
+        begun.set()
+        await server.see_close(reader)
+
+    _, address = await raw(talk)
+    transport = HttpTransport(address.replace("http:", "https:"), timeout=600, connect_timeout=600)
+    waiter = asyncio.get_running_loop().create_task(transport.send(HttpRequest("GET", "/")))
+    await begun.wait()
+    await transport.close()
+    async with asyncio.timeout(30):
+        with pytest.raises(ConnectionFailed, match="closed") as failed:
+            await waiter
+    assert not failed.value.sent
 
 
 async def test_waiting_for_a_place_in_the_pool_ends_with_the_deadline_or_the_transport(raw):
@@ -297,13 +424,13 @@ async def test_redirects_are_not_followed(serve):
     """A redirect would carry the credentials elsewhere."""
     served = []
 
-    async def handler(request: Request) -> ServerResponse:
+    async def handler(request: HttpRequest) -> ServerResponse:
         served.append(request.path)
         return ServerResponse(status=302, headers=(("Location", "/elsewhere"),))
 
     async with (
         HttpTransport(await serve(handler)) as transport,
-        await transport.send(Request("GET", "/")) as response,
+        await transport.send(HttpRequest("GET", "/")) as response,
     ):
         assert response.status == 302
     assert served == ["/"]
@@ -317,7 +444,7 @@ async def test_the_callers_headers_win(raw):
 
     server, address = await raw(talk)
     async with HttpTransport(address) as transport:
-        request = Request("GET", "/", headers=(("user-agent", "mine"), ("accept", "application/json")))
+        request = HttpRequest("GET", "/", headers=(("user-agent", "mine"), ("accept", "application/json")))
         async with await transport.send(request) as response:
             await response.read()
     lines = sorted(line.lower() for line in server.received[0].split(b"\r\n")[1:] if line)
@@ -333,10 +460,13 @@ async def test_the_callers_headers_win(raw):
 async def test_a_target_cannot_break_out_of_the_request_line(target):
     async with HttpTransport("http://127.0.0.1:1") as transport:
         with pytest.raises(ValueError, match="request target"):
-            await transport.send(Request("GET", target))
+            await transport.send(HttpRequest("GET", target))
 
 
-@pytest.mark.parametrize("header", [("X", "a\r\nY: b"), ("X\r\nY", "a"), ("X", "a\x00b")])
+@pytest.mark.parametrize(
+    "header",
+    [("X", "a\r\nY: b"), ("X\r\nY", "a"), ("X", "a\x00b"), ("Content-Length", "1"), ("transfer-encoding", "chunked")],
+)
 async def test_a_header_cannot_break_out_of_its_line(raw, header):
     async def talk(server, reader, writer):
         await server.head(reader)
@@ -345,7 +475,7 @@ async def test_a_header_cannot_break_out_of_its_line(raw, header):
     server, address = await raw(talk)
     async with HttpTransport(address) as transport:
         with pytest.raises(ValueError, match="header"):
-            await transport.send(Request("GET", "/", headers=(header,)))
+            await transport.send(HttpRequest("GET", "/", headers=(header,)))
     assert server.received == []
 
 
@@ -370,7 +500,7 @@ async def test_dots_and_escapes_in_a_path_stay_as_they_are(raw):
 async def test_compression_is_off_unless_asked_for(serve):
     asked = []
 
-    async def handler(request: Request) -> ServerResponse:
+    async def handler(request: HttpRequest) -> ServerResponse:
         asked.append(request.header("Accept-Encoding"))
         headers = (("Content-Encoding", "gzip"),) if asked[-1] == "gzip" else ()
         body = b"x" * 1_000_000
@@ -386,14 +516,14 @@ async def test_compression_is_off_unless_asked_for(serve):
 async def test_a_small_compressed_body_cannot_grow_beyond_the_limit(serve):
     """A thousandfold of zeros is a small answer on the wire and a large one in memory."""
 
-    async def handler(request: Request) -> ServerResponse:
+    async def handler(request: HttpRequest) -> ServerResponse:
         return ServerResponse(
             status=200, headers=(("Content-Encoding", "gzip"),), body=gzip.compress(bytes(50_000_000))
         )
 
     async with (
         HttpTransport(await serve(handler), compression=True) as transport,
-        await transport.send(Request("GET", "/")) as response,
+        await transport.send(HttpRequest("GET", "/")) as response,
     ):
         with pytest.raises(ProtocolError, match="longer than 1000000 bytes"):
             await response.read(1_000_000)
@@ -445,7 +575,7 @@ async def answers_to(raw, answers: list[bytes]):
     for stream in [False, True] * (len(answers) // 2):
         async with HttpTransport(address) as transport:
             try:
-                response = await transport.send(Request("GET", "/"), stream=stream, timeout=5)
+                response = await transport.send(HttpRequest("GET", "/"), stream=stream, timeout=5)
                 outcomes.append(b"".join([piece async for piece in response.chunks(idle_timeout=5)]))
             except ApiError as error:
                 outcomes.append(error)

@@ -19,11 +19,11 @@ import pytest
 from samples.eventually import eventually
 from steersman.aio import Supervisor
 from steersman.errors import ConfigError, ConnectionFailed
-from steersman.transport import HttpTransport, Listener, ServerResponse, ServerTls, TlsMaterial, current_peer
-from steersman.wire import Request
+from steersman.transport import HttpListener, HttpTransport, ServerResponse, ServerTls, TlsMaterial, current_peer
+from steersman.wire import HttpRequest
 
 
-async def hello(request: Request) -> ServerResponse:
+async def hello(request: HttpRequest) -> ServerResponse:
     return ServerResponse(status=200, headers=(("Content-Type", "text/plain"),), body=b"hello")
 
 
@@ -33,7 +33,7 @@ class Slow:
     def __init__(self) -> None:
         self.entered, self.go, self.cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def __call__(self, request: Request) -> ServerResponse:
+    async def __call__(self, request: HttpRequest) -> ServerResponse:
         self.entered.set()
         try:
             await self.go.wait()
@@ -43,12 +43,12 @@ class Slow:
         return ServerResponse(status=200, body=b"late")
 
 
-async def talk(listener: Listener, sent: bytes) -> bytes:
+async def talk(listener: HttpListener, sent: bytes) -> bytes:
     """Send bytes and read until the server closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
     try:
         writer.write(sent)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await reader.read()
     finally:
         writer.close()
@@ -63,7 +63,7 @@ def reset(writer: asyncio.StreamWriter) -> None:
 
 
 async def test_it_listens_on_loopback_alone_and_knows_its_port():
-    async with Listener(hello) as listener:
+    async with HttpListener(hello) as listener:
         assert listener.address == f"http://127.0.0.1:{listener.port}"
         answer = await talk(listener, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -74,34 +74,34 @@ async def test_it_listens_on_loopback_alone_and_knows_its_port():
 
 
 async def test_a_port_that_is_taken_is_named():
-    async with Listener(hello) as first:
+    async with HttpListener(hello) as first:
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1 port {first.port}: .*choose another port"):
-            await Listener(hello, port=first.port).start()
+            await HttpListener(hello, port=first.port).start()
 
 
 async def test_the_handler_knows_who_asks():
-    async def who(request: Request) -> ServerResponse:
+    async def who(request: HttpRequest) -> ServerResponse:
         peer = current_peer()
         return ServerResponse(status=200, body=f"{peer.host} {peer.is_loopback} {peer.certificate!r}".encode())
 
     async with (
-        Listener(who) as listener,
+        HttpListener(who) as listener,
         HttpTransport(listener.address) as client,
-        await client.send(Request("GET", "/")) as response,
+        await client.send(HttpRequest("GET", "/")) as response,
     ):
         assert await response.read() == b"127.0.0.1 True b''"
     assert current_peer() is None
 
 
 async def test_old_and_terse_clients_are_served():
-    async def stream(request: Request) -> ServerResponse:
+    async def stream(request: HttpRequest) -> ServerResponse:
         async def body():
             yield b"one "
             yield b"two"
 
         return ServerResponse(status=200, headers=(("Content-Length", "99999"),), body=body())
 
-    async with Listener(stream) as listener:
+    async with HttpListener(stream) as listener:
         old = await talk(listener, b"GET / HTTP/1.0\r\n\r\n")
         assert old.endswith(b"\r\n\r\none two")
         assert b"chunked" not in old
@@ -113,22 +113,22 @@ async def test_old_and_terse_clients_are_served():
 
 async def test_a_client_that_vanishes_ends_the_handler():
     slow = Slow()
-    async with Listener(slow) as listener:
+    async with HttpListener(slow) as listener:
         _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        await asyncio.wait_for(slow.entered.wait(), 5)
+        await asyncio.wait_for(slow.entered.wait(), 60)
         reset(writer)
-        await asyncio.wait_for(slow.cancelled.wait(), 5)
+        await asyncio.wait_for(slow.cancelled.wait(), 60)
 
 
 async def test_half_a_request_reaches_nobody():
-    seen: list[Request] = []
+    seen: list[HttpRequest] = []
 
-    async def note(request: Request) -> ServerResponse:
+    async def note(request: HttpRequest) -> ServerResponse:
         seen.append(request)
         return ServerResponse(status=200)
 
-    async with Listener(note, read_timeout=0.1, idle_timeout=0.2) as listener:
+    async with HttpListener(note, read_timeout=0.1, idle_timeout=0.2) as listener:
         late = await talk(listener, b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
         assert late.startswith(b"HTTP/1.1 408 ")
         assert b"did not arrive within 0.1 s" in late
@@ -153,14 +153,14 @@ async def test_half_a_request_reaches_nobody():
     ids=["target", "field", "fields", "rubbish"],
 )
 async def test_a_head_beyond_bounds_is_refused(head, caplog):
-    async with Listener(hello) as listener:
+    async with HttpListener(hello) as listener:
         assert (await talk(listener, head)).startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 "))
     assert caplog.records == []
 
 
 async def test_a_body_beyond_bounds_is_refused():
-    async with Listener(hello, max_body=1000) as listener, HttpTransport(listener.address) as client:
-        async with await client.send(Request("POST", "/", body=b"x" * 1000)) as response:
+    async with HttpListener(hello, max_body=1000) as listener, HttpTransport(listener.address) as client:
+        async with await client.send(HttpRequest("POST", "/", body=b"x" * 1000)) as response:
             assert response.status == 200
         announced = await talk(listener, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n")
         assert announced.startswith(b"HTTP/1.1 413 ")
@@ -172,13 +172,13 @@ async def test_a_body_beyond_bounds_is_refused():
 
 
 async def test_a_client_that_asks_first_may_go_on():
-    async def echo(request: Request) -> ServerResponse:
+    async def echo(request: HttpRequest) -> ServerResponse:
         return ServerResponse(status=200, headers=(("Connection", "close"),), body=request.body or b"")
 
-    async with Listener(echo) as listener:
+    async with HttpListener(echo) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
             writer.write(b"body")
             assert (await reader.read()).endswith(b"\r\n\r\nbody")
@@ -187,13 +187,13 @@ async def test_a_client_that_asks_first_may_go_on():
 
 
 async def test_a_handler_that_fails_is_an_answer_and_a_line_in_the_log(caplog):
-    async def broken(request: Request) -> ServerResponse:
+    async def broken(request: HttpRequest) -> ServerResponse:
         raise RuntimeError("the handler has a bug")
 
     async with (
-        Listener(broken) as listener,
+        HttpListener(broken) as listener,
         HttpTransport(listener.address) as client,
-        await client.send(Request("GET", "/x")) as response,
+        await client.send(HttpRequest("GET", "/x")) as response,
     ):
         assert response.status == 500
         assert await response.read() == b"internal server error; see the log\n"
@@ -202,10 +202,10 @@ async def test_a_handler_that_fails_is_an_answer_and_a_line_in_the_log(caplog):
 
 
 async def test_an_answer_cannot_smuggle_headers(caplog):
-    async def split(request: Request) -> ServerResponse:
+    async def split(request: HttpRequest) -> ServerResponse:
         return ServerResponse(status=200, headers=(("X-A", "b\r\nSet-Cookie: c=d"),), body=b"x")
 
-    async with Listener(split) as listener:
+    async with HttpListener(split) as listener:
         assert b"Set-Cookie" not in await talk(listener, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert "failed halfway" in caplog.text
 
@@ -213,7 +213,7 @@ async def test_an_answer_cannot_smuggle_headers(caplog):
 async def test_many_streams_at_once():
     go = asyncio.Event()
 
-    async def stream(request: Request) -> ServerResponse:
+    async def stream(request: HttpRequest) -> ServerResponse:
         async def body():
             yield request.path.encode()
             await go.wait()
@@ -221,8 +221,8 @@ async def test_many_streams_at_once():
 
         return ServerResponse(status=200, body=body())
 
-    async with Listener(stream) as listener, HttpTransport(listener.address) as client, asyncio.timeout(20):
-        responses = [await client.send(Request("GET", f"/{number}"), stream=True) for number in range(150)]
+    async with HttpListener(stream) as listener, HttpTransport(listener.address) as client, asyncio.timeout(60):
+        responses = [await client.send(HttpRequest("GET", f"/{number}"), stream=True) for number in range(150)]
         readers = [response.chunks() for response in responses]
         assert [await anext(reader) for reader in readers] == [f"/{number}".encode() for number in range(150)]
         go.set()
@@ -233,21 +233,21 @@ async def test_many_streams_at_once():
 
 async def test_closing_lets_answers_end():
     slow = Slow()
-    listener = Listener(slow, grace=5.0)
+    listener = HttpListener(slow, grace=300.0)
     await listener.start()
     address = listener.address
     async with HttpTransport(address) as client, Supervisor() as tasks:
-        asking = tasks.start(client.send(Request("GET", "/")), name="ask")
-        await asyncio.wait_for(slow.entered.wait(), 5)
+        asking = tasks.start(client.send(HttpRequest("GET", "/")), name="ask")
+        await asyncio.wait_for(slow.entered.wait(), 60)
         closing = tasks.start(listener.close(), name="close")
         await asyncio.sleep(0)
         async with HttpTransport(address) as other:
             with pytest.raises(ConnectionFailed):
-                await other.send(Request("GET", "/"))
+                await other.send(HttpRequest("GET", "/"))
         slow.go.set()
         async with await asking as response:
             assert await response.read() == b"late"
-        await asyncio.wait_for(closing, 3)
+        await asyncio.wait_for(closing, 60)
     assert not slow.cancelled.is_set()
 
 
@@ -255,7 +255,7 @@ async def test_closing_does_not_wait_forever_for_a_client_that_does_not_read():
     produced = 0
     ended = asyncio.Event()
 
-    async def endless(request: Request) -> ServerResponse:
+    async def endless(request: HttpRequest) -> ServerResponse:
         async def body():
             nonlocal produced
             try:
@@ -267,29 +267,27 @@ async def test_closing_does_not_wait_forever_for_a_client_that_does_not_read():
 
         return ServerResponse(status=200, body=body())
 
-    async with Listener(endless, grace=0.1) as listener:
+    async with HttpListener(endless, grace=0.1) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=1024)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         before = -1
         while not produced or before != produced:
             before = produced
             await asyncio.sleep(0.05)
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        await listener.close()
-        assert loop.time() - began < 3
+        async with asyncio.timeout(60):
+            await listener.close()
     assert ended.is_set()
     # a cut connection, not the end of a chunked body
-    assert not (await asyncio.wait_for(reader.read(), 5)).endswith(b"\r\n0\r\n\r\n")
+    assert not (await asyncio.wait_for(reader.read(), 60)).endswith(b"\r\n0\r\n\r\n")
     writer.close()
     await writer.wait_closed()
 
 
 async def test_closing_ends_idle_connections_at_once():
-    async with Listener(hello, grace=30.0) as listener, HttpTransport(listener.address) as client:
-        async with await client.send(Request("GET", "/")) as response:
+    async with HttpListener(hello, grace=300.0) as listener, HttpTransport(listener.address) as client:
+        async with await client.send(HttpRequest("GET", "/")) as response:
             await response.read()
-        await asyncio.wait_for(listener.close(), 3)
+        await asyncio.wait_for(listener.close(), 60)
 
 
 # --- TLS -------------------------------------------------------------------------------------------------------------
@@ -304,7 +302,7 @@ def trust_in(ca: bytes) -> ssl.SSLContext:
 
 def fingerprint(port: int, ca: bytes) -> str:
     with (
-        socket.create_connection(("127.0.0.1", port), timeout=5) as plain,
+        socket.create_connection(("127.0.0.1", port), timeout=60) as plain,
         trust_in(ca).wrap_socket(plain, server_hostname="127.0.0.1") as wrapped,
     ):
         return hashlib.sha256(wrapped.getpeercert(binary_form=True)).hexdigest()
@@ -315,7 +313,7 @@ async def test_a_renewed_certificate_is_shown_without_a_restart(new_authority, t
     certificate, key = authority.issue("one", "127.0.0.1").write(tmp_path, "server")
     read: list[bool] = []
     tls = ServerTls(certificate_file=certificate, key_file=key)
-    async with Listener(hello, tls=tls, on_certificate_read=read.append) as listener:
+    async with HttpListener(hello, tls=tls, on_certificate_read=read.append) as listener:
         first = await asyncio.to_thread(fingerprint, listener.port, authority.pem)
         assert await asyncio.to_thread(fingerprint, listener.port, authority.pem) == first
         assert read == [True]
@@ -328,13 +326,13 @@ async def test_a_renewed_certificate_is_shown_without_a_restart(new_authority, t
         assert read == [True, False, True]
         async with (
             HttpTransport(listener.address, tls=TlsMaterial(ca_data=authority.pem)) as client,
-            await client.send(Request("GET", "/")) as response,
+            await client.send(HttpRequest("GET", "/")) as response,
         ):
             assert await response.read() == b"hello"
 
 
 async def test_clients_may_show_a_certificate_or_must(new_authority, tmp_path):
-    async def who(request: Request) -> ServerResponse:
+    async def who(request: HttpRequest) -> ServerResponse:
         return ServerResponse(status=200, body=b"%d" % len(current_peer().certificate))
 
     servers, clients = new_authority("servers"), new_authority("clients")
@@ -346,15 +344,15 @@ async def test_clients_may_show_a_certificate_or_must(new_authority, tmp_path):
     known = TlsMaterial(ca_data=servers.pem, certificate_data=client.certificate, key_data=client.key)
     unknown = TlsMaterial(ca_data=servers.pem, certificate_data=stranger.certificate, key_data=stranger.key)
 
-    async def ask(listener: Listener, material: TlsMaterial) -> int:
+    async def ask(listener: HttpListener, material: TlsMaterial) -> int:
         async with (
             HttpTransport(listener.address, tls=material) as transport,
-            await transport.send(Request("GET", "/")) as response,
+            await transport.send(HttpRequest("GET", "/")) as response,
         ):
             return int(await response.read())
 
     may = ServerTls(certificate_data=server.certificate, key_data=server.key, client_ca_data=clients.pem)
-    async with Listener(who, tls=may) as listener:
+    async with HttpListener(who, tls=may) as listener:
         assert await ask(listener, known) > 100
         assert await ask(listener, TlsMaterial(ca_data=servers.pem)) == 0
         with pytest.raises(ConnectionFailed):
@@ -362,7 +360,7 @@ async def test_clients_may_show_a_certificate_or_must(new_authority, tmp_path):
     must = ServerTls(
         certificate_data=server.certificate, key_data=server.key, client_ca_data=clients.pem, require_client=True
     )
-    async with Listener(who, tls=must) as listener:
+    async with HttpListener(who, tls=must) as listener:
         assert await ask(listener, known) > 100
         with pytest.raises(ConnectionFailed):
             await ask(listener, TlsMaterial(ca_data=servers.pem))
@@ -374,16 +372,16 @@ async def test_unfinished_handshakes_count_as_connections(new_authority, tmp_pat
     certificate, key = authority.issue("server", "127.0.0.1").write(tmp_path, "server")
     tls = ServerTls(certificate_file=certificate, key_file=key)
     material = TlsMaterial(ca_data=authority.pem)
-    async with Listener(hello, tls=tls, max_connections=8) as listener:
+    async with HttpListener(hello, tls=tls, max_connections=8) as listener:
         before = open_sockets()
         silent = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(40)]
         try:
-            await eventually(lambda: open_sockets() <= before + len(silent) + 8, within=10)
-            async with asyncio.timeout(20), HttpTransport(listener.address, tls=material) as client:
+            await eventually(lambda: open_sockets() <= before + len(silent) + 8, within=60)
+            async with asyncio.timeout(60), HttpTransport(listener.address, tls=material) as client:
                 # until the first of the silent ones has been slow for a while, there is room for none
                 while True:
                     try:
-                        async with await client.send(Request("GET", "/")) as response:
+                        async with await client.send(HttpRequest("GET", "/")) as response:
                             assert await response.read() == b"hello"
                         break
                     except ConnectionFailed:
@@ -398,11 +396,11 @@ async def test_a_handshake_ends_after_a_time(new_authority, tmp_path, open_socke
     authority = new_authority()
     certificate, key = authority.issue("server", "127.0.0.1").write(tmp_path, "server")
     tls = ServerTls(certificate_file=certificate, key_file=key)
-    async with Listener(hello, tls=tls, read_timeout=60) as listener:
+    async with HttpListener(hello, tls=tls, read_timeout=60) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         # the beginning of a client's first message
         writer.write(b"\x16\x03\x01\x02\x00\x01\x00")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             with contextlib.suppress(ConnectionError):
                 assert await reader.read() == b""
         writer.transport.abort()
@@ -412,12 +410,12 @@ async def test_closing_ends_handshakes(new_authority, tmp_path, open_sockets):
     authority = new_authority()
     certificate, key = authority.issue("server", "127.0.0.1").write(tmp_path, "server")
     before = open_sockets()
-    async with Listener(hello, tls=ServerTls(certificate_file=certificate, key_file=key)) as listener:
+    async with HttpListener(hello, tls=ServerTls(certificate_file=certificate, key_file=key)) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         # the connection's two ends, and the socket that listens
         await eventually(lambda: open_sockets() == before + 3)
     with contextlib.suppress(ConnectionError):
-        assert await asyncio.wait_for(reader.read(), 2) == b""
+        assert await asyncio.wait_for(reader.read(), 60) == b""
     writer.transport.abort()
 
 
@@ -437,7 +435,7 @@ def no_free_descriptors():
 async def test_a_process_without_descriptors_says_so_once_and_recovers(caplog):
     """A burst of connections must not fill the log, and the server must answer when the burst is over."""
     loop = asyncio.get_running_loop()
-    async with Listener(hello) as listener:
+    async with HttpListener(hello) as listener:
         clients = [socket.socket() for _ in range(20)]
         for client in clients:
             client.setblocking(False)
@@ -446,7 +444,7 @@ async def test_a_process_without_descriptors_says_so_once_and_recovers(caplog):
                 await loop.sock_connect(client, ("127.0.0.1", listener.port))
                 await loop.sock_sendall(client, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             await eventually(lambda: "cannot accept connections: too many open files" in caplog.text)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             for client in clients:
                 assert (await loop.sock_recv(client, 1000)).startswith(b"HTTP/1.1 200")
                 client.close()
@@ -461,7 +459,7 @@ async def test_without_descriptors_strangers_go_before_clients(new_authority, tm
     trust = trust_in(authority.pem)
     get = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
     loop = asyncio.get_running_loop()
-    async with Listener(hello, tls=ServerTls(certificate_file=certificate, key_file=key)) as listener:
+    async with HttpListener(hello, tls=ServerTls(certificate_file=certificate, key_file=key)) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=trust)
         writer.write(get)
         assert b"200" in await reader.readuntil(b"hello")
@@ -476,7 +474,7 @@ async def test_without_descriptors_strangers_go_before_clients(new_authority, tm
             late_reader, late_writer = await asyncio.open_connection(sock=late, ssl=trust, server_hostname="127.0.0.1")
             for each, to in ((reader, writer), (late_reader, late_writer)):
                 to.write(get)
-                assert b"200" in await asyncio.wait_for(each.readuntil(b"hello"), 10)
+                assert b"200" in await asyncio.wait_for(each.readuntil(b"hello"), 60)
         for _, each in [*silent, (reader, writer), (late_reader, late_writer)]:
             each.transport.abort()
 
@@ -488,4 +486,4 @@ async def test_tls_mistakes_are_named(tmp_path):
         ServerTls(certificate_file="a", key_file="b", require_client=True)
     missing = ServerTls(certificate_file=str(tmp_path / "a.crt"), key_file=str(tmp_path / "a.key"))
     with pytest.raises(ConfigError, match=r"cannot load the server certificate .*a\.crt with the key"):
-        await Listener(hello, tls=missing).start()
+        await HttpListener(hello, tls=missing).start()

@@ -9,7 +9,7 @@ from steersman.errors import ConnectionFailed, DeadlineExceeded
 from steersman.telemetry import Registry, expose, names, span
 from steersman.transport import ServerResponse
 from steersman.transport.measurements import MeasuredTransport
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 HOST = "10.0.0.1:6443"
 PATH = "/apis/apps/v1/namespaces/web/deployments/site"
@@ -46,7 +46,7 @@ def observed(registry, declared):
 
 async def test_requests_are_counted_by_status_method_and_host(measured, registry):
     transport = await measured(answer)
-    for request in (Request("GET", PATH), Request("GET", "/gone"), Request("PUT", PATH, body=b"12345")):
+    for request in (HttpRequest("GET", PATH), HttpRequest("GET", "/gone"), HttpRequest("PUT", PATH, body=b"12345")):
         async with await transport.send(request) as response:
             assert await response.read() == (request.body or b"nothing")
     assert values(registry, names.CLIENT_REQUESTS) == {
@@ -65,7 +65,7 @@ async def test_requests_are_counted_by_status_method_and_host(measured, registry
 
 async def test_an_answer_that_is_not_read_counts_once(measured, registry):
     transport = await measured(answer)
-    response = await transport.send(Request("GET", PATH))
+    response = await transport.send(HttpRequest("GET", PATH))
     await response.close()
     await response.close()
     assert [count for count, _ in observed(registry, names.CLIENT_REQUEST_DURATION).values()] == [1]
@@ -84,7 +84,7 @@ async def test_a_stream_is_timed_to_its_head_and_lives_on(measured, registry):
         return ServerResponse(status=200, body=pieces())
 
     transport = await measured(handler)
-    async with await transport.send(Request("GET", PATH, (("watch", "true"),)), stream=True) as response:
+    async with await transport.send(HttpRequest("GET", PATH, (("watch", "true"),)), stream=True) as response:
         chunks = response.chunks(idle_timeout=30)
         assert await anext(chunks) == b"first"
         assert [
@@ -97,7 +97,7 @@ async def test_a_stream_is_timed_to_its_head_and_lives_on(measured, registry):
 
 async def test_a_body_read_in_pieces_ends_with_its_last_piece(measured, registry):
     transport = await measured(answer)
-    async with await transport.send(Request("POST", PATH, body=b"x" * 100)) as response:
+    async with await transport.send(HttpRequest("POST", PATH, body=b"x" * 100)) as response:
         assert b"".join([piece async for piece in response.chunks()]) == b"x" * 100
         assert observed(registry, names.CLIENT_RESPONSE_SIZE) == {("POST", HOST): (1, 100)}
 
@@ -108,10 +108,10 @@ async def test_what_fails_is_counted_and_raised_as_it_was(measured, registry):
 
     transport = await measured(never)
     with pytest.raises(DeadlineExceeded):
-        await transport.send(Request("GET", PATH), timeout=0.01)
+        await transport.send(HttpRequest("GET", PATH), timeout=0.01)
     await transport.close()
     with pytest.raises(ConnectionFailed) as closed:
-        await transport.send(Request("GET", PATH))
+        await transport.send(HttpRequest("GET", PATH))
     assert closed.value.sent is False
     assert values(registry, names.CLIENT_REQUESTS) == {("<error>", "GET", HOST): 2}
 
@@ -129,7 +129,7 @@ async def test_the_last_check_before_sending_is_the_inner_transports(measured, r
         raise NotNow
 
     with pytest.raises(NotNow):
-        await transport.send(Request("PUT", PATH, body=b"{}"), before_send=refuse)
+        await transport.send(HttpRequest("PUT", PATH, body=b"{}"), before_send=refuse)
     assert served == []
 
 
@@ -143,11 +143,14 @@ async def test_a_request_is_a_span_inside_of_the_work_that_made_it(measured):
     transport = await measured(handler)
     with collected_spans() as finished:
         with span("reconcile"):
-            for request in (Request("GET", PATH, (("secret", "x"),)), Request("PUT", f"{PATH}/status", body=b"{}")):
+            for request in (
+                HttpRequest("GET", PATH, (("secret", "x"),)),
+                HttpRequest("PUT", f"{PATH}/status", body=b"{}"),
+            ):
                 async with await transport.send(request) as response:
                     await response.read()
         get, put, reconcile = finished()
-    async with await transport.send(Request("GET", PATH)) as response:
+    async with await transport.send(HttpRequest("GET", PATH)) as response:
         await response.read()
     assert (get.name, put.name) == ("GET deployments", "PUT deployments/status")
     assert {get.parent.span_id, put.parent.span_id} == {reconcile.context.span_id}

@@ -10,7 +10,7 @@ import pytest
 from steersman.errors import ConfigError, ConnectionFailed
 from steersman.transport import HttpTransport, TlsMaterial
 from steersman.transport.proxies import proxy_from_environment, split_proxy
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 PROXY = "http://proxy:3128"
 
@@ -87,8 +87,8 @@ async def tunnel(server, reader, writer):
 
 
 async def get(transport: HttpTransport) -> bytes:
-    request = Request("GET", "/api/v1/secrets", headers=(("Authorization", "Bearer s3cret"),))
-    async with await transport.send(request, timeout=5) as response:
+    request = HttpRequest("GET", "/api/v1/secrets", headers=(("Authorization", "Bearer s3cret"),))
+    async with await transport.send(request, timeout=60) as response:
         return await response.read()
 
 
@@ -107,6 +107,21 @@ async def test_a_tunnel_through_a_proxy(raw, tmp_path, new_authority):
     assert b"Proxy-Authorization: Basic " + base64.b64encode(b"user:password") in head
     assert b"s3cret" not in head
     assert all(b"Proxy-Authorization" not in received for received in server.received)
+
+
+async def test_a_server_without_tls_is_reached_by_its_whole_address(raw):
+    """There is no tunnel: the proxy reads the request and passes it on."""
+    proxy, proxy_address = await raw(server_talk)
+    proxy_url = proxy_address.replace("http://", "http://user:password@")
+    async with HttpTransport("http://10.255.255.1:8080/prefix", proxy=proxy_url) as transport:
+        assert await get(transport) == b"ok"
+        assert await get(transport) == b"ok"
+    assert proxy.connections == 1
+    head = proxy.received[0]
+    assert head.startswith(
+        b"GET http://10.255.255.1:8080/prefix/api/v1/secrets HTTP/1.1\r\nHost: 10.255.255.1:8080\r\n"
+    )
+    assert b"Proxy-Authorization: Basic " + base64.b64encode(b"user:password") in head
 
 
 async def test_a_proxy_that_refuses_is_explained(raw, tmp_path):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from steersman.transport import HttpTransport, Listener, Push, ServerResponse
-from steersman.wire import Request
+from steersman.transport import HttpListener, HttpTransport, Push, ServerResponse
+from steersman.wire import HttpRequest
 
 
 class Told:
@@ -32,15 +32,15 @@ class Told:
         finally:
             self.ended.set()
 
-    async def handle(self, request: Request) -> ServerResponse:
+    async def handle(self, request: HttpRequest) -> ServerResponse:
         return ServerResponse(status=200, body=self)
 
 
 async def test_what_is_pushed_stands_between_what_is_yielded():
     body = Told()
     body.pieces.put_nowait(b"one ")
-    async with Listener(body.handle) as listener, HttpTransport(listener.address) as client:
-        async with await client.send(Request("GET", "/"), stream=True) as response, asyncio.timeout(5):
+    async with HttpListener(body.handle) as listener, HttpTransport(listener.address) as client:
+        async with await client.send(HttpRequest("GET", "/"), stream=True) as response, asyncio.timeout(60):
             await body.waits.wait()
             assert body.push is not None
             assert body.push(b"two ")
@@ -50,16 +50,16 @@ async def test_what_is_pushed_stands_between_what_is_yielded():
             assert await response.read() == b"one two two three"
         # the connection is as good as before
         body.pieces.put_nowait(b"")
-        async with await client.send(Request("GET", "/")) as response:
+        async with await client.send(HttpRequest("GET", "/")) as response:
             assert await response.read() == b""
 
 
 async def test_nothing_is_pushed_to_a_client_that_does_not_read():
     body = Told()
-    async with Listener(body.handle) as listener:
+    async with HttpListener(body.handle) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=1024)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await body.waits.wait()
         assert body.push is not None
         piece = b"x" * 65536
@@ -67,7 +67,7 @@ async def test_nothing_is_pushed_to_a_client_that_does_not_read():
         assert 0 < taken < 1000
         # one that is gone gets nothing either
         writer.transport.abort()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await body.ended.wait()
         assert not body.push(b"more")
         del reader
@@ -75,10 +75,10 @@ async def test_nothing_is_pushed_to_a_client_that_does_not_read():
 
 async def test_a_client_that_knows_no_chunks_gets_all_by_turns():
     body = Told()
-    async with Listener(body.handle) as listener:
+    async with HttpListener(body.handle) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         writer.write(b"GET / HTTP/1.0\r\n\r\n")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await body.waits.wait()
             assert body.push is None
             body.pieces.put_nowait(b"all of it")

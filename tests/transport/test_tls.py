@@ -9,7 +9,7 @@ import pytest
 
 from steersman.errors import ConfigError, ConnectionFailed
 from steersman.transport import HttpTransport, TlsMaterial
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 
 async def talk(server, reader, writer):
@@ -23,7 +23,7 @@ async def talk(server, reader, writer):
 
 
 async def get(transport: HttpTransport) -> bytes:
-    async with await transport.send(Request("GET", "/version"), timeout=10) as response:
+    async with await transport.send(HttpRequest("GET", "/version"), timeout=60) as response:
         return await response.read()
 
 
@@ -216,7 +216,7 @@ async def test_cancelling_over_tls_closes_the_connection(raw, tmp_path, new_auth
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.wait_for(server.closed.wait(), 2)
+        await asyncio.wait_for(server.closed.wait(), 60)
 
 
 async def test_closing_the_transport_ends_streams_over_tls(raw, tmp_path, new_authority):
@@ -229,12 +229,12 @@ async def test_closing_the_transport_ends_streams_over_tls(raw, tmp_path, new_au
 
     server, address = await raw(stream, ssl=authority.server_context(tmp_path, "127.0.0.1"))
     transport = HttpTransport(address, tls=TlsMaterial(ca_data=authority.pem))
-    response = await transport.send(Request("GET", "/"), stream=True)
+    response = await transport.send(HttpRequest("GET", "/"), stream=True)
     chunks = response.chunks()
     assert await anext(chunks) == b"first"
     reading = asyncio.get_running_loop().create_task(anext(chunks))
     await asyncio.sleep(0)
     await transport.close()
     with pytest.raises(ConnectionFailed):
-        await asyncio.wait_for(reading, 2)
-    await asyncio.wait_for(server.closed.wait(), 2)
+        await asyncio.wait_for(reading, 60)
+    await asyncio.wait_for(server.closed.wait(), 60)

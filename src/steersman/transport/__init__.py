@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from steersman._lazy_names import lazy_names
 from steersman.transport.http import HttpTransport as HttpTransport
-from steersman.transport.inprocess import InProcessTransport as InProcessTransport
+from steersman.transport.in_process_transport import InProcessTransport as InProcessTransport
 from steersman.transport.protocol import (
     DEFAULT_TIMEOUT as DEFAULT_TIMEOUT,
     MAX_BODY as MAX_BODY,
@@ -28,10 +28,32 @@ from steersman.transport.protocol import (
     TransportWrapper as TransportWrapper,
     separated as separated,
 )
+from steersman.transport.reachability import (
+    HttpStatus as HttpStatus,
+    Question as Question,
+    Reachability as Reachability,
+    Unreachable as Unreachable,
+)
+from steersman.transport.request_gate import gate as gate
 from steersman.transport.tls import ServerTls as ServerTls, TlsMaterial as TlsMaterial
 
 # Imported on first use: a client needs no server, and importing aiohttp's server is slow.
 if TYPE_CHECKING:
-    from steersman.transport.listener import Listener as Listener, Peer as Peer, current_peer as current_peer
+    from steersman.transport.buffered_response import BufferedResponse as BufferedResponse
+    from steersman.transport.certificates import (
+        CertificateFacts as CertificateFacts,
+        CertificateIssuer as CertificateIssuer,
+        PemKeyPair as PemKeyPair,
+        certificates_in as certificates_in,
+        common_name as common_name,
+    )
+    from steersman.transport.listener import HttpListener as HttpListener
+    from steersman.transport.measurements import (
+        MeasuredTransport as MeasuredTransport,
+        RequestMeasurements as RequestMeasurements,
+    )
+    from steersman.transport.peer import Peer as Peer, current_peer as current_peer
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        {"cryptography": "creating certificates needs the package cryptography: pip install 'steersman[webhooks]'"}
+    )

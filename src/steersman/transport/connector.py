@@ -1,14 +1,12 @@
-"""The connections under the HTTP transport.
+"""The connections of the HTTP transport. aiohttp opens, pools and reads them; this module writes the requests.
 
-aiohttp resends idempotent requests, including PUT and DELETE, after a lost connection. For a write that is wrong: the
-first may have happened. `keep_first_failure` ends the request with the first failure. If aiohttp still asks for a
-second connection, it gets none.
+aiohttp's session is not used. After a lost connection, it resends idempotent requests, including PUT and DELETE. That is
+wrong for a write, because the server may have executed the first one. The session also takes more CPU time for a
+request than everything else in the exchange.
 
 Guarantees
-- A request gets a connection once.
-- `Exchange.sent` is false exactly as long as nothing of the request can have been written.
-- `before_send` is called with the first byte ready to be written: aiohttp writes a body in its own task, and other
-  tasks may run for any time between getting a connection and writing.
+- A request is written once, on one connection.
+- A response belongs to its request: data that arrives between two requests closes the connection.
 - A silently lost peer is noticed within about a minute, even on an idle connection.
 """
 
@@ -16,159 +14,94 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import aiohttp
 
 if TYPE_CHECKING:
-    from aiohttp.client_reqrep import ClientRequest
     from aiohttp.connector import Connection
-    from aiohttp.tracing import Trace
+    from aiohttp.http import RawResponseMessage
 
 #: Seconds until the first probe of a silent connection, between probes, and how many may fail.
 _PROBES = (30, 10, 3)
 
+#: Bytes to write in one turn of the loop: encrypting a large request takes time.
+_WRITE_AT_ONCE = 1 << 20
+
 
 class Exchange:
-    """State shared by a request's connection and its caller."""
+    """One request and its response on one connection. The connection returns to the pool after the response."""
 
-    __slots__ = ("_holders", "before_send", "held", "refusal", "response", "sent", "transport")
+    __slots__ = ("_connection", "_exchanges", "content")
 
-    def __init__(self, before_send: Callable[[], None] | None) -> None:
-        self.before_send = before_send
-        self.sent = False
-        #: Whether it has, or had, a connection.
-        self.held = False
-        #: The exception of `before_send`.
-        self.refusal: BaseException | None = None
-        self._holders: set[Exchange] | None = None
-        self.transport: asyncio.Transport | None = None
-        self.response: aiohttp.ClientResponse | None = None
+    #: The body of the response, after `read_head`.
+    content: aiohttp.StreamReader
 
-    def hold(self, connection: Connection, holders: set[Exchange]) -> None:
-        """Take a connection: from here on the server may see the request, unless `before_send` must allow it first."""
-        self.held = True
-        self.transport = connection.transport
-        if self.before_send is None:
-            self.sent = True
-        elif connection.protocol is not None and self.transport is not None:
-            gate: Any = _Gate(connection.protocol, self.transport, self)
-            connection.protocol.transport = gate
-        self._holders = holders
-        holders.add(self)
-        connection.add_callback(self._released)
+    def __init__(self, connection: Connection, exchanges: set[Exchange]) -> None:
+        self._connection = connection
+        self._exchanges = exchanges
+        exchanges.add(self)
 
-    def ask(self) -> None:
-        """Call `before_send` before the first byte."""
-        assert self.before_send is not None
-        try:
-            self.before_send()
-        except BaseException as refusal:
-            self.refusal = refusal
-            raise
-        self.sent = True
+    async def write(self, request: memoryview, *, has_body: bool) -> None:
+        """Write the request; `has_body` says whether its response may have one.
 
-    def _released(self) -> None:
-        if self._holders is not None:
-            self._holders.discard(self)
+        Does not wait until the peer has read it, because the peer may respond before.
+        """
+        protocol, transport = self._connection.protocol, self._connection.transport
+        if protocol is None or transport is None:
+            raise aiohttp.ServerDisconnectedError
+        # before the first byte: a part of the response may arrive during a long request
+        protocol.set_response_params(skip_payload=not has_body, read_until_eof=True)
+        transport.write(request[:_WRITE_AT_ONCE])
+        for start in range(_WRITE_AT_ONCE, len(request), _WRITE_AT_ONCE):
+            await asyncio.sleep(0)
+            transport.write(request[start : start + _WRITE_AT_ONCE])
+
+    async def read_head(self) -> RawResponseMessage:
+        """Wait for the head of the response. Skips interim responses."""
+        protocol = self._connection.protocol
+        if protocol is None:
+            raise aiohttp.ServerDisconnectedError
+        head, self.content = await protocol.read()
+        while head.code < 200 and head.code != 101:  # after 101, the connection no longer speaks HTTP/1.1
+            head, self.content = await protocol.read()
+        self.content.on_eof(self.release)
+        return head
+
+    def release(self) -> None:
+        """Return the connection to the pool: after the response, or if nothing was written."""
+        self._exchanges.discard(self)
+        transport = self._connection.transport
+        if transport is not None and transport.get_write_buffer_size():
+            # the peer responded to a part of the request, and may never read the rest
+            transport.abort()
+            self._connection.close()
+        self._connection.release()
 
     def abort(self) -> None:
         """Close the connection immediately: an orderly close would wait for a peer that may never read again."""
-        if self.transport is not None:
-            self.transport.abort()
-        if self.response is not None:
+        if self._connection.protocol is None:
+            return  # the connection has returned to the pool, and may now serve another request
+        self._exchanges.discard(self)
+        if (transport := self._connection.transport) is not None:
+            transport.abort()
+        self._connection.close()
+        content = getattr(self, "content", None)
+        if content is not None and content.exception() is None:
             # wakes the reader of the body
-            self.response.close()
+            content.set_exception(aiohttp.ClientConnectionError("the response was closed"))
 
 
-class _Gate:
-    """Stands in for a connection's transport until the first byte of a request, and then calls `before_send`."""
-
-    __slots__ = ("_exchange", "_protocol", "_transport")
-
-    def __init__(self, protocol: Any, transport: asyncio.Transport, exchange: Exchange) -> None:
-        self._protocol = protocol
-        self._transport = transport
-        self._exchange = exchange
-
-    def write(self, data: bytes) -> None:
-        """Write, if `before_send` allows it."""
-        self._open()
-        self._transport.write(data)
-
-    def writelines(self, pieces: Iterable[bytes]) -> None:
-        """Write, if `before_send` allows it."""
-        self._open()
-        self._transport.writelines(pieces)
-
-    def _open(self) -> None:
-        self._protocol.transport = self._transport
-        self._exchange.ask()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
+def is_unused(connection: Connection) -> bool:
+    """Whether the peer sent nothing since the last response: the next request would take it for its own."""
+    return connection.protocol is not None and not connection.protocol.should_close
 
 
-#: The exchange of the current task's request.
-current_exchange: ContextVar[Exchange] = ContextVar("current_exchange")
-
-
-class BrokenExchangeError(aiohttp.ClientConnectionError):
-    """A failure after the request may have been sent, of a type for which aiohttp does not retry."""
-
-    def __init__(self, failure: BaseException | None) -> None:
-        super().__init__(failure)
-        self.failure = failure
-
-
-async def keep_first_failure(request: ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Session middleware: a request that fails on a connection is not sent again."""
-    try:
-        return await handler(request)
-    except (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError):
-        # no connection: nothing was sent, and aiohttp does not retry either
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as failure:
-        raise BrokenExchangeError(failure) from None
-
-
-class OnceMixin(aiohttp.BaseConnector):
-    """Gives each request one connection, and tracks the exchanges that hold one."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._held: set[Exchange] = set()
-
-    def abort_held(self) -> None:
-        """End every exchange that holds a connection: closing the pool alone would leave its readers waiting."""
-        for exchange in tuple(self._held):
-            exchange.abort()
-
-    async def connect(self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout) -> Connection:  # noqa: ASYNC109 - aiohttp's
-        """Get a connection for the exchange of the current task, once."""
-        exchange = current_exchange.get()
-        if exchange.held:
-            raise BrokenExchangeError(None)
-        connection = await super().connect(req, traces, timeout)
-        exchange.hold(connection, self._held)
-        return connection
-
-
-class TcpConnector(OnceMixin, aiohttp.TCPConnector):
-    """Connections over TCP, with or without TLS."""
-
-
-class UnixConnector(OnceMixin, aiohttp.UnixConnector):
-    """Connections over a Unix socket."""
-
-
-def make_connector(*, limit: int, keepalive: float, unix_socket: str | None) -> OnceMixin:
+def make_connector(*, limit: int, keepalive: float, unix_socket: str | None) -> aiohttp.BaseConnector:
     """Make a pool of at most `limit` connections (0: unlimited); idle ones are kept for `keepalive` seconds."""
     if unix_socket is not None:
-        return UnixConnector(unix_socket, limit=limit, keepalive_timeout=keepalive)
-    return TcpConnector(limit=limit, keepalive_timeout=keepalive, socket_factory=_make_socket)
+        return aiohttp.UnixConnector(unix_socket, limit=limit, keepalive_timeout=keepalive)
+    return aiohttp.TCPConnector(limit=limit, keepalive_timeout=keepalive, socket_factory=_make_socket)
 
 
 def _make_socket(address: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:

@@ -14,7 +14,6 @@ import re
 import aiohttp
 
 from steersman.errors import ApiError, ConnectionFailed, DeadlineExceeded, ProtocolError
-from steersman.transport.connector import BrokenExchangeError
 
 # aiohttp quotes what it could not parse, which may be the body of a response. Matching starts only where spaces start.
 _QUOTED = re.compile(r"(?<![:\s])[:\s]*+(?<!\w)b?['\"].*", re.DOTALL)
@@ -22,8 +21,6 @@ _QUOTED = re.compile(r"(?<![:\s])[:\s]*+(?<!\w)b?['\"].*", re.DOTALL)
 
 def explain(error: BaseException, *, tried: str, server: str, sent: bool) -> ApiError:  # noqa: PLR0911 - one for each kind
     """Convert a failure of an exchange to an API error."""
-    if isinstance(error, BrokenExchangeError):
-        error = error.failure or aiohttp.ServerDisconnectedError()
     match error:
         case aiohttp.ConnectionTimeoutError():
             return ConnectionFailed(

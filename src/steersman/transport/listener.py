@@ -17,25 +17,23 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import os
 import ssl
 from collections.abc import AsyncIterable, Callable
 from contextlib import AsyncExitStack
-from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Self
 
-import msgspec
 from aiohttp import HttpVersion10, HttpVersion11, web
 
 from steersman.aio import Closable
 from steersman.transport.acceptor import SLOW, Acceptor
 from steersman.transport.body_memory import BodyMemory, BodyMemoryFull
+from steersman.transport.peer import Peer, set_peer
 from steersman.transport.protocol import Handler, Push, Pushing, ServerResponse
-from steersman.transport.tls import ServerContexts, ServerTls
-from steersman.wire import Pairs, Request, parse_query
+from steersman.transport.tls import ServerContexts, ServerTlsSource
+from steersman.wire import HttpRequest, Pairs, parse_query
 
 _log = logging.getLogger("steersman.transport")
 
@@ -53,35 +51,8 @@ _HANDSHAKE_TIMEOUT = 5.0
 _FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "keep-alive"})
 
 
-class Peer(msgspec.Struct, frozen=True, kw_only=True):
-    """The other end of a connection."""
-
-    host: str
-    port: int
-    #: Its verified client certificate, as DER; empty if it sent none.
-    certificate: bytes = b""
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether it is on this machine or in this Pod."""
-        try:
-            address = ipaddress.ip_address(self.host.partition("%")[0])
-        except ValueError:
-            return False
-        mapped = getattr(address, "ipv4_mapped", None)
-        return (mapped or address).is_loopback
-
-
-_peer: ContextVar[Peer | None] = ContextVar("steersman_peer", default=None)
-
-
-def current_peer() -> Peer | None:
-    """The sender of the current request; None if it did not come over a listener."""
-    return _peer.get()
-
-
-class Listener(Closable):
-    """Serves a handler: ``async with Listener(handle, port=8080) as listener: ...``.
+class HttpListener(Closable):
+    """Serves a handler: ``async with HttpListener(handle, port=8080) as listener: ...``.
 
     Port 0 takes a free one; see `port` and `address`. All times are in seconds: ``grace`` is how long responses may
     take to end when the listener closes, ``read_timeout`` how long a client may take to send a body, ``idle_timeout``
@@ -97,13 +68,13 @@ class Listener(Closable):
         *,
         port: int = 0,
         host: str = "127.0.0.1",
-        tls: ServerTls | None = None,
+        tls: ServerTlsSource | None = None,
         max_body: int = REQUEST_BODY_MAX,
         read_timeout: float = 30.0,
         idle_timeout: float = 75.0,
         stall_timeout: float = 60.0,
         max_connections: int = 10_000,
-        before_body: Callable[[Request], ServerResponse | str] | None = None,
+        before_body: Callable[[HttpRequest], ServerResponse | str] | None = None,
         grace: float = 5.0,
         on_certificate_read: Callable[[bool], None] | None = None,
     ) -> None:
@@ -132,7 +103,7 @@ class Listener(Closable):
     async def start(self) -> None:
         """Start listening; `OSError` if the port is taken."""
         if self._acceptor is not None or self._closed:
-            raise RuntimeError("a listener can be started once: make a new one")
+            raise RuntimeError("this listener was started already; make a new one")
         host, port = self._where
         context = self._contexts.listening() if self._contexts is not None else None
         self._http = web.Server(
@@ -208,7 +179,7 @@ class Listener(Closable):
         return self
 
     def __repr__(self) -> str:
-        return f"<Listener {self.address}>" if self._acceptor is not None else "<Listener, not listening>"
+        return f"<HttpListener {self.address}>" if self._acceptor is not None else "<HttpListener, not listening>"
 
     # connections
 
@@ -255,24 +226,24 @@ class Listener(Closable):
         assert task is not None
         self._answering[task] = incoming.protocol
         # each request has its own task, and so its own context
-        _peer.set(_peer_of(incoming))
+        set_peer(_peer_of(incoming))
         try:
             # The memory of a body is held until the response exists, which may be read slowly.
             async with AsyncExitStack() as held:
                 request = await self._read(incoming, held)
-                reply = await self._handle(request) if isinstance(request, Request) else request
+                reply = await self._handle(request) if isinstance(request, HttpRequest) else request
                 del request
             return await _send(incoming, reply)
         finally:
             self._answering.pop(task, None)
 
-    async def _read(self, incoming: web.BaseRequest, held: AsyncExitStack) -> Request | ServerResponse:
+    async def _read(self, incoming: web.BaseRequest, held: AsyncExitStack) -> HttpRequest | ServerResponse:
         """The whole request, or the response that rejects it; ``held`` gets the memory of its body."""
         path, _, query = _characters(incoming.raw_path).partition("?")
         refusal = self._refusal(incoming, path)
         if refusal is not None:
             return refusal
-        request = Request(incoming.method, path, parse_query(query), _headers(incoming))
+        request = HttpRequest(incoming.method, path, parse_query(query), _headers(incoming))
         if not incoming.can_read_body:
             return request
         protocol = incoming.protocol
@@ -283,10 +254,10 @@ class Listener(Closable):
             self._reading.pop(protocol, None)
         if isinstance(whole, ServerResponse):
             return whole
-        return Request(request.method, path, request.query, request.headers, whole) if whole else request
+        return HttpRequest(request.method, path, request.query, request.headers, whole) if whole else request
 
     async def _read_body(
-        self, incoming: web.BaseRequest, request: Request, held: AsyncExitStack
+        self, incoming: web.BaseRequest, request: HttpRequest, held: AsyncExitStack
     ) -> bytes | ServerResponse:
         """The body of a request, or the response that rejects it."""
         size = incoming.content_length or self._max_body
@@ -318,7 +289,7 @@ class Listener(Closable):
             return _refuse(417, "only 100-continue can be expected")
         return self._too_long() if (incoming.content_length or 0) > self._max_body else None
 
-    def _sender(self, incoming: web.BaseRequest, request: Request) -> ServerResponse | str:
+    def _sender(self, incoming: web.BaseRequest, request: HttpRequest) -> ServerResponse | str:
         """The sender of a request with a long body, or the response that rejects it."""
         if self._before_body is None:
             return _peer_of(incoming).host
@@ -327,7 +298,7 @@ class Listener(Closable):
             reply.headers = (*reply.headers, ("Connection", "close"))
         return reply
 
-    async def _handle(self, request: Request) -> ServerResponse:
+    async def _handle(self, request: HttpRequest) -> ServerResponse:
         try:
             return await self._handler(request)
         except Exception:  # noqa: BLE001 - a failure of the handler is a response, not the end of the server

@@ -19,10 +19,9 @@ from urllib.parse import urlsplit
 
 from multidict import CIMultiDictProxy
 
-from steersman.telemetry import NO_SPAN, Count, Registry, Span, begin_span, is_tracing, names
-from steersman.telemetry.spans import AttributeValue
+from steersman.telemetry import NO_SPAN, AttributeValue, Count, Registry, Span, begin_span, is_tracing, names
 from steersman.transport.protocol import MAX_BODY, Response, SendOptions, Transport, TransportWrapper, separated
-from steersman.wire import Request, parse_path
+from steersman.wire import HttpRequest, parse_path
 
 #: The code of a request without a response, as in client-go.
 NO_ANSWER = "<error>"
@@ -45,8 +44,7 @@ class MeasuredTransport(TransportWrapper):
         self._response_sizes = registry.histogram(names.CLIENT_RESPONSE_SIZE)
         self._counts: dict[tuple[int | str, str], Count] = {}
 
-    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
-        """Send a request and wait for the head of its response; see `Transport.send`."""
+    async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
         # Most programs trace nothing, and describing a request costs more than counting it.
         span = self._begin(request) if is_tracing() else NO_SPAN
         if span is not NO_SPAN and span.is_recording:
@@ -84,7 +82,7 @@ class MeasuredTransport(TransportWrapper):
     def __repr__(self) -> str:
         return f"<MeasuredTransport of {self._inner!r}>"
 
-    def _begin(self, request: Request) -> Span:
+    def _begin(self, request: HttpRequest) -> Span:
         attributes: dict[str, AttributeValue] = {
             "http.request.method": request.method,
             "server.address": self._host,
@@ -108,13 +106,13 @@ class MeasuredTransport(TransportWrapper):
             count = self._counts[code, method] = self._requests.labels(str(code), method, self._host)
         count.value += 1
 
-    def _observe(self, request: Request, began: float) -> None:
+    def _observe(self, request: HttpRequest, began: float) -> None:
         verb = _verb(request)
         self._durations.labels(verb, self._host).observe(asyncio.get_running_loop().time() - began)
         if request.body is not None:
             self._request_sizes.labels(verb, self._host).observe(len(request.body))
 
-    def _finish(self, request: Request, began: float, size: int | None) -> None:
+    def _finish(self, request: HttpRequest, began: float, size: int | None) -> None:
         self._observe(request, began)
         if size is not None:
             self._response_sizes.labels(request.method, self._host).observe(size)
@@ -126,7 +124,7 @@ class _MeasuredResponse:
     __slots__ = ("_began", "_open", "_request", "_response", "_span", "_transport")
 
     def __init__(
-        self, response: Response, transport: MeasuredTransport, request: Request, span: Span, began: float
+        self, response: Response, transport: MeasuredTransport, request: HttpRequest, span: Span, began: float
     ) -> None:
         self._response = response
         self._transport = transport
@@ -197,17 +195,17 @@ class RequestMeasurements:
         self._retries = registry.counter(names.CLIENT_RETRIES)
         self._waits = registry.histogram(names.CLIENT_RATE_LIMITER_DURATION)
 
-    def repeated(self, request: Request, code: int | None) -> None:
+    def repeated(self, request: HttpRequest, code: int | None) -> None:
         """Count a retry, by the status of the failed attempt."""
         answered = NO_ANSWER if code is None else str(code)
         self._retries.labels(answered, _verb(request), self._host).inc()
 
-    def limited(self, request: Request, seconds: float) -> None:
+    def limited(self, request: HttpRequest, seconds: float) -> None:
         """Record how long a request waited before it was sent."""
         self._waits.labels(_verb(request), self._host).observe(seconds)
 
 
-def _verb(request: Request) -> str:
+def _verb(request: HttpRequest) -> str:
     return "WATCH" if not _WATCH.isdisjoint(request.query) else request.method
 
 

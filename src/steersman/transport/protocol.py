@@ -16,7 +16,7 @@ from typing import Protocol, Self, TypedDict, Unpack, runtime_checkable
 import msgspec
 from multidict import CIMultiDictProxy
 
-from steersman.wire import Pairs, Request
+from steersman.wire import HttpRequest, Pairs
 
 #: The default timeout in seconds, for a whole exchange or for the head of a stream.
 DEFAULT_TIMEOUT = 60.0
@@ -64,7 +64,7 @@ class Transport(Protocol):
 
     async def send(
         self,
-        request: Request,
+        request: HttpRequest,
         *,
         stream: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 - part of the exchange, and may end it in the middle of the body
@@ -106,7 +106,7 @@ class TransportWrapper:
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
 
-    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
+    async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
         """Send over the other transport; see `Transport.send`."""
         return await self._inner.send(request, **options)
 
@@ -147,4 +147,4 @@ class ServerResponse(msgspec.Struct, kw_only=True):
 
 
 #: A server as one function. It is cancelled when the client disconnects.
-Handler = Callable[[Request], Awaitable[ServerResponse]]
+Handler = Callable[[HttpRequest], Awaitable[ServerResponse]]

@@ -16,6 +16,7 @@ import ssl
 import tempfile
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NoReturn
 
 from steersman.errors import ConfigError
@@ -69,8 +70,13 @@ class ServerTls:
     def __post_init__(self) -> None:
         if not self.certificate_file and self.certificate_data is None:
             raise ValueError("a server needs a certificate: ServerTls(certificate_file=..., key_file=...)")
-        if self.require_client and not self.client_ca_file and self.client_ca_data is None:
+        if self.require_client and not self.has_client_authority:
             raise ValueError("require_client needs a CA to verify client certificates: pass client_ca_file")
+
+    @property
+    def has_client_authority(self) -> bool:
+        """Whether client certificates are verified."""
+        return bool(self.client_ca_file) or self.client_ca_data is not None
 
     @property
     def material(self) -> TlsMaterial:
@@ -125,32 +131,51 @@ class TlsContexts:
         return self._context
 
 
+#: The TLS material of a server, or a function that returns the current material without blocking.
+ServerTlsSource = ServerTls | Callable[[], ServerTls]
+
+
 class ServerContexts:
     """The contexts of a server: every handshake gets the one of the current material."""
 
-    def __init__(self, tls: ServerTls, *, on_read: Callable[[bool], None] | None = None) -> None:
-        self._tls = tls
-        self._contexts = TlsContexts(tls.material, make=self._make_context, on_read=on_read)
+    def __init__(self, source: ServerTlsSource, *, on_read: Callable[[bool], None] | None = None) -> None:
+        self._source = source
+        self._on_read = on_read
+        self._tls = source if isinstance(source, ServerTls) else source()
+        self._contexts = TlsContexts(self._tls.material, make=partial(_server_context, self._tls), on_read=on_read)
 
     def listening(self) -> ssl.SSLContext:
         """The context to listen with; raises ConfigError if the material is unusable."""
         self._contexts.current()
-        context = self._make_context(self._tls.material)
+        context = _server_context(self._tls, self._tls.material)
         # called in every handshake, whether or not the client names a server
         context.sni_callback = self._choose
         return context
 
     def _choose(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext) -> None:
+        if not isinstance(self._source, ServerTls):
+            self._renew(self._source())
         connection.context = self._contexts.current()
 
-    def _make_context(self, material: TlsMaterial) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.set_alpn_protocols(["http/1.1"])
-        if material.ca_data is not None or material.ca_file:
-            _load_ca(context, material)
-            context.verify_mode = ssl.CERT_REQUIRED if self._tls.require_client else ssl.CERT_OPTIONAL
-        _load_certificate(context, material, whose="server")
-        return context
+    def _renew(self, tls: ServerTls) -> None:
+        """Use new material for the next connections; keep the old one if the new one is invalid."""
+        if tls is self._tls:
+            return
+        self._tls = tls
+        contexts = TlsContexts(tls.material, make=partial(_server_context, tls), on_read=self._on_read)
+        with contextlib.suppress(ConfigError):
+            contexts.current()
+            self._contexts = contexts
+
+
+def _server_context(tls: ServerTls, material: TlsMaterial) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_alpn_protocols(["http/1.1"])
+    if material.ca_data is not None or material.ca_file:
+        _load_ca(context, material)
+        context.verify_mode = ssl.CERT_REQUIRED if tls.require_client else ssl.CERT_OPTIONAL
+    _load_certificate(context, material, whose="server")
+    return context
 
 
 def _version(file: str) -> _Version:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 #: Raises if a request must not be sent. Called in the sending thread.
-Check: TypeAlias = Callable[[Request], None]
+Check: TypeAlias = Callable[[HttpRequest], None]
 
 _checks: list[Check] = []
 
@@ -28,7 +28,7 @@ def gate(check: Check) -> Generator[None]:
         _checks.remove(check)
 
 
-def pass_gates(request: Request) -> None:
+def pass_gates(request: HttpRequest) -> None:
     """Call all checks."""
     for check in _checks:
         check(request)

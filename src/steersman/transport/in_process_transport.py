@@ -20,8 +20,9 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from steersman.aio import Channel, ChannelClosed, Closable, Supervisor
 from steersman.errors import ConnectionFailed, DeadlineExceeded, ProtocolError
+from steersman.transport.peer import set_peer
 from steersman.transport.protocol import DEFAULT_TIMEOUT, MAX_BODY, Handler
-from steersman.wire import Request, describe_request
+from steersman.wire import HttpRequest, describe_request
 
 _PIECE_MAX = 64 * 1024
 _PIECES_HELD = 4
@@ -32,12 +33,7 @@ _log = logging.getLogger("steersman.transport")
 class InProcessTransport(Closable):
     """A transport to a server that is a function: `InProcessTransport(handle)`."""
 
-    def __init__(
-        self,
-        handler: Handler,
-        *,
-        timeout: float = DEFAULT_TIMEOUT,
-    ) -> None:
+    def __init__(self, handler: Handler, *, timeout: float = DEFAULT_TIMEOUT) -> None:
         self._handler = handler
         self._timeout = timeout
         self._owner = AsyncExitStack()
@@ -46,7 +42,7 @@ class InProcessTransport(Closable):
 
     async def send(
         self,
-        request: Request,
+        request: HttpRequest,
         *,
         stream: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport
@@ -92,7 +88,7 @@ class _Exchange:
 
     __slots__ = ("_pieces", "_whole", "head", "request", "task")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: HttpRequest) -> None:
         self.request = request
         self.task: asyncio.Task[None] | None = None
         self.head: asyncio.Future[tuple[int, CIMultiDictProxy[str]]] = asyncio.get_running_loop().create_future()
@@ -101,6 +97,8 @@ class _Exchange:
 
     async def serve(self, handler: Handler) -> None:
         """Run the server's side; the client is always notified of its end."""
+        # A program may send this while it answers a request over a port: the sender is the program, not that client.
+        set_peer(None)
         try:
             answer = await handler(self.request)
             if not self.head.done():

@@ -1,0 +1,355 @@
+"""Checks whether peers answer, by TCP connection or HTTP status.
+
+Health probes use it; a control plane runs hundreds of them a second. A turn of the event loop costs more than a
+connection on this machine. So questions that begin together share one timer, without a task, a future or a watched
+descriptor for each. Only slow peers cost these.
+
+Guarantees
+- Every question that is not cancelled ends with one call of its report, in a later turn of the event loop.
+- A failure is an `Unreachable`, whose text says what failed and where; None means a timeout.
+- However a question ends, its socket is closed. When the block of a `Reachability` ends, no socket is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import re
+import socket
+import ssl
+from collections.abc import Callable, Coroutine
+from functools import lru_cache
+from typing import Any, NamedTuple, Self
+from urllib.parse import urlsplit
+
+from steersman.aio import Supervisor
+
+#: The maximum bytes of an answer that are read: enough for the reason phrase.
+_ANSWER_MAX = 10 << 10
+#: Seconds after which questions are checked together. A server on this machine has usually answered by then.
+_MOMENT = 0.003
+_LOCALHOST = {"localhost": ("127.0.0.1", "::1")}
+#: A host that needs no lookup.
+_LITERAL = re.compile(r"\d+\.\d+\.\d+\.\d+|[0-9a-fA-F.]*:[0-9a-fA-F:.]*")
+_STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3})(?: ([^\r\n]*))?\r?\n")
+#: Where the system allows it, the socket is non-blocking from the start, which saves a call.
+_SOCKET = socket.SOCK_STREAM | getattr(socket, "SOCK_NONBLOCK", 0) | getattr(socket, "SOCK_CLOEXEC", 0)
+_CONNECTED, _CONNECTING = (0, errno.EISCONN), (errno.EINPROGRESS, errno.EALREADY)
+
+
+class Unreachable(Exception):
+    """The peer does not answer, or its answer is invalid."""
+
+
+class HttpStatus(NamedTuple):
+    """The status of an answer and its reason phrase; 0 for a TCP connection that was accepted."""
+
+    status: int
+    phrase: str = ""
+
+
+#: Called with the answer; None after a timeout.
+Report = Callable[[HttpStatus | Unreachable | None], None]
+
+
+class _Request(NamedTuple):
+    host: str
+    port: int
+    #: The request to send; empty for a TCP check.
+    data: bytes = b""
+    #: The URL, for the text of a failure.
+    url: str = ""
+    #: The addresses of a host that needs no lookup.
+    addresses: tuple[str, ...] = ()
+
+
+class Question:
+    """A running check of one peer."""
+
+    __slots__ = (
+        "_asker",
+        "addresses",
+        "answer",
+        "failure",
+        "peer",
+        "place",
+        "report",
+        "request",
+        "sent",
+        "slow",
+        "until",
+        "watched",
+    )
+
+    def __init__(self, asker: Reachability, request: _Request, until: float, report: Report) -> None:
+        self._asker = asker
+        self.request, self.until, self.report = request, until, report
+        #: The remaining addresses, the current one, and the failure of the previous one.
+        self.addresses: tuple[str, ...] = ()
+        self.place: tuple[str, int] = ("", 0)
+        self.failure = ""
+        self.peer: socket.socket | None = None
+        self.sent = False
+        self.answer = b""
+        #: The function that stops watching the socket.
+        self.watched: Callable[[int], object] | None = None
+        #: The deadline of a slow question, and the task that it may have.
+        self.slow: list[asyncio.TimerHandle | asyncio.Task[None]] = []
+
+    def cancel(self) -> None:
+        """Cancel the question: its report is not called."""
+        self._asker.end(self)
+
+
+class Reachability:
+    """Checks many peers at once; ``async with`` owns the questions."""
+
+    def __init__(self) -> None:
+        self._tasks = Supervisor()
+        self._open: dict[Question, None] = {}
+        #: The questions that the next timer checks together.
+        self._fresh: list[Question] = []
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        for question in list(self._open):
+            self.end(question)
+        self._tasks.cancel()
+        await self._tasks.__aexit__(*error)
+
+    def ask_tcp(self, host: str, port: int, timeout: float, report: Report) -> Question:
+        """Open a TCP connection, and close it."""
+        return self._ask(_Request(host, port, addresses=_literal(host)), timeout, report)
+
+    def ask_http(self, url: str, headers: tuple[tuple[str, str], ...], timeout: float, report: Report) -> Question:
+        """Send a GET request, without following redirects or verifying certificates."""
+        try:
+            request = _request(url, headers)
+        except Unreachable as error:
+            return self._ask(_Request("", 0), timeout, report, failure=str(error))
+        return self._ask(request, timeout, report)
+
+    def _ask(self, request: _Request, timeout: float, report: Report, *, failure: str = "") -> Question:
+        question = Question(self, request, asyncio.get_running_loop().time() + timeout, report)
+        question.failure = failure
+        self._open[question] = None
+        if request.addresses or failure:
+            self._begin(question, request.addresses)
+        elif request.url.startswith("https:"):
+            self._start(question, self._ask_over_tls(question))
+        else:
+            self._start(question, self._look_up(question))
+        return question
+
+    def end(self, question: Question) -> None:
+        """Drop a question, and close its socket."""
+        if question in self._open:
+            del self._open[question]
+            self._hang_up(question)
+            for each in question.slow:
+                each.cancel()
+
+    def _finish(self, question: Question, result: HttpStatus | Unreachable | None) -> None:
+        if question in self._open:
+            self.end(question)
+            question.report(result)
+
+    # sockets
+
+    def _begin(self, question: Question, addresses: tuple[str, ...]) -> None:
+        question.addresses = addresses
+        self._connect(question)
+        if not self._fresh:
+            asyncio.get_running_loop().call_later(_MOMENT, self._look)
+        self._fresh.append(question)
+
+    def _connect(self, question: Question) -> None:
+        """Connect to the next reachable address, and send the request if the connection is established at once."""
+        while question.addresses:
+            address = question.addresses[0]
+            question.addresses, question.place = question.addresses[1:], (address, question.request.port)
+            try:
+                question.peer = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, _SOCKET)
+                if _SOCKET == socket.SOCK_STREAM:
+                    question.peer.setblocking(False)
+                _check_connected(question.peer, question.place)
+                if question.request.data:
+                    # A connection on this machine is usually established by now.
+                    self._send(question, question.peer)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._fail(question, error)
+            else:
+                return
+
+    @staticmethod
+    def _send(question: Question, peer: socket.socket) -> None:
+        data = question.request.data
+        if peer.send(data) != len(data):
+            raise OSError(errno.EMSGSIZE, f"reads no request of {len(data)} bytes")
+        question.sent = True
+
+    def _look(self) -> None:
+        """Report the answers that have arrived, and wait for the others."""
+        fresh, self._fresh = self._fresh, []
+        for question in fresh:
+            self._continue(question)
+
+    def _continue(self, question: Question) -> None:
+        if question not in self._open:
+            return
+        while question.peer is not None:
+            try:
+                result = self._read(question, question.peer)
+            except BlockingIOError:
+                self._wait(question, question.peer)
+                return
+            except OSError as error:
+                self._fail(question, error)
+                self._connect(question)
+            else:
+                self._finish(question, result)
+                return
+        self._finish(question, Unreachable(question.failure or f"{question.request.host} has no address"))
+
+    def _read(self, question: Question, peer: socket.socket) -> HttpStatus | Unreachable:
+        """The answer. Raises `BlockingIOError` if it has not arrived yet."""
+        if not question.sent:
+            if not _check_connected(peer, question.place):
+                raise BlockingIOError
+            if not question.request.data:
+                return HttpStatus(0)
+            self._send(question, peer)
+        while True:
+            piece = peer.recv(_ANSWER_MAX)
+            question.answer += piece
+            if not piece or b"\n" in question.answer or len(question.answer) >= _ANSWER_MAX:
+                return _status(question.answer, question.request.url)
+
+    def _fail(self, question: Question, error: OSError) -> None:
+        question.failure = f"{_address(*question.place)}: {_reason(error)}"
+        self._hang_up(question)
+
+    @staticmethod
+    def _hang_up(question: Question) -> None:
+        peer, question.peer = question.peer, None
+        if peer is not None:
+            if question.watched is not None:
+                question.watched(peer.fileno())
+                question.watched = None
+            peer.close()
+        question.sent, question.answer = False, b""
+
+    # slow questions
+
+    def _wait(self, question: Question, peer: socket.socket) -> None:
+        """Watch the socket of a question until its deadline."""
+        loop, watched = asyncio.get_running_loop(), question.watched
+        self._keep_deadline(question)
+        add, remove = (loop.add_reader, loop.remove_reader) if question.sent else (loop.add_writer, loop.remove_writer)
+        if watched == remove:
+            return
+        if watched is not None:
+            watched(peer.fileno())
+        add(peer.fileno(), self._continue, question)
+        question.watched = remove
+
+    def _keep_deadline(self, question: Question) -> None:
+        if not question.slow:
+            loop = asyncio.get_running_loop()
+            question.slow.append(loop.call_at(question.until, self._finish, question, None))
+
+    def _start(self, question: Question, work: Coroutine[Any, Any, None]) -> None:
+        self._keep_deadline(question)
+        question.slow.append(self._tasks.start(work, name=f"reachability of {question.request.host}"))
+
+    async def _look_up(self, question: Question) -> None:
+        host = question.request.host
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            found, question.failure = [], f"{host}: {_reason(error)}"
+        self._begin(question, tuple(str(each[4][0]) for each in found))
+
+    async def _ask_over_tls(self, question: Question) -> None:
+        result = await _answer_over_tls(question.request)
+        # Not from this task: finishing the question cancels it.
+        asyncio.get_running_loop().call_soon(self._finish, question, result)
+
+
+@lru_cache(maxsize=1024)
+def _request(url: str, headers: tuple[tuple[str, str], ...]) -> _Request:
+    """The request to send. Raises `Unreachable`."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError as error:
+        raise Unreachable(f"{url} has no valid port") from error
+    if parts.scheme not in ("http", "https") or parts.hostname is None:
+        raise Unreachable(f"{url} is not a URL of http or https")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    fields = {"host": ("Host", parts.netloc.rpartition("@")[2]), "connection": ("Connection", "close")}
+    fields.update({name.lower(): (name, value) for name, value in headers})
+    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.values())]
+    for line in lines:
+        if "\r" in line or "\n" in line or not line.isascii():
+            raise Unreachable(f"{url}: {line!r} cannot be a line of a request")
+    data = "\r\n".join((*lines, "\r\n")).encode("ascii")
+    return _Request(parts.hostname, port, data, url, _literal(parts.hostname) if parts.scheme == "http" else ())
+
+
+def _literal(host: str) -> tuple[str, ...]:
+    """The addresses of a host that needs no lookup; empty for any other."""
+    return _LOCALHOST.get(host) or ((host,) if _LITERAL.fullmatch(host) else ())
+
+
+def _status(answer: bytes, url: str) -> HttpStatus | Unreachable:
+    line = _STATUS_LINE.match(answer)
+    if line is None:
+        return Unreachable(f"{url}: the answer is not HTTP" if answer else f"{url}: closed without an answer")
+    return HttpStatus(int(line[1]), (line[2] or b"").decode("latin-1"))
+
+
+async def _answer_over_tls(request: _Request) -> HttpStatus | Unreachable:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        reader, writer = await asyncio.open_connection(request.host, request.port, ssl=context)
+    except (OSError, ssl.SSLError) as error:
+        return Unreachable(f"{_address(request.host, request.port)}: {_reason(error)}")
+    try:
+        writer.write(request.data)
+        return _status(await reader.readuntil(b"\n"), request.url)
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        return _status(b"", request.url)
+    except OSError as error:
+        return Unreachable(f"{_address(request.host, request.port)}: {_reason(error)}")
+    finally:
+        writer.transport.abort()
+
+
+def _check_connected(peer: socket.socket, place: tuple[str, int]) -> bool:
+    """Start or check a connection attempt. Returns whether it is established; raises if it failed."""
+    code = peer.connect_ex(place)
+    if code in _CONNECTED:
+        return True
+    if code in _CONNECTING:
+        return False
+    raise OSError(code, os.strerror(code))
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, ConnectionResetError):
+        return "connection reset"
+    return getattr(error, "strerror", None) or str(error)
