@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.client.config import (
+from steersman.client.configuration.config import (
     Auth,
     BasicAuth,
     BearerToken,
@@ -26,10 +26,10 @@ from steersman.client.config import (
     Origin,
     TokenFile,
 )
-from steersman.client.kubeconfig_entry import Entry, quoted, type_name
-from steersman.client.secrecy import Hidden
+from steersman.client.configuration.kubeconfig_entry import Entry, quoted, type_name
+from steersman.client.configuration.secrecy import Hidden
 from steersman.errors import ConfigError
-from steersman.transport.tls import TlsMaterial
+from steersman.transport import TlsMaterial
 
 EXEC_V1 = "client.authentication.k8s.io/v1"
 EXEC_V1BETA1 = "client.authentication.k8s.io/v1beta1"

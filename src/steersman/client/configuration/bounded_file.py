@@ -14,7 +14,7 @@ _PIECE = 1 << 18
 _PATIENCE_MS = 5_000
 
 
-def read_file(path: str, *, limit: int, pipe: bool = False) -> bytes:
+def read_bounded_file(path: str, *, limit: int, pipe: bool = False) -> bytes:
     """Return the contents of `path`; OSError with the reason if it is unreadable or longer than `limit` bytes.
 
     `pipe` also allows a pipe. Reading one may block for seconds: do not use it inside a running loop.

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from steersman.client.secrecy import Hidden, hide_password, printable
+from steersman.client.configuration.secrecy import Hidden, hide_password, printable
 from steersman.errors import ConfigError
-from steersman.transport.tls import TlsMaterial
+from steersman.transport import TlsMaterial
 
 InteractiveMode = Literal["Never", "IfAvailable", "Always"]
 

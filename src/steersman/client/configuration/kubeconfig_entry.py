@@ -12,8 +12,8 @@ import os
 from dataclasses import dataclass
 from typing import Any, cast
 
-from steersman.client.bounded_file import read_file, reason
-from steersman.client.secrecy import printable
+from steersman.client.configuration.bounded_file import read_bounded_file, reason
+from steersman.client.configuration.secrecy import printable
 from steersman.errors import ConfigError
 
 # A bundle of a few hundred certificates; anything larger is not a certificate or a key.
@@ -147,7 +147,7 @@ class Entry:
         """Return the contents of the file that `key` names."""
         problem = ""
         try:
-            return read_file(file, limit=_MATERIAL_LIMIT)
+            return read_bounded_file(file, limit=_MATERIAL_LIMIT)
         except OSError as error:
             problem = reason(error)
         # A key or a token pasted instead of a file name must not be shown.

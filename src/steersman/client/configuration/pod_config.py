@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from steersman.client.bounded_file import read_file, reason
-from steersman.client.config import Config, Origin, TokenFile
-from steersman.client.secrecy import printable
+from steersman.client.configuration.bounded_file import read_bounded_file, reason
+from steersman.client.configuration.config import Config, Origin, TokenFile
+from steersman.client.configuration.secrecy import printable
 from steersman.errors import ConfigError
-from steersman.transport.tls import TlsMaterial
+from steersman.transport import TlsMaterial
 
 SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -46,7 +46,7 @@ def in_cluster_config(folder: str | os.PathLike[str] = SERVICE_ACCOUNT_FOLDER) -
 def _content(file: str) -> bytes | None:
     problem = ""
     try:
-        return read_file(file, limit=_FILE_LIMIT)
+        return read_bounded_file(file, limit=_FILE_LIMIT)
     except FileNotFoundError:
         return None
     except OSError as error:

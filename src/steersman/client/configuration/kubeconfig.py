@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from steersman.client.bounded_file import read_file, reason
-from steersman.client.config import Config
-from steersman.client.kubeconfig_entry import Entry, quoted, type_name
-from steersman.client.kubeconfig_identity import build_config
-from steersman.client.secrecy import printable
+from steersman.client.configuration.bounded_file import read_bounded_file, reason
+from steersman.client.configuration.config import Config
+from steersman.client.configuration.kubeconfig_entry import Entry, quoted, type_name
+from steersman.client.configuration.kubeconfig_identity import build_config
+from steersman.client.configuration.secrecy import printable
 from steersman.errors import ConfigError
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -155,7 +155,7 @@ class _Document:
 def _read(file: str) -> bytes:
     problem = ""
     try:
-        return read_file(file, limit=_FILE_LIMIT, pipe=True)
+        return read_bounded_file(file, limit=_FILE_LIMIT, pipe=True)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -164,7 +164,7 @@ def _read(file: str) -> bytes:
 
 
 def _parse(data: bytes, source: str | None) -> _Document:
-    from steersman.client.bounded_yaml import YamlError, parse_yaml  # noqa: PLC0415 - a YAML parser is slow to import
+    from steersman.client.configuration.bounded_yaml import YamlError, parse_yaml  # noqa: PLC0415 - a YAML parser is slow to import
 
     problem = ""
     content: Any = None
