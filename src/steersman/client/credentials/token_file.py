@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from steersman.client.bounded_file import read_file, reason
-from steersman.client.config import TokenFile
-from steersman.client.credentials import ClientCertificate, Headers, bearer_headers
-from steersman.client.secrecy import Hidden, printable
+from steersman.client.configuration.bounded_file import read_bounded_file, reason
+from steersman.client.configuration.config import TokenFile
+from steersman.client.configuration.secrecy import Hidden, printable
+from steersman.client.credentials.credentials import ClientCertificate, Headers, bearer_headers
 from steersman.errors import CredentialsError
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("steersman.client.credentials")
 
 _TOKEN_LIMIT = 1 << 20
 
@@ -58,7 +58,7 @@ class TokenFileCredentials:
     def _read(self) -> Headers | str:
         """Return the header, or why it is unavailable."""
         try:
-            content = read_file(self._source.path, limit=_TOKEN_LIMIT)
+            content = read_bounded_file(self._source.path, limit=_TOKEN_LIMIT)
         except OSError as error:
             return reason(error)
         if not content.strip():

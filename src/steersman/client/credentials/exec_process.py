@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from steersman.client.secrecy import printable
+from steersman.client.configuration.secrecy import printable
 
 _STDOUT_LIMIT = 1 << 20
 _STDERR_KEPT = 1 << 14

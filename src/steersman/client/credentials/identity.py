@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, TokenFile
-from steersman.client.credentials import (
+from steersman.client.configuration.config import BasicAuth, BearerToken, Config, ExecPlugin, TokenFile
+from steersman.client.credentials.credentials import (
     Credentials,
     ImpersonatingCredentials,
     StaticCredentials,
     basic_headers,
     bearer_headers,
 )
-from steersman.client.token_file import TokenFileCredentials
+from steersman.client.credentials.token_file import TokenFileCredentials
 
 
 def credentials_for(config: Config) -> Credentials:
@@ -30,6 +30,6 @@ def _inner(config: Config) -> Credentials:
         case TokenFile() as auth:
             return TokenFileCredentials(auth)
         case ExecPlugin() as auth:
-            from steersman.client.exec_plugin import ExecCredentials  # noqa: PLC0415 - few kubeconfigs name a plugin
+            from steersman.client.credentials.exec_plugin import ExecCredentials  # noqa: PLC0415 - few kubeconfigs name a plugin
 
             return ExecCredentials(auth)

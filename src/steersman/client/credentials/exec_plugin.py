@@ -21,13 +21,13 @@ from typing import Annotated, Any
 import msgspec
 
 from steersman.aio import now
-from steersman.client.config import ExecPlugin
-from steersman.client.credentials import ClientCertificate, Headers, bearer_headers
-from steersman.client.exec_process import ExecProcess, Outcome
-from steersman.client.secrecy import Hidden, printable
+from steersman.client.configuration.config import ExecPlugin
+from steersman.client.configuration.secrecy import Hidden, printable
+from steersman.client.credentials.credentials import ClientCertificate, Headers, bearer_headers
+from steersman.client.credentials.exec_process import ExecProcess, Outcome
 from steersman.errors import CredentialsError
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("steersman.client.credentials")
 
 _TIMEOUT = 120.0
 _TIMEOUT_INTERACTIVE = 600.0
@@ -247,7 +247,7 @@ def _decoded(stdout: bytes) -> _ExecCredential | str:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         pass
     # YAML is rare here, but kubectl accepts it.
-    from steersman.client.bounded_yaml import YamlError, parse_yaml  # noqa: PLC0415 - a YAML parser is slow to import
+    from steersman.client.configuration.bounded_yaml import YamlError, parse_yaml  # noqa: PLC0415 - a YAML parser is slow to import
 
     try:
         return msgspec.convert(parse_yaml(stdout), type=_ExecCredential)

@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from steersman.client.config import BasicAuth, Impersonation
-from steersman.client.secrecy import Hidden, printable
+from steersman.client.configuration.config import BasicAuth, Impersonation
+from steersman.client.configuration.secrecy import Hidden, printable
 from steersman.errors import CredentialsError
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
