@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from steersman._lazy_names import lazy_names
 from steersman.client.bindings import Attempt as Attempt
 from steersman.client.client import Client as Client, ClientOptions as ClientOptions, Connecting as Connecting
-from steersman.client.config import (
+from steersman.client.configuration.bounded_file import read_bounded_file as read_bounded_file
+from steersman.client.configuration.config import (
     BasicAuth as BasicAuth,
     BearerToken as BearerToken,
     Config as Config,
@@ -24,31 +25,22 @@ from steersman.client.config import (
     Impersonation as Impersonation,
     TokenFile as TokenFile,
 )
-from steersman.client.credentials import Credentials as Credentials
+from steersman.client.configuration.secrecy import Hidden as Hidden
+from steersman.client.credentials.credentials import (
+    Credentials as Credentials,
+    ImpersonatingCredentials as ImpersonatingCredentials,
+    StaticCredentials as StaticCredentials,
+)
+from steersman.client.credentials.identity import credentials_for as credentials_for
 from steersman.client.discovery import Discovery as Discovery
 from steersman.client.observed_client import ObservedClient as ObservedClient
-from steersman.client.observers import (
-    Before as Before,
-    CachedReads as CachedReads,
-    Intent as Intent,
-    Intents as Intents,
-    Write as Write,
-    WriteObserver as WriteObserver,
-)
-from steersman.client.patch_documents import MergePatch as MergePatch, Patch as Patch, StrategicPatch as StrategicPatch
-from steersman.client.reads import (
-    ListSelection as ListSelection,
-    MetadataReader as MetadataReader,
-    Reader as Reader,
-    WatchSelection as WatchSelection,
-)
 from steersman.client.results import (
     Added as Added,
     Bookmark as Bookmark,
     Deleted as Deleted,
     ListOf as ListOf,
     Modified as Modified,
-    Outcome as Outcome,
+    OperationResult as OperationResult,
     ServerWarning as ServerWarning,
     Undecodable as Undecodable,
     WatchEvent as WatchEvent,
@@ -58,23 +50,55 @@ from steersman.client.retries import (
     RetryPolicy as RetryPolicy,
     retry_on_conflict as retry_on_conflict,
 )
-from steersman.client.saves import AnyClient as AnyClient
-from steersman.client.secrecy import Hidden as Hidden
 from steersman.client.session import RequestObserver as RequestObserver
-from steersman.client.watches import Watch as Watch
-from steersman.client.writes import Deletion as Deletion, PatchTarget as PatchTarget
+from steersman.client.transports import transport_for as transport_for
+from steersman.client.unserved_kinds import kind_not_served as kind_not_served
+from steersman.client.verbs.observers import (
+    Before as Before,
+    CachedReads as CachedReads,
+    Intent as Intent,
+    Intents as Intents,
+    Write as Write,
+    WriteObserver as WriteObserver,
+)
+from steersman.client.verbs.patch_documents import (
+    MergePatch as MergePatch,
+    Patch as Patch,
+    StrategicPatch as StrategicPatch,
+)
+from steersman.client.verbs.prepared_apply import (
+    NO_VERSION as NO_VERSION,
+    PreparedApply as PreparedApply,
+    start_of_metadata as start_of_metadata,
+)
+from steersman.client.verbs.reads import (
+    KeyLike as KeyLike,
+    ListSelection as ListSelection,
+    MetadataReader as MetadataReader,
+    Reader as Reader,
+    Reading as Reading,
+    WatchSelection as WatchSelection,
+)
+from steersman.client.verbs.saves import AnyClient as AnyClient
+from steersman.client.verbs.watches import Watch as Watch
+from steersman.client.verbs.writes import Deletion as Deletion, PatchTarget as PatchTarget, Writer as Writer
 
 # Imported on first use: a client in a Pod, or one with an explicit Config, reads no kubeconfig.
 if TYPE_CHECKING:
-    from steersman.client.applied_intent import extract_applied as extract_applied
-    from steersman.client.discovery_order import discover_config as discover_config
-    from steersman.client.events import EventRecorder as EventRecorder, EventStatistics as EventStatistics
-    from steersman.client.in_cluster import in_cluster_config as in_cluster_config
-    from steersman.client.kubeconfig import (
+    from steersman.client.applied_intent import (
+        extract_applied as extract_applied,
+        intent_of as intent_of,
+        merge_schema_of as merge_schema_of,
+    )
+    from steersman.client.configuration.discovery_order import discover_config as discover_config
+    from steersman.client.configuration.kubeconfig import (
         Kubeconfig as Kubeconfig,
         load_kubeconfig as load_kubeconfig,
         parse_kubeconfig as parse_kubeconfig,
         read_kubeconfig as read_kubeconfig,
     )
+    from steersman.client.configuration.pod_config import in_cluster_config as in_cluster_config
+    from steersman.client.events.recorder import EventRecorder as EventRecorder, EventStatistics as EventStatistics
+    from steersman.client.raw_reads import RawReads as RawReads, RawWatch as RawWatch
 else:
     __getattr__, __dir__ = lazy_names()

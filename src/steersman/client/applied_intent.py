@@ -12,13 +12,22 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.client.bindings import AnyObject, tree_of
 from steersman.errors import DecodeError
 from steersman.kinds import definition, schema_of
-from steersman.objects import UNSET, GroupVersionKind, Object, Resource, Struct, Unstructured, to_json
-from steersman.objects.document import decoder_for
-from steersman.objects.hints import wire_names
-from steersman.patches import MergeSchema, extract_applied as extract_tree
+from steersman.objects import (
+    UNSET,
+    AnyObject,
+    GroupVersionKind,
+    Object,
+    Resource,
+    Struct,
+    Unstructured,
+    decoder_for,
+    to_json,
+    tree_of,
+    wire_names,
+)
+from steersman.patches import MergeSchema, extract_applied_tree as extract_tree
 from steersman.schemas import readable_schema
 
 

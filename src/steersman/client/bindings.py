@@ -9,26 +9,11 @@ import msgspec
 from msgspec import UNSET
 
 from steersman.errors import DecodeError
-from steersman.objects import (
-    GroupVersionKind,
-    Key,
-    Kind,
-    Object,
-    PartialObjectMetadata,
-    Unstructured,
-    as_read,
-    decode,
-    encode,
-    is_partial,
-    origin_of,
-    raw_of,
-    to_json,
-)
+from steersman.objects import GroupVersionKind, Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
 from steersman.wire import group_version_path, quote_segment
 
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
-AnyObject = TypeVar("AnyObject", bound=Object | Unstructured)
 
 
 class Binding(Generic[T]):
@@ -179,54 +164,6 @@ def bind_kind(kind: Kind, resource: str, *, namespaced: bool) -> Binding[Unstruc
         return obj
 
     return Binding(kind.gvk(), resource, namespaced=namespaced, decode=decode_whole)
-
-
-def encode_any(obj: Object | Unstructured) -> bytes:
-    """The bytes to write for an object."""
-    return msgspec.json.encode(obj.tree) if isinstance(obj, Unstructured) else encode(obj)
-
-
-def tree_of(obj: Object | Unstructured) -> dict[str, Any]:
-    """The object as it would be written, as a JSON tree."""
-    return obj.tree if isinstance(obj, Unstructured) else to_json(obj)
-
-
-def tree_as_read(obj: Object | Unstructured) -> dict[str, Any] | None:
-    """The JSON tree the object was read from, without later changes; None if the object was not read."""
-    if isinstance(obj, Unstructured):
-        return msgspec.json.decode(obj.raw) if obj.raw else None
-    return as_read(obj)
-
-
-def has_status_subresource(cls: type[Object]) -> bool:
-    """Whether a class declares a status with its own subresource."""
-    declared = cls.__resource__.status_subresource
-    return "status" in cls.__struct_fields__ if declared is None else declared
-
-
-def was_read(obj: Object | Unstructured) -> bool:
-    """Whether the object came from the server."""
-    return obj.raw is not None if isinstance(obj, Unstructured) else origin_of(obj) is not None
-
-
-def read_in_part(obj: Object | Unstructured) -> bool:
-    """Whether the object holds only a part of what the server stores."""
-    return obj.partial if isinstance(obj, Unstructured) else is_partial(obj)
-
-
-def raw_bytes(obj: Object | Unstructured) -> bytes | None:
-    """The bytes the server sent for an object; None if the object was not read."""
-    return obj.raw if isinstance(obj, Unstructured) else raw_of(obj)
-
-
-def uid_of(obj: Object | Unstructured) -> str | None:
-    """The object's uid, if it has been created."""
-    return obj.metadata.get("uid") if isinstance(obj, Unstructured) else obj.metadata.uid
-
-
-def resource_version_of(obj: Object | Unstructured) -> str | None:
-    """The version the object was read at."""
-    return obj.metadata.get("resourceVersion") if isinstance(obj, Unstructured) else obj.metadata.resource_version
 
 
 class Attempt(NamedTuple):

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
 from steersman._version import __version__
 from steersman.aio import Closable
 from steersman.client.bindings import Attempt
-from steersman.client.config import Config
-from steersman.client.credentials import Credentials, StaticCredentials
+from steersman.client.configuration.config import Config
+from steersman.client.credentials.credentials import Credentials, StaticCredentials
+from steersman.client.credentials.identity import credentials_for
 from steersman.client.discovery import Discovery
-from steersman.client.identity import credentials_for
-from steersman.client.installation import install
 from steersman.client.observed_client import ObservedClient
-from steersman.client.observers import Before, CachedReads, Intents, WriteObserver, nothing_before
-from steersman.client.reads import MetadataReader
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
-from steersman.client.saves import AnyClient
 from steersman.client.session import RequestObserver, Session, log_warning
 from steersman.client.transports import MAX_CONNECTIONS, transport_for
+from steersman.client.verbs.installation import install
+from steersman.client.verbs.observers import Before, CachedReads, Intents, WriteObserver, nothing_before
+from steersman.client.verbs.reads import MetadataReader
+from steersman.client.verbs.saves import AnyClient
 from steersman.objects import Object
 from steersman.transport import Transport
-from steersman.wire import Request, parse_query
-from steersman.wire.options import FieldValidation
+from steersman.wire import FieldValidation, HttpRequest, parse_query
 
 USER_AGENT = f"steersman/{__version__} (python/{'.'.join(map(str, sys.version_info[:3]))})"
 
@@ -166,7 +166,7 @@ class Client(Closable, AnyClient):
         before: Before = nothing_before,
         intents: Intents | None = None,
     ) -> ObservedClient:
-        """The same client, which notifies observers of its writes; see `steersman.client.observers`.
+        """The same client, which notifies observers of its writes; see `steersman.client.verbs.observers`.
 
         ``reads`` answers get and list, ``before`` returns an object's last known state before a write, and ``intents``
         decides which applies need no request.
@@ -177,8 +177,22 @@ class Client(Closable, AnyClient):
         """Send any request and return the body: for non-resource endpoints such as ``/version`` or ``/metrics``."""
         path, _, query = path.partition("?")
         headers = (("Accept", accept),) if body is None else (("Accept", accept), ("Content-Type", "application/json"))
-        request = Request(method=method, path=path, query=parse_query(query), headers=headers, body=body)
+        request = HttpRequest(method=method, path=path, query=parse_query(query), headers=headers, body=body)
         return await self._session.send(request, tried=Attempt(f"{method} {path}"))
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, accept: str = "*/*") -> AsyncGenerator[AsyncIterator[bytes]]:
+        """GET a path and read its body as it arrives, without a total timeout: for a followed log.
+
+        ```python
+        async with client.stream("/api/v1/namespaces/default/pods/web/log?follow=true") as pieces:
+            async for piece in pieces: ...
+        ```
+        """
+        path, _, query = path.partition("?")
+        request = HttpRequest(method="GET", path=path, query=parse_query(query), headers=(("Accept", accept),))
+        async with await self._session.stream(request, tried=Attempt(f"GET {path}")) as response:
+            yield response.chunks()
 
     async def install(self, *classes: type[Object], timeout: float = 30.0, force: bool = True) -> None:  # noqa: ASYNC109
         """Apply the CustomResourceDefinitions of these classes; returns when the server serves them.
@@ -217,7 +231,7 @@ class Connecting:
         self._client: Client | None = None
 
     async def _connect(self) -> Client:
-        from steersman.client.discovery_order import discover_config  # noqa: PLC0415 - not all clients have a kubeconfig
+        from steersman.client.configuration.discovery_order import discover_config  # noqa: PLC0415 - not all clients have a kubeconfig
 
         config = discover_config(self._config, kubeconfig=self._kubeconfig, context=self._context)
         options = self._options

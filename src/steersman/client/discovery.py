@@ -14,14 +14,14 @@ import msgspec
 
 from steersman.client.bindings import Attempt, Binding, bind_kind
 from steersman.client.session import Session
-from steersman.client.unserved_kinds import kind_not_served
-from steersman.errors import ApiError, KindNotServed, NotFound, ProtocolError, StatusError
-from steersman.errors.status import ApiStatus
+from steersman.errors import ApiError, ApiStatus, KindNotServed, NotFound, ProtocolError, StatusError
 from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource, Kind, Unstructured
 from steersman.wire import (
+    AGGREGATED_DISCOVERY,
+    JSON,
     ApiResource,
     DiscoveryResult,
-    Request,
+    HttpRequest,
     ServerVersion,
     group_version_path,
     parse_aggregated_discovery,
@@ -31,7 +31,6 @@ from steersman.wire import (
     parse_version,
     quote_segment,
 )
-from steersman.wire.content import AGGREGATED_DISCOVERY, JSON
 
 
 class Discovery:
@@ -67,7 +66,11 @@ class Discovery:
             for resource in await self._of_version(version, fresh=fresh):
                 if resource.kind == kind.kind:
                     return resource
-        raise kind_not_served(kind, self._server)
+        raise await self.unserved(kind)
+
+    async def unserved(self, kind: GroupVersionKind) -> KindNotServed:
+        """The error for a kind that the server does not serve; it names the versions that the server does serve."""
+        return await self._session.unserved(kind)
 
     async def kind_of(self, resource: GroupVersionResource) -> GroupVersionKind:
         """The kind that a resource serves."""
@@ -130,7 +133,7 @@ class Discovery:
 
     async def _get(self, target: str, tried: str, accept: str = JSON) -> bytes:
         path, _, query = target.partition("?")
-        request = Request(method="GET", path=path, query=parse_query(query), headers=(("Accept", accept),))
+        request = HttpRequest(method="GET", path=path, query=parse_query(query), headers=(("Accept", accept),))
         return await self._session.send(request, tried=Attempt(tried))
 
     async def _of_version(self, version: GroupVersion, *, fresh: bool) -> list[ApiResource]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from steersman.objects.difference import same_json
+from steersman.objects import same_json
 
 _NOTHING: Any = object()
 #: Fields that every write changes without informing anyone.

@@ -1,7 +1,7 @@
 """A client that notifies observers of its writes, and may answer reads and applies from a cache.
 
 Guarantees
-- Every writing verb notifies its observers before it returns or raises (see `steersman.client.observers`).
+- Every writing verb notifies its observers before it returns or raises (see `steersman.client.verbs.observers`).
 - It owns nothing: the client it was made from closes the connections.
 """
 
@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any, Self
 
-from steersman.client.bindings import AnyObject
 from steersman.client.observed_session import ObservedSession
-from steersman.client.observers import Before, CachedReads, Intents, WriteObserver, nothing_before
-from steersman.client.prepared_apply import PreparedApply
-from steersman.client.reads import AnyKind, KeyLike, ListSelection
-from steersman.client.results import ListOf, Outcome
-from steersman.client.saves import AnyClient
+from steersman.client.results import ListOf, OperationResult
+from steersman.client.verbs.observers import Before, CachedReads, Intents, WriteObserver, nothing_before
+from steersman.client.verbs.prepared_apply import PreparedApply
+from steersman.client.verbs.reads import AnyKind, KeyLike, ListSelection
+from steersman.client.verbs.saves import AnyClient
 from steersman.errors import DecodeError, KindNotServed
+from steersman.objects import AnyObject
 
 
 class ObservedClient(AnyClient):
@@ -77,7 +77,7 @@ class ObservedClient(AnyClient):
 
     async def _create_or_write(
         self, obj: AnyObject, mutate: Callable[[AnyObject], None], write: Callable[[AnyObject], Any]
-    ) -> Outcome[AnyObject]:
+    ) -> OperationResult[AnyObject]:
         # A cache cannot decide whether to create: another writer's object may not have arrived yet.
         if self._reads is None:
             return await super()._create_or_write(obj, mutate, write)

@@ -1,4 +1,4 @@
-"""A session that notifies observers of writes (see `steersman.client.observers` for the guarantees)."""
+"""A session that notifies observers of writes (see `steersman.client.verbs.observers` for the guarantees)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.client.bindings import AnyObject, Attempt, raw_bytes, resource_version_of
+from steersman.client.bindings import Attempt
 from steersman.client.foreign_changes import explains, explains_deletion
-from steersman.client.observers import Before, Write, WriteObserver
 from steersman.client.session import Answer, Session
+from steersman.client.verbs.observers import Before, Write, WriteObserver
 from steersman.errors import (
+    ApiStatus,
     ConnectionFailed,
     DecodeError,
     Forbidden,
@@ -22,10 +23,9 @@ from steersman.errors import (
     StatusError,
     Unauthorized,
 )
-from steersman.errors.status import ApiStatus
-from steersman.objects import GroupVersionKind, Key, Object, Unstructured
+from steersman.objects import AnyObject, GroupVersionKind, Key, Object, Unstructured, raw_bytes, resource_version_of
 from steersman.transport import Response
-from steersman.wire import Request, key_of, split_list
+from steersman.wire import HttpRequest, key_of, split_list
 
 #: The wording of every Kubernetes API server for a request that the authorizer denies.
 _REFUSED_VERB = " cannot deletecollection resource "
@@ -46,18 +46,16 @@ class ObservedSession(Session):
         self._before = before
 
     def warn(self, text: str, tried: Attempt) -> None:
-        """Report a write that is allowed but probably a mistake."""
         self._session.warn(text, tried)
 
-    async def answer(self, request: Request, *, tried: Attempt) -> Answer:
+    async def answer(self, request: HttpRequest, *, tried: Attempt) -> Answer:
         """Send without notifying: each writing verb notifies on its own."""
         return await self._session.answer(request, tried=tried)
 
-    async def stream(self, request: Request, *, tried: Attempt) -> Response:
-        """Send and return a response whose body is streamed."""
+    async def stream(self, request: HttpRequest, *, tried: Attempt) -> Response:
         return await self._session.stream(request, tried=tried)
 
-    async def send(self, request: Request, *, tried: Attempt) -> bytes:
+    async def send(self, request: HttpRequest, *, tried: Attempt) -> bytes:
         """Send and return the body; a write is reported as `touched`, since its result is unknown."""
         with _Unknown(self._observers, request, tried):
             body = await self._session.send(request, tried=tried)
@@ -65,7 +63,7 @@ class ObservedSession(Session):
         return body
 
     async def fetch(
-        self, request: Request, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
+        self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
     ) -> AnyObject:
         """Send and return the object in the response, reporting it as written."""
         if not _writes(request):
@@ -79,7 +77,7 @@ class ObservedSession(Session):
         return obj
 
     async def delete(
-        self, request: Request, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
+        self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
     ) -> AnyObject | None:
         """Send a deletion: an object marked for deletion is reported as written, one that is gone as deleted."""
         before = self._known(tried)
@@ -99,7 +97,7 @@ class ObservedSession(Session):
                 observer.deleted(tried.kind, tried.key, uid)
         return None
 
-    async def delete_many(self, request: Request, *, tried: Attempt, namespace: str = "") -> bytes:
+    async def delete_many(self, request: HttpRequest, *, tried: Attempt, namespace: str = "") -> bytes:
         """Send a deletion of a collection: the response lists the objects as they were before."""
         if not _writes(request) or tried.kind is None:
             return await self._session.delete_many(request, tried=tried)
@@ -124,7 +122,7 @@ class ObservedSession(Session):
         return self._before(tried.kind, tried.key) if tried.kind and isinstance(tried.key, Key) else None
 
     def _written(
-        self, request: Request, tried: Attempt, obj: Object | Unstructured, *, certain: Callable[[], bool]
+        self, request: HttpRequest, tried: Attempt, obj: Object | Unstructured, *, certain: Callable[[], bool]
     ) -> None:
         version = resource_version_of(obj)
         if tried.kind is None or not version or obj.kind != tried.kind.kind:
@@ -134,7 +132,7 @@ class ObservedSession(Session):
         for observer in self._observers:
             observer.written(write, obj)
 
-    def _touched(self, request: Request, tried: Attempt) -> None:
+    def _touched(self, request: HttpRequest, tried: Attempt) -> None:
         if _writes(request) and tried.kind is not None:
             for observer in self._observers:
                 observer.touched(tried.kind, tried.key if isinstance(tried.key, Key) else None)
@@ -147,7 +145,7 @@ class ObservedSession(Session):
 class _Unknown:
     """Reports a write with an unknown outcome to the observers; cancellation counts as unknown."""
 
-    def __init__(self, observers: tuple[WriteObserver, ...], request: Request, tried: Attempt) -> None:
+    def __init__(self, observers: tuple[WriteObserver, ...], request: HttpRequest, tried: Attempt) -> None:
         self._observers = observers
         self._request = request
         self._tried = tried
@@ -181,7 +179,7 @@ def _is_refused_before_the_first(error: BaseException) -> bool:
     return isinstance(error, Forbidden) and _REFUSED_VERB in error.status.message
 
 
-def _is_certain(request: Request, before: bytes | None, obj: Object | Unstructured) -> bool:
+def _is_certain(request: HttpRequest, before: bytes | None, obj: Object | Unstructured) -> bool:
     raw = raw_bytes(obj)
     if raw is None:
         return False
@@ -220,7 +218,7 @@ def _deletion_is_certain(before: bytes | None, obj: Object | Unstructured) -> bo
     return explains_deletion(msgspec.json.decode(before), msgspec.json.decode(raw))
 
 
-def _writes(request: Request) -> bool:
+def _writes(request: HttpRequest) -> bool:
     if request.method == "GET" or ("dryRun", "All") in request.query:
         return False
     # A deletion carries dryRun in its body.
@@ -251,7 +249,7 @@ def _version(tree: dict[str, Any]) -> str:
     return metadata.get("resourceVersion") or ""
 
 
-def _sent(request: Request) -> dict[str, Any]:
+def _sent(request: HttpRequest) -> dict[str, Any]:
     """The tree that a request sends; empty for a JSON patch, which is a list of operations."""
     tree: Any = msgspec.json.decode(request.body) if request.body else {}
     return cast("dict[str, Any]", tree) if isinstance(tree, dict) else {}

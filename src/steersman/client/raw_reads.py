@@ -14,16 +14,16 @@ from typing import Any
 from steersman.aio import Closable
 from steersman.client.bindings import Attempt, Binding
 from steersman.client.client import Client
-from steersman.client.reads import MetadataReader
 from steersman.client.session import forget_context
+from steersman.client.verbs.reads import MetadataReader
 from steersman.errors import ApiError, KindNotServed, ProtocolError
 from steersman.objects import Kind, Object
 from steersman.transport import Response
 from steersman.wire import (
     FrameSplitter,
+    HttpRequest,
     ListOptions,
     RawList,
-    Request,
     WatchFrame,
     WatchOptions,
     decode_frame,
@@ -51,7 +51,7 @@ class RawReads:
         """Read one page of the collection; an empty namespace means all namespaces."""
         binding = await self.binding()
         tried = Attempt("list", binding.gvk, f"in namespace {namespace}" if namespace else "")
-        request = Request(
+        request = HttpRequest(
             method="GET",
             path=binding.path(namespace),
             query=options.to_query(),
@@ -69,7 +69,7 @@ class RawReads:
         """Open a watch; the caller closes it. ``idle_timeout`` is as for `Client.watch`."""
         binding = await self.binding()
         tried = Attempt("watch", binding.gvk, f"in namespace {namespace}" if namespace else "")
-        request = Request(
+        request = HttpRequest(
             method="GET",
             path=binding.path(namespace),
             query=options.to_query(),

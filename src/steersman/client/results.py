@@ -76,7 +76,7 @@ class Bookmark(msgspec.Struct, frozen=True):
 WatchEvent: TypeAlias = Added[T] | Modified[T] | Deleted[T] | Bookmark | Undecodable
 
 
-class Outcome(msgspec.Struct, Generic[T], frozen=True):
+class OperationResult(msgspec.Struct, Generic[T], frozen=True):
     """The result of `create_or_update`, `create_or_patch` and `save`."""
 
     operation: Literal["created", "updated", "unchanged"]

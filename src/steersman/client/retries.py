@@ -17,13 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from steersman import aio
-from steersman.errors import (
-    ApiError,
-    Conflict,
-    ConnectionFailed,
-    ServiceUnavailable,
-    TooManyRequests,
-)
+from steersman.errors import ApiError, Conflict, ConnectionFailed, ServiceUnavailable, TooManyRequests
 
 T = TypeVar("T")
 

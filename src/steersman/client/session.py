@@ -17,11 +17,11 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from steersman.client.bindings import AnyObject, Attempt, holds_object, is_gone
-from steersman.client.credentials import Credentials, Headers
+from steersman.client.bindings import Attempt, holds_object, is_gone
+from steersman.client.configuration.secrecy import HiddenHeaders
+from steersman.client.credentials.credentials import Credentials, Headers
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
-from steersman.client.secrecy import HiddenHeaders
 from steersman.client.unserved_kinds import kind_not_served
 from steersman.errors import (
     ApiError,
@@ -29,6 +29,7 @@ from steersman.errors import (
     DeadlineExceeded,
     DecodeError,
     GatewayTimeout,
+    KindNotServed,
     NotFound,
     OutcomeUnknown,
     ProtocolError,
@@ -36,8 +37,16 @@ from steersman.errors import (
     StatusError,
     Unauthorized,
 )
+from steersman.objects import AnyObject, GroupVersionKind
 from steersman.transport import Response, Transport, separated
-from steersman.wire import Request, error_from_response, parse_warnings, raise_for_failure
+from steersman.wire import (
+    AGGREGATED_DISCOVERY,
+    HttpRequest,
+    error_from_response,
+    parse_aggregated_discovery,
+    parse_warnings,
+    raise_for_failure,
+)
 
 _log = logging.getLogger("steersman.client")
 
@@ -45,6 +54,8 @@ T = TypeVar("T")
 
 #: The longest error body that is read; for a longer one the status code must do.
 _REFUSAL_MAX = 16 * 1024 * 1024
+#: For how many seconds, and of how many kinds, the served versions are kept: an informer tries again and again.
+_VERSIONS_KEPT, _VERSIONS_MAX = 30.0, 1000
 
 
 def log_warning(warning: ServerWarning) -> None:
@@ -66,11 +77,11 @@ class Answer(NamedTuple):
 class RequestObserver(Protocol):
     """Called with retries and rate-limit delays of requests, for metrics. Its methods must not block."""
 
-    def repeated(self, request: Request, code: int | None) -> None:
+    def repeated(self, request: HttpRequest, code: int | None) -> None:
         """The request failed with this code, or without a response (None), and is sent again."""
         ...
 
-    def limited(self, request: Request, seconds: float) -> None:
+    def limited(self, request: HttpRequest, seconds: float) -> None:
         """The client's own rate limit delayed the request for this many seconds."""
         ...
 
@@ -99,6 +110,8 @@ class Session:
         self.server = server
         self._on_warning = on_warning
         self._observer: RequestObserver | None = None
+        #: The versions in which the server serves kinds that it does not serve as requested, and when they were read.
+        self._versions: dict[GroupVersionKind, tuple[float, tuple[str, ...]]] = {}
 
     def warn(self, text: str, tried: Attempt) -> None:
         """Report a write that is allowed but probably a mistake."""
@@ -129,16 +142,16 @@ class Session:
         session._retry = msgspec.structs.replace(self._retry, maximum_retry_after=0.0)  # noqa: SLF001 - it is ourselves
         return session
 
-    async def answer(self, request: Request, *, tried: Attempt) -> Answer:
+    async def answer(self, request: HttpRequest, *, tried: Attempt) -> Answer:
         """Send and return a successful response."""
         return await self._repeat(self._whole, request, tried)
 
-    async def send(self, request: Request, *, tried: Attempt) -> bytes:
+    async def send(self, request: HttpRequest, *, tried: Attempt) -> bytes:
         """Send and return the body of a successful response."""
         return (await self.answer(request, tried=tried)).body
 
     async def fetch(
-        self, request: Request, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
+        self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
     ) -> AnyObject:
         """Send and return the object in a successful response; ``reads`` is its expected kind, empty for any."""
         answer = await self.answer(request, tried=tried)
@@ -149,7 +162,7 @@ class Session:
         answer: Answer,
         decode: Callable[[bytes], AnyObject],
         *,
-        request: Request,
+        request: HttpRequest,
         tried: Attempt,
         reads: str = "",
     ) -> AnyObject:
@@ -166,7 +179,7 @@ class Session:
         raise self._strange(body, request, tried, what=reads)
 
     async def delete(
-        self, request: Request, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
+        self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
     ) -> AnyObject | None:
         """Send a deletion; return the object if it is only marked for deletion, None if it is gone."""
         answer = await self.answer(request, tried=tried)
@@ -177,7 +190,7 @@ class Session:
         answer: Answer,
         decode: Callable[[bytes], AnyObject],
         *,
-        request: Request,
+        request: HttpRequest,
         tried: Attempt,
         reads: str = "",
     ) -> AnyObject | None:
@@ -188,7 +201,7 @@ class Session:
             return None
         return self.read(answer, decode, request=request, tried=tried, reads=reads)
 
-    async def delete_many(self, request: Request, *, tried: Attempt, namespace: str = "") -> bytes:
+    async def delete_many(self, request: HttpRequest, *, tried: Attempt, namespace: str = "") -> bytes:
         """Delete a collection, in one ``namespace`` or in all; return the objects as they were before, or a Status."""
         del namespace  # the path contains it; an observed session uses it
         body = await self.send(request, tried=tried)
@@ -197,7 +210,7 @@ class Session:
         return body
 
     @staticmethod
-    def _strange(body: bytes, request: Request, tried: Attempt, *, what: str = "") -> ApiError:
+    def _strange(body: bytes, request: HttpRequest, tried: Attempt, *, what: str = "") -> ApiError:
         # the body is not shown: it may be a Secret
         error = ProtocolError(
             f"{tried}: the server's response of {len(body)} bytes is not a {what or 'Kubernetes object'}:"
@@ -205,11 +218,13 @@ class Session:
         )
         return error if request.method == "GET" else _outcome_unknown(tried, error)
 
-    async def stream(self, request: Request, *, tried: Attempt) -> Response:
+    async def stream(self, request: HttpRequest, *, tried: Attempt) -> Response:
         """Send and return a response whose body is streamed; the caller closes it."""
         return await self._repeat(self._begin_stream, request, tried)
 
-    async def _repeat(self, once: Callable[[Request, Attempt], Awaitable[T]], request: Request, tried: Attempt) -> T:
+    async def _repeat(
+        self, once: Callable[[HttpRequest, Attempt], Awaitable[T]], request: HttpRequest, tried: Attempt
+    ) -> T:
         attempt = 0
         renewed = False
         while True:
@@ -217,7 +232,7 @@ class Session:
             if self._rate_limit is not None:
                 await self._within_limit(self._rate_limit, request)
             credentials = HiddenHeaders(await self._credentials.headers())
-            outgoing = Request(
+            outgoing = HttpRequest(
                 method=request.method,
                 path=request.path,
                 query=request.query,
@@ -242,14 +257,14 @@ class Session:
                 await asyncio.sleep(delay)
                 self._repeated(request, error.code if isinstance(error, StatusError) else None)
 
-    async def _within_limit(self, limit: RateLimit, request: Request) -> None:
+    async def _within_limit(self, limit: RateLimit, request: HttpRequest) -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         await limit.acquire()
         if self._observer is not None:
             self._observer.limited(request, loop.time() - began)
 
-    def _repeated(self, request: Request, code: int | None) -> None:
+    def _repeated(self, request: HttpRequest, code: int | None) -> None:
         if self._observer is not None:
             self._observer.repeated(request, code)
 
@@ -261,17 +276,17 @@ class Session:
             await self._credentials.headers() != rejected or await self._credentials.client_certificate() != certificate
         )
 
-    async def _whole(self, request: Request, tried: Attempt) -> Answer:
+    async def _whole(self, request: HttpRequest, tried: Attempt) -> Answer:
         response = await self._begin(request, tried, stream=False)
         body = await response.read()
         if b'"Status"' in body[:160]:  # cheap and rare; raise_for_failure checks properly
             raise_for_failure(body, tried=str(tried))
         return Answer(response.status, body)
 
-    async def _begin_stream(self, request: Request, tried: Attempt) -> Response:
+    async def _begin_stream(self, request: HttpRequest, tried: Attempt) -> Response:
         return await self._begin(request, tried, stream=True)
 
-    async def _begin(self, request: Request, tried: Attempt, *, stream: bool) -> Response:
+    async def _begin(self, request: HttpRequest, tried: Attempt, *, stream: bool) -> Response:
         """Send once; return a response with a success code or raise."""
         response = await self.transport.send(request, stream=stream, timeout=self._timeout)
         refusal: ApiError | None = None
@@ -302,8 +317,27 @@ class Session:
         if isinstance(error, ProtocolError):
             return _Redirected(str(error))
         if tried.kind is not None and isinstance(error, NotFound) and error.is_unknown_path:
-            return kind_not_served(tried.kind, self.server, verb=tried.verb)
+            return await self.unserved(tried.kind, verb=tried.verb)
         return error
+
+    async def unserved(self, kind: GroupVersionKind, *, verb: str = "find") -> KindNotServed:
+        """The error for a kind that the server does not serve; it names the versions that the server does serve."""
+        now = asyncio.get_running_loop().time()
+        asked, versions = self._versions.get(kind, (now - _VERSIONS_KEPT, ()))
+        if kind.group and now - asked >= _VERSIONS_KEPT:
+            if len(self._versions) >= _VERSIONS_MAX:
+                self._versions.clear()
+            versions = await self._versions_of(kind)
+            self._versions[kind] = (now, versions)
+        return kind_not_served(kind, self.server, verb=verb, versions=versions)
+
+    async def _versions_of(self, kind: GroupVersionKind) -> tuple[str, ...]:
+        request = HttpRequest(method="GET", path="/apis", headers=(("Accept", AGGREGATED_DISCOVERY),))
+        try:
+            found = parse_aggregated_discovery(await self.asking_once().send(request, tried=Attempt("discover /apis")))
+        except ApiError:
+            return ()  # an old server, or the user may not discover: the error says the rest
+        return tuple(each.version for each in found.resources if (each.group, each.kind) == (kind.group, kind.kind))
 
 
 def forget_context(error: ApiError) -> None:

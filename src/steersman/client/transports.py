@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Unpack
 
-from steersman.client.config import Config, ExecPlugin
-from steersman.client.credentials import ClientCertificate, Credentials
+from steersman.client.configuration.config import Config, ExecPlugin
+from steersman.client.credentials.credentials import ClientCertificate, Credentials
 from steersman.transport import HttpTransport, Response, SendOptions, Transport
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 #: The default limit of requests in flight per client; watches do not count.
 MAX_CONNECTIONS = 64
@@ -46,7 +46,7 @@ class _CertifiedTransport:
         self._current: HttpTransport | None = None
         self._former: list[HttpTransport] = []
 
-    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
+    async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
         """Send over connections with the current certificate."""
         certificate = await self._credentials.client_certificate()
         if self._current is None or certificate != self._certificate:

@@ -23,7 +23,7 @@ from steersman.errors import ApiError, DecodeError, ProtocolError
 from steersman.transport import Response
 from steersman.wire import (
     FrameSplitter,
-    Request,
+    HttpRequest,
     WatchFrame,
     decode_frame,
     error_from_frame,
@@ -54,7 +54,7 @@ class Watch(Closable, Generic[T]):
     def __init__(
         self,
         session: Session,
-        start: Callable[[], Awaitable[tuple[Binding[T], Request]]],
+        start: Callable[[], Awaitable[tuple[Binding[T], HttpRequest]]],
         *,
         idle_timeout: float | None,
     ) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from steersman.patches import JsonPatch
-from steersman.wire.content import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from steersman.wire import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
 Tree: TypeAlias = dict[str, Any]
 

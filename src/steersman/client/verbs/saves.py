@@ -7,22 +7,23 @@ from typing import Any
 
 import msgspec
 
-from steersman.client.bindings import (
+from steersman.client.bindings import Attempt, Binding
+from steersman.client.results import OperationResult
+from steersman.client.retries import retry_on_conflict
+from steersman.client.verbs.checks import check_constraints, check_whole
+from steersman.client.verbs.reads import MetadataReader
+from steersman.client.verbs.writes import Writer
+from steersman.errors import AlreadyExists, NotFound
+from steersman.objects import (
     AnyObject,
-    Attempt,
-    Binding,
+    Kind,
+    Object,
+    Unstructured,
     encode_any,
     has_status_subresource,
+    same_json,
     tree_as_read,
 )
-from steersman.client.checks import check_constraints, check_whole
-from steersman.client.reads import MetadataReader
-from steersman.client.results import Outcome
-from steersman.client.retries import retry_on_conflict
-from steersman.client.writes import Writer
-from steersman.errors import AlreadyExists, NotFound
-from steersman.objects import Kind, Object, Unstructured
-from steersman.objects.difference import same_json
 
 
 class AnyClient(Writer):
@@ -38,7 +39,7 @@ class AnyClient(Writer):
     #: The reading verbs, returning metadata alone.
     metadata: MetadataReader
 
-    async def create_or_update(self, obj: AnyObject, mutate: Callable[[AnyObject], None]) -> Outcome[AnyObject]:
+    async def create_or_update(self, obj: AnyObject, mutate: Callable[[AnyObject], None]) -> OperationResult[AnyObject]:
         """Run ``mutate`` on the existing object and update it, or run it on ``obj`` and create that.
 
         Sends nothing if ``mutate`` changes nothing. Starts over after a conflict, or if another writer creates first.
@@ -49,7 +50,7 @@ class AnyClient(Writer):
 
         return await self._create_or_write(obj, mutate, write)
 
-    async def create_or_patch(self, obj: AnyObject, mutate: Callable[[AnyObject], None]) -> Outcome[AnyObject]:
+    async def create_or_patch(self, obj: AnyObject, mutate: Callable[[AnyObject], None]) -> OperationResult[AnyObject]:
         """Like `create_or_update`, but an existing object gets a merge patch of the difference, without a lock."""
 
         async def write(current: AnyObject) -> AnyObject:
@@ -59,11 +60,11 @@ class AnyClient(Writer):
 
     async def _create_or_write(
         self, obj: AnyObject, mutate: Callable[[AnyObject], None], write: Callable[[AnyObject], Any]
-    ) -> Outcome[AnyObject]:
+    ) -> OperationResult[AnyObject]:
         kind: Any = Kind(obj.api_version, obj.kind) if isinstance(obj, Unstructured) else type(obj)
         mutated = False
 
-        async def attempt() -> Outcome[AnyObject]:
+        async def attempt() -> OperationResult[AnyObject]:
             nonlocal mutated
             try:
                 current: AnyObject = await self.get(kind, obj.key)
@@ -72,17 +73,17 @@ class AnyClient(Writer):
                     mutate(obj)
                     mutated = True
                 try:
-                    return Outcome("created", await self.create(obj))
+                    return OperationResult("created", await self.create(obj))
                 except AlreadyExists:
                     current = await self.get(kind, obj.key)
             mutate(current)
             if same_json(msgspec.json.decode(encode_any(current)), tree_as_read(current)):
-                return Outcome("unchanged", current)
-            return Outcome("updated", await write(current))
+                return OperationResult("unchanged", current)
+            return OperationResult("updated", await write(current))
 
         return await retry_on_conflict(attempt)
 
-    async def save(self, obj: AnyObject) -> Outcome[AnyObject]:
+    async def save(self, obj: AnyObject) -> OperationResult[AnyObject]:
         """Write the changes of an object that was read: the object, then its status, each only if it changed.
 
         The server ignores a status written with the object, and everything else written with the status; the first
@@ -104,10 +105,10 @@ class AnyClient(Writer):
             check_whole(obj, tried)
             if self._validate:
                 check_constraints(obj, tried)
-            saved = await self._put(binding, key, encode_any(obj), "")
+            saved = await self._send("update", binding, key, encode_any(obj), self._options())
         if status_changed and split:
             saved = await self._save_status(binding, saved, obj, wanted.get("status"))
-        return Outcome("updated" if object_changed or status_changed else "unchanged", saved)
+        return OperationResult("updated" if object_changed or status_changed else "unchanged", saved)
 
     async def _has_status(self, binding: Binding[Any], obj: Object | Unstructured) -> bool:
         if isinstance(obj, Unstructured):
@@ -122,4 +123,5 @@ class AnyClient(Writer):
             tree.pop("status", None)
         else:
             tree["status"] = status
-        return await self._put(binding, self._key(binding, obj.key), msgspec.json.encode(tree), "status")
+        body, key = msgspec.json.encode(tree), self._key(binding, obj.key)
+        return await self._send("update", binding, key, body, self._options(), subresource="status")

@@ -3,7 +3,7 @@
 Guarantees
 - `record` returns immediately and never raises. Events wait in a bounded buffer; overflow is counted and dropped.
   An unavailable API server costs events, never a reconcile.
-- Similar events become one with a count (see `steersman.client.event_series`), so no object is flooded.
+- Similar events become one with a count (see `steersman.client.events.series`), so no object is flooded.
 - Leaving the block writes the remaining events, for a few seconds at most.
 """
 
@@ -19,8 +19,8 @@ import msgspec
 
 from steersman import aio
 from steersman.client.client import Client
-from steersman.client.event_series import Series, SeriesLog
-from steersman.client.patch_documents import MergePatch
+from steersman.client.events.series import Series, SeriesLog
+from steersman.client.verbs.patch_documents import MergePatch
 from steersman.errors import (
     AlreadyExists,
     ApiError,

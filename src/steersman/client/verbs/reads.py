@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import AsyncIterator, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
+from steersman.aio import collector_paused
 from steersman.client.bindings import Attempt, Binding, bind_class, no_kind
-from steersman.client.checks import check_key
 from steersman.client.discovery import Discovery
 from steersman.client.results import ListOf, Undecodable
 from steersman.client.session import Session
-from steersman.client.watches import Watch
+from steersman.client.verbs.checks import check_key
+from steersman.client.verbs.watches import Watch
 from steersman.errors import DecodeError, Expired, NotFound, ProtocolError
-from steersman.objects import Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
-from steersman.objects.selectors import FieldSelector, Selector, check_equalities
-from steersman.wire import ListOptions, RawList, Request, WatchOptions, key_of, split_list
-from steersman.wire.content import JSON, PARTIAL_OBJECT_METADATA, PARTIAL_OBJECT_METADATA_LIST
-from steersman.wire.options import ResourceVersionMatch
+from steersman.objects import (
+    FieldSelector,
+    Key,
+    Kind,
+    Object,
+    PartialObjectMetadata,
+    Selector,
+    Unstructured,
+    check_equalities,
+    decode,
+)
+from steersman.wire import (
+    JSON,
+    PARTIAL_OBJECT_METADATA,
+    PARTIAL_OBJECT_METADATA_LIST,
+    HttpRequest,
+    ListOptions,
+    RawList,
+    ResourceVersionMatch,
+    WatchOptions,
+    key_of,
+    split_list,
+)
 
 ObjectT = TypeVar("ObjectT", bound=Object)
 AnyKind: TypeAlias = type[Object] | Kind
@@ -30,18 +47,6 @@ Fields: TypeAlias = FieldSelector | str | dict[str, str]
 PAGE = 500
 
 
-@contextmanager
-def _collector_paused() -> Generator[None]:
-    """Pause the cyclic garbage collector while decoding a page: it would scan the new objects and free none."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def selector_text(selector: Labels | Fields | None) -> str:
     """A selector as query text; a dict requires equality of all its entries."""
     if selector is None:
@@ -49,6 +54,8 @@ def selector_text(selector: Labels | Fields | None) -> str:
     if isinstance(selector, dict):
         check_equalities(selector)
         return ",".join(f"{name}={value}" for name, value in sorted(selector.items()))
+    if not isinstance(selector, str | Selector | FieldSelector):  # pyright: ignore[reportUnnecessaryIsInstance] - user
+        raise TypeError(f'{selector!r} is not a selector; write "app=web" or {{"app": "web"}}')
     return str(selector)
 
 
@@ -57,7 +64,7 @@ def decode_list(binding: Binding[Any], page: RawList) -> ListOf[Any]:
     items: list[Any] = []
     undecodable: list[Undecodable] = []
     decode_item = binding.decode
-    with _collector_paused():
+    with collector_paused():
         for raw in page.items:
             try:
                 items.append(decode_item(raw))
@@ -141,7 +148,7 @@ class Reading:
         binding = self._bound(kind) or await self._bind(kind)
         key = self._key(binding, key)
         query = (("resourceVersion", resource_version),) if resource_version else ()
-        request = Request(method="GET", path=binding.path(*key), query=query, headers=self._accept_object)
+        request = HttpRequest(method="GET", path=binding.path(*key), query=query, headers=self._accept_object)
         tried = Attempt("get", binding.gvk, key)
         return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
 
@@ -152,7 +159,7 @@ class Reading:
             return None
 
     async def _page(self, binding: Binding[Any], namespace: str | None, options: ListOptions) -> ListOf[Any]:
-        request = Request(
+        request = HttpRequest(
             method="GET", path=binding.path(namespace or ""), query=options.to_query(), headers=self._accept_list
         )
         tried = Attempt("list", binding.gvk, f"in namespace {namespace}" if namespace and binding.namespaced else "")
@@ -220,10 +227,10 @@ class Reading:
             timeout_seconds=selection.get("timeout_seconds"),
         )
 
-        async def start() -> tuple[Binding[Any], Request]:
+        async def start() -> tuple[Binding[Any], HttpRequest]:
             binding = await self._bind(kind)
             path = binding.path(selection.get("namespace") or "")
-            return binding, Request(method="GET", path=path, query=options.to_query(), headers=self._accept_object)
+            return binding, HttpRequest(method="GET", path=path, query=options.to_query(), headers=self._accept_object)
 
         return Watch(self._session, start, idle_timeout=selection.get("idle_timeout"))
 
@@ -261,7 +268,7 @@ class Reader(Reading):
         """Read a subresource: ``await client.get_subresource(Deployment, key, "scale", returns=Scale)``."""
         binding = await self._bind(kind)
         key = self._key(binding, key)
-        request = Request(method="GET", path=binding.path(*key, subresource), headers=(("Accept", JSON),))
+        request = HttpRequest(method="GET", path=binding.path(*key, subresource), headers=(("Accept", JSON),))
         tried = Attempt(f"get {subresource} of", binding.gvk, key)
         return await self._session.fetch(request, lambda raw: decode(returns, raw), tried=tried)
 

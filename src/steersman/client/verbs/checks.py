@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from steersman.client.bindings import Attempt, has_status_subresource, read_in_part, resource_version_of
-from steersman.client.patch_documents import MergePatch, Patch, StrategicPatch
+from steersman.client.bindings import Attempt
+from steersman.client.verbs.patch_documents import MergePatch, Patch, StrategicPatch
 from steersman.errors import NotNew, PartialObject
-from steersman.objects import Key, Object, Resource, Unstructured, decode, raw_of
+from steersman.objects import (
+    Key,
+    Object,
+    Resource,
+    Unstructured,
+    decode,
+    has_status_subresource,
+    raw_of,
+    read_in_part,
+    resource_version_of,
+)
 from steersman.patches import JsonPatch
 
 
@@ -22,7 +32,7 @@ def check_constraints(
     if not isinstance(obj, Resource):
         return
     from steersman.objects.field_problems import invalid_error  # noqa: PLC0415 - as above
-    from steersman.schemas.checking import problems  # noqa: PLC0415 - only writers of our own kinds pay
+    from steersman.schemas import problems  # noqa: PLC0415 - only writers of our own kinds pay
 
     ours = cast("Object", obj)
     found = problems(ours)
@@ -89,5 +99,5 @@ def check_key(kind: str, key: object) -> None:
     if isinstance(getattr(key, "key", None), Key):  # a request of a reconcile, or an object
         name = type(key).__name__
         raise TypeError(f"{kind}: {name} {key!s:.100} is not a key; write {name.lower()}.key")
-    if not isinstance(key, tuple):
+    if not isinstance(key, tuple) or len(cast("tuple[object, ...]", key)) != 2:
         raise TypeError(f'{kind}: {key!r} is not a key; write "name", "namespace/name" or Key(namespace, name)')

@@ -21,8 +21,8 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from steersman.client.reads import Labels
 from steersman.client.results import ListOf
+from steersman.client.verbs.reads import Labels
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured
 
 #: The bytes of an object as a reader would see it now; None if it is absent or unknown.
@@ -89,6 +89,10 @@ class Intent(msgspec.Struct, frozen=True):
     subresource: str
     #: The class of the object; None for an `Unstructured`.
     declared: type[Object] | None
+
+    def __repr__(self) -> str:
+        # Without the body, which may be that of a Secret.
+        return f"<intent of {self.manager} for {self.kind.kind} {self.key}>"
 
 
 class Intents(Protocol):

@@ -6,10 +6,10 @@ from typing import Any, Generic
 
 import msgspec
 
-from steersman.client.bindings import AnyObject, Binding
-from steersman.client.observers import Intent
-from steersman.errors import Conflict, Invalid
-from steersman.errors.status import ApiStatus
+from steersman.client.bindings import Binding
+from steersman.client.verbs.observers import Intent
+from steersman.errors import ApiStatus, Conflict, Invalid
+from steersman.objects import AnyObject
 from steersman.wire import PatchOptions
 
 #: A resource version that no object ever has. An apply with it creates a missing object and conflicts with an existing

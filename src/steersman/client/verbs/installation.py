@@ -9,7 +9,7 @@ from typing import Any
 
 from steersman.client.bindings import no_kind
 from steersman.client.results import Added, Modified
-from steersman.client.writes import Writer
+from steersman.client.verbs.writes import Writer
 from steersman.errors import KindNotServed, NotEstablished
 from steersman.objects import GroupKind, Kind, Object, Unstructured
 
@@ -22,7 +22,7 @@ _INSTALLER = "steersman"
 
 async def install(client: Writer, classes: Iterable[type[Object]], *, timeout: float, force: bool) -> None:  # noqa: ASYNC109
     """Apply the definitions of ``classes`` (several versions of a kind together) and wait until they are served."""
-    from steersman.schemas.definition import crd_for  # noqa: PLC0415 - only programs that install pay
+    from steersman.schemas import crd_for  # noqa: PLC0415 - only programs that install pay
 
     in_order = sorted(classes, key=_group_kind)
     names: list[str] = []

@@ -8,23 +8,13 @@ Guarantees
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
-from steersman.client.bindings import (
-    AnyObject,
-    Attempt,
-    Binding,
-    encode_any,
-    has_status_subresource,
-    resource_version_of,
-    tree_as_read,
-    tree_of,
-    uid_of,
-    was_read,
-)
-from steersman.client.checks import (
+from steersman.client.bindings import Attempt, Binding
+from steersman.client.verbs.checks import (
     STATUS_IGNORED,
     check_constraints,
     check_new,
@@ -32,37 +22,50 @@ from steersman.client.checks import (
     ignored_status,
     touches_status,
 )
-from steersman.client.observers import Intent
-from steersman.client.patch_documents import Patch, encode_patch
-from steersman.client.prepared_apply import PreparedApply, another_uid
-from steersman.client.reads import Fields, KeyLike, Labels, Reader, selector_text
+from steersman.client.verbs.observers import Intent
+from steersman.client.verbs.patch_documents import Patch, encode_patch
+from steersman.client.verbs.prepared_apply import PreparedApply, another_uid
+from steersman.client.verbs.reads import Fields, KeyLike, Labels, Reader, selector_text
 from steersman.errors import Invalid, NotAnIntent, NotFound
 from steersman.objects import (
+    AnyObject,
     Key,
     Kind,
     Object,
     Unstructured,
     decode,
+    differing_fields,
+    encode_any,
+    has_status_subresource,
     replace,
+    resource_version_of,
     set_owner,
+    tree_as_read,
+    tree_of,
+    uid_of,
+    was_read,
 )
-from steersman.objects.difference import differing_fields
 from steersman.patches import merge_patch_between
 from steersman.wire import (
+    APPLY_PATCH,
+    JSON,
+    MERGE_PATCH,
     DeleteOptions,
+    FieldValidation,
+    HttpRequest,
     ListOptions,
     PatchOptions,
     Preconditions,
-    Request,
+    PropagationPolicy,
     WriteOptions,
 )
-from steersman.wire.content import APPLY_PATCH, JSON, MERGE_PATCH
-from steersman.wire.options import FieldValidation, PropagationPolicy
 
 ObjectT = TypeVar("ObjectT", bound=Object)
 Tree: TypeAlias = dict[str, Any]
 
 _JSON_BODY = (("Accept", JSON), ("Content-Type", JSON))
+#: Methods by verb; all others patch.
+_METHODS = {"create": "POST", "update": "PUT"}
 
 
 class PatchTarget(TypedDict, total=False):
@@ -141,19 +144,8 @@ class Writer(Reader):
         if owner is not None:
             obj = self._owned(obj, owner, key, tried)
         self._check(obj, tried)
-        options = WriteOptions(
-            dry_run=dry_run,
-            field_manager=self._field_manager,
-            field_validation=field_validation or self._field_validation,
-        )
-        request = Request(
-            method="POST",
-            path=binding.path(key.namespace),
-            query=options.to_query(),
-            headers=_JSON_BODY,
-            body=encode_any(obj),
-        )
-        return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
+        options = self._options(dry_run=dry_run, field_validation=field_validation)
+        return await self._send("create", binding, key, encode_any(obj), options)
 
     @overload
     async def create_subresource(
@@ -171,27 +163,22 @@ class Writer(Reader):
 
         Use ``returns=None`` if the server answers with a Status only, as for a binding.
         """
-        binding = await self._bind(kind)
-        key = self._key(binding, key)
-        request = Request(
-            method="POST",
-            path=binding.path(*key, subresource),
-            query=WriteOptions(field_manager=self._field_manager).to_query(),
-            headers=_JSON_BODY,
-            body=encode_any(body),
-        )
-        tried = Attempt("create", binding.gvk, key, subresource)
-        if returns is None:
-            await self._session.fetch(request, Unstructured.decode, tried=tried)
-            return None
-        return await self._session.fetch(request, lambda raw: decode(returns, raw), tried=tried)
+
+        def read(raw: bytes) -> Any:
+            return Unstructured.decode(raw) if returns is None else decode(returns, raw)
+
+        binding = (await self._bind(kind)).reading(read)
+        options, named = WriteOptions(field_manager=self._field_manager), self._key(binding, key)
+        answer = await self._send("create", binding, named, encode_any(body), options, subresource=subresource)
+        return None if returns is None else answer
 
     async def update_subresource(
         self, kind: type[Object] | Kind, key: KeyLike, subresource: str, body: ObjectT, *, dry_run: bool = False
     ) -> ObjectT:
         """Replace a subresource that is an object of its own kind: the scale of a Deployment."""
         binding = (await self._bind(kind)).reading(lambda raw: decode(type(body), raw))
-        return await self._put(binding, self._key(binding, key), encode_any(body), subresource, dry_run=dry_run)
+        options, named = self._options(dry_run=dry_run), self._key(binding, key)
+        return await self._send("update", binding, named, encode_any(body), options, subresource=subresource)
 
     async def patch_subresource(
         self, kind: type[Object] | Kind, key: KeyLike, subresource: str, patch: Patch, *, returns: type[ObjectT]
@@ -199,8 +186,8 @@ class Writer(Reader):
         """Change part of a subresource that is an object of its own kind: the scale of a Deployment."""
         binding = (await self._bind(kind)).reading(lambda raw: decode(returns, raw))
         media_type, body = encode_patch(patch)
-        options = PatchOptions(field_manager=self._field_manager, field_validation=self._field_validation)
-        return await self._patch(binding, self._key(binding, key), media_type, body, options, subresource, "patch")
+        options, named = self._options(), self._key(binding, key)
+        return await self._send("patch", binding, named, body, options, subresource=subresource, media_type=media_type)
 
     async def update(
         self,
@@ -216,33 +203,41 @@ class Writer(Reader):
         tried = Attempt("update", binding.gvk, key)
         check_whole(obj, tried)
         self._check(obj, tried, subresource=subresource)
-        body = encode_any(obj)
-        return await self._put(binding, key, body, subresource, dry_run=dry_run, field_validation=field_validation)
+        options = self._options(dry_run=dry_run, field_validation=field_validation)
+        return await self._send("update", binding, key, encode_any(obj), options, subresource=subresource)
 
-    async def _put(
-        self,
-        binding: Binding[Any],
-        key: Key,
-        body: bytes,
-        subresource: str,
-        *,
-        dry_run: bool = False,
-        field_validation: FieldValidation | None = None,
-    ) -> Any:
-        options = WriteOptions(
+    def _options(self, *, dry_run: bool = False, field_validation: FieldValidation | None = None) -> PatchOptions:
+        return PatchOptions(
             dry_run=dry_run,
             field_manager=self._field_manager,
             field_validation=field_validation or self._field_validation,
         )
-        request = Request(
-            method="PUT",
-            path=binding.path(*key, subresource),
+
+    def _send(
+        self,
+        verb: str,
+        binding: Binding[Any],
+        key: Key,
+        body: bytes,
+        options: WriteOptions,
+        *,
+        subresource: str = "",
+        media_type: str = JSON,
+    ) -> Coroutine[Any, Any, Any]:
+        """Send a write of one object or subresource and decode the answer.
+
+        Not an async function: its frame would hold the body, perhaps that of a Secret, in the traceback of a failure.
+        """
+        name = "" if verb == "create" and not subresource else key.name
+        request = HttpRequest(
+            method=_METHODS.get(verb, "PATCH"),
+            path=binding.path(key.namespace, name, subresource),
             query=options.to_query(),
-            headers=_JSON_BODY,
+            headers=(("Accept", JSON), ("Content-Type", media_type)),
             body=body,
         )
-        tried = Attempt("update", binding.gvk, key, subresource)
-        return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
+        tried = Attempt(verb, binding.gvk, key, subresource)
+        return self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
 
     @overload
     async def patch(
@@ -258,35 +253,11 @@ class Writer(Reader):
         """
         binding = await self._bind(kind)
         media_type, body = encode_patch(patch)
-        sent = PatchOptions(
-            dry_run=options.get("dry_run", False),
-            field_manager=self._field_manager,
-            field_validation=options.get("field_validation") or self._field_validation,
-        )
+        sent = self._options(dry_run=options.get("dry_run", False), field_validation=options.get("field_validation"))
         subresource, named = options.get("subresource", ""), self._key(binding, key)
         if not subresource and isinstance(kind, type) and has_status_subresource(kind) and touches_status(patch):
             self._session.warn(STATUS_IGNORED, Attempt("patch", binding.gvk, named))
-        return await self._patch(binding, named, media_type, body, sent, subresource, "patch")
-
-    async def _patch(
-        self,
-        binding: Binding[Any],
-        key: Key,
-        media_type: str,
-        body: bytes,
-        options: PatchOptions,
-        subresource: str,
-        verb: str,
-    ) -> Any:
-        request = Request(
-            method="PATCH",
-            path=binding.path(*key, subresource),
-            query=options.to_query(),
-            headers=(("Accept", JSON), ("Content-Type", media_type)),
-            body=body,
-        )
-        tried = Attempt(verb, binding.gvk, key, subresource)
-        return await self._session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
+        return await self._send("patch", binding, named, body, sent, subresource=subresource, media_type=media_type)
 
     async def patch_from(
         self, before: AnyObject, after: AnyObject, *, lock: bool = False, subresource: str = "", dry_run: bool = False
@@ -308,14 +279,11 @@ class Writer(Reader):
                     f"{Attempt('patch', binding.gvk, before.key)}: lock=True needs an object that was read"
                 )
             difference.setdefault("metadata", {})["resourceVersion"] = version
-        options = PatchOptions(
-            dry_run=dry_run, field_manager=self._field_manager, field_validation=self._field_validation
-        )
-        key = self._key(binding, after.key)
+        options, key = self._options(dry_run=dry_run), self._key(binding, after.key)
         if not subresource and ignored_status(after) and "status" in difference:
             self._session.warn(STATUS_IGNORED, Attempt("patch", binding.gvk, key))
         body = msgspec.json.encode(difference)
-        return await self._patch(binding, key, MERGE_PATCH, body, options, subresource, "patch")
+        return await self._send("patch", binding, key, body, options, subresource=subresource, media_type=MERGE_PATCH)
 
     @staticmethod
     def _trees(before: Object | Unstructured, after: Object | Unstructured) -> tuple[Tree, Tree]:
@@ -396,10 +364,15 @@ class Writer(Reader):
         self._check(
             prepared.obj, Attempt("apply", binding.gvk, intent.key), intent=True, subresource=intent.subresource
         )
-        body = prepared.body_at(resource_version, uid)
         try:
-            return await self._patch(
-                binding, intent.key, APPLY_PATCH, body, prepared.options, intent.subresource, "apply"
+            return await self._send(
+                "apply",
+                binding,
+                intent.key,
+                prepared.body_at(resource_version, uid),
+                prepared.options,
+                subresource=intent.subresource,
+                media_type=APPLY_PATCH,
             )
         except Invalid as error:
             if not uid or all(cause.field != "metadata.uid" for cause in error.causes):
@@ -432,10 +405,7 @@ class Writer(Reader):
     ) -> AnyObject | None: ...
 
     async def delete(
-        self,
-        kind: type[Any] | Kind | Object | Unstructured,
-        key: KeyLike | None = None,
-        **options: Unpack[Deletion],
+        self, kind: type[Any] | Kind | Object | Unstructured, key: KeyLike | None = None, **options: Unpack[Deletion]
     ) -> Any:
         """Delete an object: ``delete(Site, key)``, or ``delete(site)`` for that object (by uid) and no successor.
 
@@ -461,7 +431,7 @@ class Writer(Reader):
             grace_period_seconds=options.get("grace_period_seconds"),
             dry_run=options.get("dry_run", False),
         )
-        request = Request(method="DELETE", path=binding.path(*key), headers=_JSON_BODY, body=sent.to_body())
+        request = HttpRequest(method="DELETE", path=binding.path(*key), headers=_JSON_BODY, body=sent.to_body())
         tried = Attempt("delete", binding.gvk, key)
         try:
             return await self._session.delete(request, binding.decode, tried=tried, reads=binding.reads)
@@ -488,7 +458,7 @@ class Writer(Reader):
         binding = await self._bind(kind)
         options = DeleteOptions(propagation_policy=propagation, dry_run=dry_run)
         selection = ListOptions(label_selector=selector_text(labels), field_selector=selector_text(fields))
-        request = Request(
+        request = HttpRequest(
             method="DELETE",
             path=binding.path(namespace or ""),
             query=selection.to_query(),

@@ -1,0 +1,1 @@
+"""Kubernetes Events, written in the background."""
