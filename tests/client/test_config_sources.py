@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from steersman.client.config import Config, TokenFile
-from steersman.client.discovery_order import discover_config
-from steersman.client.in_cluster import in_cluster_config
+from steersman.client.configuration.config import Config, TokenFile
+from steersman.client.configuration.discovery_order import discover_config
+from steersman.client.configuration.pod_config import in_cluster_config
 from steersman.errors import ConfigError
 
 PEM = b"-----BEGIN CERTIFICATE-----\nbm90IHJlYWw=\n-----END CERTIFICATE-----\n"

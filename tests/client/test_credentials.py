@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, Impersonation, TokenFile
-from steersman.client.exec_plugin import ExecCredentials
-from steersman.client.identity import credentials_for
-from steersman.client.token_file import TokenFileCredentials
+from steersman.client.configuration.config import BasicAuth, BearerToken, Config, ExecPlugin, Impersonation, TokenFile
+from steersman.client.credentials.exec_plugin import ExecCredentials
+from steersman.client.credentials.identity import credentials_for
+from steersman.client.credentials.token_file import TokenFileCredentials
 from steersman.errors import ConfigError, CredentialsError
 
 SERVER = "https://127.0.0.1:6443"

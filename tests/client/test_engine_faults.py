@@ -56,9 +56,9 @@ async def test_a_server_that_freezes_during_a_watch(server, impatient, refused):
         async def rest():
             return [event async for event in events]
 
-        await refused(DeadlineExceeded, rest(), within=5)
+        await refused(DeadlineExceeded, rest(), within=40)
         await server.resume()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             try:
                 assert (await impatient.get(ConfigMap, "before")).data
@@ -71,11 +71,11 @@ async def test_a_server_that_freezes_during_a_request(server, impatient, refused
     """A write on an open connection may happen later; without a connection it certainly does not."""
     await impatient.list(ConfigMap)
     await server.pause()
-    await refused(OutcomeUnknown, impatient.create(config("frozen")), within=2)
-    error = await refused(DeadlineExceeded, impatient.create(config("unsent")), within=2)
+    await refused(OutcomeUnknown, impatient.create(config("frozen")), within=40)
+    error = await refused(DeadlineExceeded, impatient.create(config("unsent")), within=40)
     assert not error.sent
-    await refused(DeadlineExceeded, impatient.get(ConfigMap, "a"), within=2)
-    await refused(DeadlineExceeded, anext(impatient.watch(ConfigMap)), within=2)
+    await refused(DeadlineExceeded, impatient.get(ConfigMap, "a"), within=40)
+    await refused(DeadlineExceeded, anext(impatient.watch(ConfigMap)), within=40)
     await server.resume()
     async with Client.connect(kubeconfig=server.kubeconfig) as patient:
         try:
@@ -96,11 +96,11 @@ async def test_a_server_that_is_killed_during_a_watch(server, impatient, refused
         async def rest():
             return [event async for event in events]
 
-        await refused(ConnectionFailed, rest(), within=5)
+        await refused(ConnectionFailed, rest(), within=40)
         assert [event async for event in events] == []
-    error = await refused(ConnectionFailed, impatient.get(ConfigMap, "watched"), within=2)
+    error = await refused(ConnectionFailed, impatient.get(ConfigMap, "watched"), within=40)
     assert "is it running?" in str(error)
-    error = await refused(ConnectionFailed, impatient.create(config("unsent")), within=2)
+    error = await refused(ConnectionFailed, impatient.create(config("unsent")), within=40)
     assert not error.sent
     await server.start()
     assert (await impatient.get(ConfigMap, "watched")).data == {"key": "OPENSESAME"}
@@ -128,7 +128,7 @@ async def test_an_etcd_that_freezes_leaves_a_write_unknown(own_engine, server, i
     (etcd,) = own_engine.etcd
     await etcd.pause()
     try:
-        await refused(OutcomeUnknown, impatient.create(config("stuck")), within=3)
+        await refused(OutcomeUnknown, impatient.create(config("stuck")), within=40)
     finally:
         await etcd.resume()
     await own_engine.wait_ready()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from steersman.client.event_series import BURST, CAPACITY, REFILL_SECONDS, SeriesLog
+from steersman.client.events.series import BURST, CAPACITY, REFILL_SECONDS, SeriesLog
 
 
 def test_the_first_is_created_the_second_begins_a_series_the_rest_is_counted() -> None:

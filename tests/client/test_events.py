@@ -80,7 +80,7 @@ async def test_no_object_is_flooded(client, namespace, subject) -> None:
 async def test_an_event_that_expired_is_written_anew(client, namespace, subject) -> None:
     async with recorder(client) as events:
         events.record(subject, "Normal", "Working", "Working", "first")
-        async with asyncio.timeout(10), client.watch(Event, namespace=namespace) as changes:
+        async with asyncio.timeout(60), client.watch(Event, namespace=namespace) as changes:
             created = await anext(aiter(changes))
         await client.delete(created.object)
         events.record(subject, "Normal", "Working", "Working", "second")
@@ -92,9 +92,9 @@ async def test_an_event_that_expired_is_written_anew(client, namespace, subject)
 async def test_what_has_no_namespace_is_told_in_the_default_one(client, namespace) -> None:
     subject = await client.get(Namespace, Key("", namespace))
     async with recorder(client) as events:
-        events.record(subject, "Normal", "Labelled", "Labelling", "")
+        events.record(subject, "Normal", "Labeled", "Labeling", "")
     told = [event for event in await events_in(client, "default") if event.regarding.name == namespace]
-    assert [event.reason for event in told] == ["Labelled"]
+    assert [event.reason for event in told] == ["Labeled"]
 
 
 @pytest.mark.parametrize(

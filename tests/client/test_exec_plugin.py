@@ -19,12 +19,12 @@ import pytest
 import yaml
 
 from steersman.aio import bind
-from steersman.client.config import ExecPlugin
-from steersman.client.exec_plugin import ExecCredentials
-from steersman.client.identity import credentials_for
-from steersman.client.kubeconfig import load_kubeconfig
+from steersman.client.configuration.config import ExecPlugin
+from steersman.client.configuration.kubeconfig import load_kubeconfig
+from steersman.client.credentials.exec_plugin import ExecCredentials
+from steersman.client.credentials.identity import credentials_for
 from steersman.errors import CredentialsError
-from steersman.testing.environment import Environment
+from steersman.testing.engine.environment import Environment
 
 T = TypeVar("T")
 
@@ -339,13 +339,13 @@ def test_the_plugin_is_told_what_kubectl_tells_it(
     plugin: Plugin, kubectl: str, version: str, *, with_cluster: bool
 ) -> None:
     """Arguments, environment and KUBERNETES_EXEC_INFO are the same; the script is found beside the kubeconfig."""
-    plugin.does('echo "$1|$2|$COLOUR|$KUBERNETES_EXEC_INFO" >> told; cat answer')
+    plugin.does('echo "$1|$2|$COLOR|$KUBERNETES_EXEC_INFO" >> told; cat answer')
     plugin_config = {
         "command": "./plugin",
         "apiVersion": version,
         "interactiveMode": "Never",
         "args": ["a b", "$c"],
-        "env": [{"name": "COLOUR", "value": "blue"}, {"name": "KUBERNETES_EXEC_INFO", "value": "no"}],
+        "env": [{"name": "COLOR", "value": "blue"}, {"name": "KUBERNETES_EXEC_INFO", "value": "no"}],
         "provideClusterInfo": with_cluster,
     }
     cluster = {
@@ -393,8 +393,8 @@ def test_at_a_terminal_the_plugin_asks_and_reads_the_answer(plugin: Plugin, mode
         printf '{{"apiVersion": "{V1}", "kind": "ExecCredential", "status": {{"token": "%s"}}}}' "$typed\"""")
     program = f"""\
         import asyncio
-        from steersman.client.config import ExecPlugin
-        from steersman.client.exec_plugin import ExecCredentials
+        from steersman.client.configuration.config import ExecPlugin
+        from steersman.client.credentials.exec_plugin import ExecCredentials
         credentials = ExecCredentials(ExecPlugin({str(plugin.path)!r}, interactive_mode={mode!r}))
         print(asyncio.run(credentials.headers()))"""
     near, far = pty.openpty()

@@ -104,7 +104,7 @@ async def asked(serve, reach, caplog):
         nonlocal said
         said = data
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 return await VERBS[verb](client)
         except ApiError as error:
             return str(error) and None

@@ -12,8 +12,8 @@ import yaml
 
 from steersman import Client
 from steersman.errors import Unauthorized
-from steersman.testing.environment import Environment
-from steersman.testing.kubectl import run_kubectl
+from steersman.testing.engine.environment import Environment
+from steersman.testing.engine.kubectl import run_kubectl
 
 V1 = "client.authentication.k8s.io/v1"
 

@@ -15,8 +15,8 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, Impersonation, TokenFile
-from steersman.client.kubeconfig import load_kubeconfig, parse_kubeconfig
+from steersman.client.configuration.config import BasicAuth, BearerToken, Config, ExecPlugin, Impersonation, TokenFile
+from steersman.client.configuration.kubeconfig import load_kubeconfig, parse_kubeconfig
 from steersman.errors import ConfigError
 
 PEM = b"-----BEGIN CERTIFICATE-----\nbm90IHJlYWw=\n-----END CERTIFICATE-----\n"

@@ -14,11 +14,11 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from steersman.client.bounded_yaml import parse_yaml
-from steersman.client.config import BasicAuth, BearerToken, Config
-from steersman.client.kubeconfig import read_kubeconfig
+from steersman.client.configuration.bounded_yaml import parse_yaml
+from steersman.client.configuration.config import BasicAuth, BearerToken, Config
+from steersman.client.configuration.kubeconfig import read_kubeconfig
 from steersman.errors import ConfigError
-from steersman.testing.environment import Environment
+from steersman.testing.engine.environment import Environment
 
 PEM = b"-----BEGIN CERTIFICATE-----\nbm90IHJlYWw=\n-----END CERTIFICATE-----\n"
 

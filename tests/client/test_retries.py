@@ -78,7 +78,7 @@ OK = ServerResponse(status=200, body=GOOD)
 @pytest.mark.parametrize(
     ("code", "reason"), [(429, "TooManyRequests"), (429, ""), (503, "ServiceUnavailable"), (503, "")]
 )
-def test_retry_after_is_honoured(work, code, reason):
+def test_retry_after_is_honored(work, code, reason):
     """The server said it did not process the request and when to come again: any verb may."""
     server = Server(refusal(code, reason, ("Retry-After", "7")), OK)
     obj, elapsed = ask(server, work)

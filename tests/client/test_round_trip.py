@@ -24,12 +24,12 @@ from samples.thin import Thinner
 from samples.thin_kinds import THIN
 from steersman import Client, Key, MergePatch
 from steersman.aio import name_suffix
-from steersman.client.installation import CUSTOM_RESOURCE_DEFINITION, _wait_until_established, _wait_until_served
+from steersman.client.verbs.installation import CUSTOM_RESOURCE_DEFINITION, _wait_until_established, _wait_until_served
 from steersman.errors import Conflict
 from steersman.objects import Unstructured, decode, raw_of, to_json
 from steersman.testing import Engine
 
-TRIPS = portions.count(sample=160, of=1000)
+TRIPS = portions.count(sample=80, of=1000)
 SEED = portions.seed_of("round trips")
 AT_ONCE = 8
 

@@ -21,17 +21,17 @@ import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from steersman.client import Client, RetryPolicy
-from steersman.client.config import BasicAuth, BearerToken, Config, ExecPlugin, TokenFile
-from steersman.client.credentials import ClientCertificate, StaticCredentials
-from steersman.client.exec_plugin import ExecCredentials
-from steersman.client.identity import credentials_for
-from steersman.client.kubeconfig import Kubeconfig, load_kubeconfig, parse_kubeconfig, read_kubeconfig
-from steersman.client.secrecy import Hidden, hide_password, printable
+from steersman.client.configuration.config import BasicAuth, BearerToken, Config, ExecPlugin, TokenFile
+from steersman.client.configuration.kubeconfig import Kubeconfig, load_kubeconfig, parse_kubeconfig, read_kubeconfig
+from steersman.client.configuration.secrecy import Hidden, hide_password, printable
+from steersman.client.credentials.credentials import ClientCertificate, StaticCredentials
+from steersman.client.credentials.exec_plugin import ExecCredentials
+from steersman.client.credentials.identity import credentials_for
 from steersman.errors import ApiError, ConfigError, CredentialsError
-from steersman.kinds.core_v1 import ConfigMap
+from steersman.kinds.core_v1 import ConfigMap, Secret
 from steersman.objects import ObjectMeta
-from steersman.transport import Listener, ServerResponse
-from steersman.wire import Request
+from steersman.transport import HttpListener, ServerResponse
+from steersman.wire import HttpRequest
 
 SECRETS = {
     "token": "tok-OPENSESAME1",
@@ -265,24 +265,31 @@ async def test_no_log_line_of_a_plugin_shows_a_secret(file: Path, caplog: pytest
     assert_hidden(caplog.text)
 
 
-async def test_no_frame_of_a_failed_request_holds_a_token_that_prints() -> None:
+async def test_no_frame_of_a_failed_request_holds_a_token_or_a_secret_that_prints() -> None:
     """Error trackers print the locals of every frame of a traceback."""
 
-    async def refuse(request: Request) -> ServerResponse:
+    async def refuse(request: HttpRequest) -> ServerResponse:
         return ServerResponse(status=302 if request.method == "POST" else 401, headers=(("Location", "/"),))
 
-    async with Listener(refuse) as listener:
+    async with HttpListener(refuse) as listener:
         for server in ("http://127.0.0.1:1", listener.address):
             config = Config(server, auth=BearerToken(SECRETS["token"]))
             async with Client.connect(config, field_manager="tests", retry=RetryPolicy(attempts=1)) as client:
                 metadata = ObjectMeta(name="x", namespace="default", resource_version="1")
                 config_map = ConfigMap(metadata=metadata, data={"a": "b"})
                 intent = ConfigMap(metadata=ObjectMeta(name="x", namespace="default"), data={"a": "b"})
+                hidden = {"p": SECRETS["token"]}
+                secret = Secret(metadata=ObjectMeta(name="x", namespace="default"), string_data=hidden)
+                read = Secret(metadata=metadata, string_data=hidden)
+                hidden = {}
                 requests = (
                     lambda client=client: client.get(ConfigMap, "default/x"),
                     lambda client=client, one=config_map: client.update(one),
                     lambda client=client, one=intent: client.apply(one),
                     lambda client=client, one=intent: client.create(one),
+                    lambda client=client, one=secret: client.create(one),
+                    lambda client=client, one=read: client.update(one),
+                    lambda client=client, one=secret: client.apply(one),
                 )
                 for send in requests:
                     with pytest.raises(ApiError) as caught:

@@ -19,8 +19,9 @@ from steersman import (
     Unstructured,
     retry_on_conflict,
 )
+from steersman.cache import Cache, KindOptions
 from steersman.client import StrategicPatch
-from steersman.client.checks import STATUS_IGNORED
+from steersman.client.verbs.checks import STATUS_IGNORED
 from steersman.errors import (
     AlreadyExists,
     Conflict,
@@ -363,9 +364,9 @@ async def test_what_is_created_may_have_an_owner(client, namespace, sites):
 
 
 async def test_delete_collection_by_label(client, namespace):
-    for name, colour in (("a", "red"), ("b", "blue"), ("c", "red")):
-        await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, labels={"colour": colour})))
-    await client.delete_collection(ConfigMap, namespace=namespace, labels={"colour": "red"})
+    for name, color in (("a", "red"), ("b", "blue"), ("c", "red")):
+        await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, labels={"color": color})))
+    await client.delete_collection(ConfigMap, namespace=namespace, labels={"color": "red"})
     assert [item.metadata.name for item in await client.list(ConfigMap, namespace=namespace)] == ["b"]
 
 
@@ -423,13 +424,13 @@ async def test_the_servers_warnings_are_surfaced(api_server, namespace, sites):
                 "apiVersion": f"{GROUP}/v1",
                 "kind": "Site",
                 "metadata": {"name": "odd", "namespace": namespace},
-                "spec": {"image": "a", "colour": "red"},
+                "spec": {"image": "a", "color": "red"},
             }
         )
         await warned.create(obj, field_validation="Warn")
-        assert 'unknown field "spec.colour"' in str(seen[0])
+        assert 'unknown field "spec.color"' in str(seen[0])
         obj["metadata"]["name"] = "strict"
-        with pytest.raises(Exception, match="colour"):
+        with pytest.raises(Exception, match="color"):
             await warned.create(obj, field_validation="Strict")
 
 
@@ -512,6 +513,34 @@ class Unserved(Resource[Spec, None], group="nowhere.example.com", version="v1"):
 async def test_a_missing_definition_says_what_to_do(client):
     with pytest.raises(KindNotServed, match=r"kind Unserved .* is not served by https://"):
         await client.list(Unserved)
+
+
+@pytest.mark.parametrize("labels", [5, True, ["app=web"], ("app", "web"), {"app"}, b"app=web"])
+async def test_labels_that_are_no_selector_are_refused(client, namespace, labels):
+    """In a cached list, a list of labels once selected every object."""
+    with pytest.raises(TypeError, match="is not a selector"):
+        await client.list(ConfigMap, namespace=namespace, labels=labels)
+    with pytest.raises(TypeError, match="is not a selector"):
+        await client.delete_collection(ConfigMap, namespace=namespace, labels=labels)
+    async with Cache(client, kinds={ConfigMap: KindOptions(namespaces=(namespace,))}) as cache:
+        with pytest.raises(TypeError, match="are not labels"):
+            await cache.reader().list(ConfigMap, namespace=namespace, labels=labels)
+
+
+async def test_a_key_of_three_parts_is_refused(client):
+    with pytest.raises(TypeError, match=r'is not a key; write "name", "namespace/name"'):
+        await client.get(ConfigMap, ("a", "b", "c"))
+
+
+async def test_another_version_of_a_served_kind_is_named(client, sites):
+    """A typo in the version, or an operator that is newer than its CRD: the CRD is there, and the error says so."""
+    served = rf"it serves Site as {re.escape(GROUP)}/v1: use that version, or serve v9 in the CRD"
+    newer = Kind(f"{GROUP}/v9", "Site")
+    with pytest.raises(KindNotServed, match=served):
+        await client.get(newer, "x")
+    async with Cache(client) as cache:
+        with pytest.raises(KindNotServed, match=served):
+            await cache.reader().get(newer, "x")
 
 
 async def test_metadata_only(client, namespace):

@@ -86,7 +86,7 @@ async def test_an_old_version_has_expired(forgetful):
 
 
 async def test_the_server_ends_a_watch_after_its_timeout(client, namespace):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async with client.watch(ConfigMap, namespace=namespace, timeout_seconds=1) as events:
             assert [event async for event in events if isinstance(event, Deleted)] == []
 

@@ -149,7 +149,7 @@ func dynamicRefusals(s *scene) {
 		s.ctx, strange, metav1.CreateOptions{FieldValidation: metav1.FieldValidationIgnore},
 	)).shown(s, "without it")
 	_, err = sites.Patch(s.ctx, first.GetName(), strategic, []byte(`{}`), toPatch)
-	s.recognised("a strategic merge patch", err)
+	s.recognized("a strategic merge patch", err)
 	first.SetResourceVersion("")
 	_, err = sites.Update(s.ctx, first, toUpdate)
 	s.refused("an update without a version", err)

@@ -186,7 +186,7 @@ func watchEvents(s *scene) {
 	a = got(maps.Create(s.ctx, a, toCreate)).made(s, "creating")
 	for _, seen := range []string{"no", "yes"} {
 		a.Labels["seen"] = seen
-		a = got(maps.Update(s.ctx, a, toUpdate)).made(s, "labelling")
+		a = got(maps.Update(s.ctx, a, toUpdate)).made(s, "labeling")
 	}
 	a.Data = map[string]string{"k": "v"}
 	a = got(maps.Update(s.ctx, a, toUpdate)).made(s, "updating")

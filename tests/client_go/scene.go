@@ -183,9 +183,9 @@ var (
 	toDelete metav1.DeleteOptions
 )
 
-var recognisers = []struct {
+var recognizers = []struct {
 	name       string
-	recognises func(error) bool
+	recognizes func(error) bool
 }{
 	{"AlreadyExists", apierrors.IsAlreadyExists},
 	{"BadRequest", apierrors.IsBadRequest},
@@ -201,22 +201,22 @@ var recognisers = []struct {
 	{"UnsupportedMediaType", apierrors.IsUnsupportedMediaType},
 }
 
-// refused keeps an error of the server: what client-go recognises it as, and all that it says.
+// refused keeps an error of the server: what client-go recognizes it as, and all that it says.
 func (s *scene) refused(what string, err error) {
-	said := s.recognised(what, err)
+	said := s.recognized(what, err)
 	said.ListMeta = metav1.ListMeta{}
 	s.show(what, said)
 }
 
-// recognised keeps what client-go recognises an error of the server as, but not its words.
-func (s *scene) recognised(what string, err error) metav1.Status {
+// recognized keeps what client-go recognizes an error of the server as, but not its words.
+func (s *scene) recognized(what string, err error) metav1.Status {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		panic(failure{fmt.Sprintf("%s: not refused by the server, but: %v", what, err)})
 	}
 	var known []string
-	for _, each := range recognisers {
-		if each.recognises(err) {
+	for _, each := range recognizers {
+		if each.recognizes(err) {
 			known = append(known, each.name)
 		}
 	}

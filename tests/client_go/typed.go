@@ -103,10 +103,10 @@ func refusals(s *scene) {
 	changed.Data["k"] = "w"
 	_, err = maps.Update(s.ctx, changed, toUpdate)
 	s.refused("changed what is immutable", err)
-	relabelled := first.DeepCopy()
-	relabelled.Labels["x"] = "y"
-	got(maps.Update(s.ctx, relabelled, toUpdate)).made(s, "labelling")
-	_, err = maps.Update(s.ctx, relabelled, toUpdate)
+	relabeled := first.DeepCopy()
+	relabeled.Labels["x"] = "y"
+	got(maps.Update(s.ctx, relabeled, toUpdate)).made(s, "labeling")
+	_, err = maps.Update(s.ctx, relabeled, toUpdate)
 	s.refused("updated an old version", err)
 	other := first.DeepCopy()
 	other.UID = "11111111-2222-3333-4444-555555555555"
@@ -130,7 +130,7 @@ func refusals(s *scene) {
 		[]byte(`{"dota":{}}`),
 		metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict},
 	)
-	s.recognised("a field that there is not", err)
+	s.recognized("a field that there is not", err)
 
 	_, err = maps.Create(
 		s.ctx,
