@@ -12,6 +12,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from samples import portions
 from steersman.cache import Overlay, StoredObject
 from steersman.objects import Key
 
@@ -199,8 +200,11 @@ class OverlayMachine(RuleBasedStateMachine):
         steps["taken"] += 1
 
 
+EXAMPLES = portions.count(sample=80, of=250)
+
+
 def test_readers_see_what_the_model_says():
     run_state_machine_as_test(
-        OverlayMachine, settings=settings(max_examples=250, stateful_step_count=40, deadline=None)
+        OverlayMachine, settings=settings(max_examples=EXAMPLES, stateful_step_count=40, deadline=None)
     )
-    assert steps["taken"] >= 6_000
+    assert steps["taken"] >= 24 * EXAMPLES

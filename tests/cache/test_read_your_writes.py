@@ -208,8 +208,8 @@ async def test_what_lies_outside_of_the_cache_says_so(held, namespace):
     await held.hold()
     with pytest.raises(NotCached, match="elsewhere is not cached: the cache holds"):
         await held.reader.get(ConfigMap, "elsewhere/x")
-    with pytest.raises(UnknownIndex, match=r"no index 'colour'.*Declared: value"):
-        await held.reader.by_index(ConfigMap, "colour", "red")
+    with pytest.raises(UnknownIndex, match=r"no index 'color'.*Declared: value"):
+        await held.reader.by_index(ConfigMap, "color", "red")
 
 
 async def test_a_kind_that_is_not_served_is_an_error_to_a_reader(client):

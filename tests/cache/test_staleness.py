@@ -52,7 +52,7 @@ def test_a_lost_right_is_told_by_readiness_and_so_is_its_return(caplog):
         assert check_caches([informer]) == ""
 
     run(rights, scenario)
-    assert [message for message in caplog.messages if "ConfigMap is followed again, after" in message]
+    assert [message for message in caplog.messages if "the watch of ConfigMap recovered after" in message]
 
 
 def test_a_stream_that_stays_open_and_silent_is_stale_and_then_read_again():

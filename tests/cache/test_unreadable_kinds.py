@@ -24,7 +24,7 @@ async def test_a_kind_that_may_not_be_listed_is_read_live_and_named_once(api_ser
     await client.create(secret("password", namespace))
     async with limited(api_server, client, namespace, rule("secrets", "get")) as operator:
         here = {Secret: KindOptions(namespaces=(namespace,))}
-        async with asyncio.timeout(20), Cache(operator.client, kinds=here) as cache:
+        async with asyncio.timeout(60), Cache(operator.client, kinds=here) as cache:
             reader = cache.reader()
             assert (await reader.get(Secret, (namespace, "password"))).key.name == "password"
             assert await reader.find(Secret, (namespace, "absent")) is None
@@ -47,7 +47,7 @@ async def test_live_reads_show_only_what_the_cache_would_hold(api_server, client
         await client.create(Secret(metadata=ObjectMeta(name=name, namespace=namespace, labels=labels)))
     async with limited(api_server, client, namespace, rule("secrets", "get", "list")) as operator:
         here = {Secret: KindOptions(namespaces=(namespace,), labels=Selector.of({"app": "mine"}))}
-        async with asyncio.timeout(20), Cache(operator.client, kinds=here) as cache:
+        async with asyncio.timeout(60), Cache(operator.client, kinds=here) as cache:
             reader = cache.reader()
             assert [each.key.name for each in await reader.list(Secret)] == ["mine"]
             assert not await reader.list(Secret, labels={"app": "other"})

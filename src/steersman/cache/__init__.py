@@ -15,7 +15,12 @@ Guarantees
 """
 
 from steersman.cache.cache import Cache as Cache, Use as Use
-from steersman.cache.handlers import Handler as Handler, Registration as Registration
+from steersman.cache.contents import IndexName as IndexName
+from steersman.cache.handlers import (
+    HandlerRegistration as HandlerRegistration,
+    IndexPending as IndexPending,
+    NotificationHandler as NotificationHandler,
+)
 from steersman.cache.indexes import IndexFunction as IndexFunction, IndexValues as IndexValues
 from steersman.cache.informer import Informer as Informer
 from steersman.cache.intake import KindOptions as KindOptions, Transform as Transform
@@ -26,8 +31,8 @@ from steersman.cache.notifications import (
     Vanished as Vanished,
 )
 from steersman.cache.overlay import Overlay as Overlay
-from steersman.cache.reader import CacheReader as CacheReader
+from steersman.cache.reader import CacheReader as CacheReader, as_selector as as_selector
 from steersman.cache.reflector import Settings as Settings
 from steersman.cache.statistics import InformerStatistics as InformerStatistics, ScopeStatistics as ScopeStatistics
 from steersman.cache.store import Store as Store, UnknownIndex as UnknownIndex
-from steersman.cache.stored_object import StoredObject as StoredObject, View as View
+from steersman.cache.stored_object import StoredObject as StoredObject, StoredView as StoredView

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
 
 import msgspec
@@ -19,12 +18,21 @@ from steersman.aio import Supervisor
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer, InformerStatistics
 from steersman.cache.intake import KindOptions
-from steersman.cache.reader import CacheReader, kind_name
+from steersman.cache.reader import CacheReader
 from steersman.cache.reflector import Settings
 from steersman.cache.store import UnknownIndex
 from steersman.client import Client
-from steersman.client.bindings import raw_bytes, uid_of
-from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured, is_partial
+from steersman.objects import (
+    GroupVersionKind,
+    Key,
+    Kind,
+    Object,
+    Unstructured,
+    is_partial,
+    kind_name,
+    raw_bytes,
+    uid_of,
+)
 
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
@@ -53,7 +61,7 @@ class Use(Generic[T]):
 
     async def __aenter__(self) -> Informer[T]:
         if self._shared is not None:
-            raise RuntimeError("a use is entered once: ask the cache for another one")
+            raise RuntimeError("this use was entered already; call cache.use() again")
         self._shared = self._cache._acquire(self._kind)  # noqa: SLF001 - a private name of the same module
         return self._shared.informer
 
@@ -95,12 +103,10 @@ class Cache:
         self._tasks = await Supervisor().__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         assert self._tasks is not None
         self._tasks.cancel()
-        await self._tasks.__aexit__(kind, error, trace)
+        await self._tasks.__aexit__(*error)
 
     # informers
 
@@ -128,7 +134,7 @@ class Cache:
         """Index the objects of a kind by a function: ``cache.add_index(Pod, "node", lambda pod: [pod.spec.node_name])``."""
         indexes = self._indexes.setdefault(kind, {})
         if name in indexes:
-            raise ValueError(f"{kind.gvk()} has an index {name!r} already; give the other one its own name")
+            raise ValueError(f"{kind.gvk()} already has an index {name!r}; choose another name for one of them")
         indexes[name] = function
         if kind in self._shared:
             self._shared[kind].informer.add_index(name, function)
@@ -158,16 +164,13 @@ class Cache:
 
     def _acquire(self, kind: type[Any] | Kind) -> _Shared:
         if self._tasks is None:
-            raise RuntimeError("the cache does not run: use it inside of `async with Cache(client) as cache:`")
+            raise RuntimeError("the cache is not running: use it inside `async with Cache(client) as cache:`")
         if self.is_uncached(kind):
             raise ValueError(f"{kind.gvk()} is excluded from this cache (uncached=...): it has no informer")
         shared = self._shared.get(kind)
         if shared is None:
             informer: Informer[Any] = Informer(
-                self.client,
-                kind,
-                options=self._options_of(kind),
-                settings=self._settings,
+                self.client, kind, options=self._options_of(kind), settings=self._settings
             )
             for name, function in self._indexes.get(kind, {}).items():
                 informer.add_index(name, function)

@@ -21,7 +21,7 @@ from steersman.cache.intake import KindOptions
 from steersman.cache.reflector import SHORT_SECONDS
 from steersman.cache.store import Store
 from steersman.cache.versions import version_number
-from steersman.client.raw_reads import RawReads
+from steersman.client import RawReads
 from steersman.errors import ApiError, Forbidden, StatusError, Unauthorized
 from steersman.objects import Key
 from steersman.wire import ListOptions
@@ -69,9 +69,7 @@ class Freshness:
         self._before = version_number(self._store.watermark(self._scope)) or 0
         small = len(self._store) <= COMPARED_MAX
         query = ListOptions(
-            label_selector=str(options.labels),
-            field_selector=str(options.fields),
-            limit=COMPARED_MAX if small else 1,
+            label_selector=str(options.labels), field_selector=str(options.fields), limit=COMPARED_MAX if small else 1
         )
         page = await reads.page(self._scope, query)
         self._number = version_number(page.resource_version)
@@ -165,7 +163,7 @@ async def reach(informer: Followed, scope: str, reads: RawReads, options: KindOp
         except ApiError as error:
             if isinstance(error, Forbidden | Unauthorized):
                 informer.deny(scope, error)
-            _log.debug("the present version cannot be read: %s", error)
+            _log.debug("cannot read the current version: %s", error)
             await asyncio.sleep(backoff.next_delay(randomness()))
             continue
         if freshness.is_comparable and await _proved(informer, scope, freshness):

@@ -9,6 +9,7 @@ Guarantees
 - The order is consistent: an object appears before it changes, and vanishes before its successor of the same name appears.
   The ``old`` of a change is the last state that this handler was called with.
 - Synced means that the handler was *called* for every object of the initial list.
+- A handler may look up an index that is not complete: it is called again once it is.
 - If a handler raises, the error is logged and counted, and the handler is called for the next key.
 """
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TypeAlias
 
 import msgspec
@@ -25,13 +26,26 @@ import msgspec
 from steersman import aio
 from steersman.cache.disposal import Noted
 from steersman.cache.notifications import Appeared, Changed, Notification, Vanished
-from steersman.cache.stored_object import StoredObject, View
+from steersman.cache.stored_object import StoredObject, StoredView
 from steersman.objects import Key
 
 _log = logging.getLogger("steersman.cache")
 
 #: Called for every change; it must not block.
-Handler: TypeAlias = Callable[[Notification], None]
+NotificationHandler: TypeAlias = Callable[[Notification], None]
+
+
+class IndexPending(BaseException):
+    """A handler looked up a large index that is not complete. `Registration.deliver` waits for it and repeats the call.
+
+    Not an Exception: a handler that catches errors must not take it for one.
+    """
+
+    def __init__(self, index: str, build: Callable[[], Iterator[None]], prepare: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(f"the index {index} is not complete")
+        #: Builds it in steps, and without blocking the event loop.
+        self.build, self.prepare = build, prepare
+
 
 #: How many intermediate states are kept per key between two calls.
 PASSED_LIMIT = 16
@@ -97,16 +111,16 @@ class _Batch:
         return None
 
 
-class Registration:
+class HandlerRegistration:
     """A handler of an informer; made by ``informer.add_handler(...)``."""
 
     def __init__(
         self,
-        handler: Handler,
+        handler: NotificationHandler,
         *,
         current: Callable[[Key], StoredObject | None],
-        view: Callable[[StoredObject], View],
-        remove: Callable[[Registration], None],
+        view: Callable[[StoredObject], StoredView],
+        remove: Callable[[HandlerRegistration], None],
         resync: float | None,
     ) -> None:
         self._handler = handler
@@ -126,7 +140,7 @@ class Registration:
         self.failures = 0
 
     def __repr__(self) -> str:
-        return f"<Registration of {self._handler!r}: {len(self._pending)} pending, {self.delivered} delivered>"
+        return f"<HandlerRegistration of {self._handler!r}: {len(self._pending)} pending, {self.delivered} delivered>"
 
     @property
     def synced(self) -> bool:
@@ -187,15 +201,18 @@ class Registration:
 
     def note_again(self, present: Noted) -> None:
         """Note a resync: deliver unchanged objects again."""
+        if self._initial is None:
+            return  # the handler was not called for any object yet
         # These keys include everything that an earlier resync has not delivered.
         self._batches = deque(batch for batch in self._batches if not batch.resync)
         self._add_batch(present, resync=True)
 
     def _add_batch(self, noted: Noted, *, initial: bool = False, resync: bool = False) -> None:
-        if len(self._batches) >= _BATCHES_MAX:
-            self._unpack(self._batches.popleft())
         self._number += 1
         self._batches.append(_Batch(self._number, noted, initial=initial, resync=resync))
+        if len(self._batches) > _BATCHES_MAX:
+            # After the append: the store already has the new batch's states, and only that batch has the previous ones.
+            self._unpack(self._batches.popleft())
         self._wake.set()
 
     def _unpack(self, batch: _Batch) -> None:
@@ -256,8 +273,8 @@ class Registration:
             batch = self._batches[0]
             if self._pending and next(iter(self._pending.values())).number < batch.number:
                 break
-            key = batch.pop()
-            if key is None:
+            # Without the first test, the last `pop` would skip all keys that an earlier entry has absorbed, in one turn.
+            if not len(batch) or (key := batch.pop()) is None:
                 self._batches.popleft()
                 continue
             return key, self._opened(batch, key)
@@ -280,7 +297,8 @@ class Registration:
                     break
                 key, entry = told
                 for notification in self._notifications(key, entry):
-                    self._call(notification)
+                    while (pending := self._call(notification)) is not None:
+                        await pending.prepare()
                 if entry.initial and self._initial is not None:
                     self._initial -= 1
             if self._initial == 0 and not self._synced.is_set():
@@ -337,20 +355,23 @@ class Registration:
             found.setdefault(stored.uid, []).append(stored)
         return found
 
-    def _views(self, states: Iterable[StoredObject]) -> tuple[View, ...]:
+    def _views(self, states: Iterable[StoredObject]) -> tuple[StoredView, ...]:
         return tuple(self._view(stored) for stored in states)
 
-    def _call(self, notification: Notification) -> None:
+    def _call(self, notification: Notification) -> IndexPending | None:
         try:
             self._handler(notification)
         except (KeyboardInterrupt, SystemExit):
             raise
+        except IndexPending as pending:
+            return pending
         except BaseException:  # noqa: BLE001 - a handler's error must not stop the delivery
             self.failures += 1
             _log.exception(
-                "the handler %r failed on %s %s; it goes on with the next key",
+                "the handler %r failed on %s %s; it continues with the next key",
                 self._handler,
                 notification.kind.kind,
                 notification.key,
             )
         self.delivered += 1
+        return None

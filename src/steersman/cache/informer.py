@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Hashable, Iterator
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import msgspec
@@ -22,7 +21,7 @@ from steersman.aio import Supervisor
 from steersman.cache.contents import IndexName
 from steersman.cache.disposal import Disposal, Noted
 from steersman.cache.freshness import reach
-from steersman.cache.handlers import Handler, Registration
+from steersman.cache.handlers import HandlerRegistration, NotificationHandler
 from steersman.cache.indexes import IndexFunction, values_of
 from steersman.cache.intake import Intake, KindOptions
 from steersman.cache.list_watch import ListWatch
@@ -30,10 +29,9 @@ from steersman.cache.overlay import Overlay
 from steersman.cache.reflector import Begin, CatchUp, Change, Event, Mark, Put, Refresh, Remove, Settings
 from steersman.cache.statistics import InformerStatistics
 from steersman.cache.store import Store
-from steersman.cache.stored_object import StoredObject, View
+from steersman.cache.stored_object import StoredObject, StoredView
 from steersman.cache.versions import version_number
-from steersman.client import Client
-from steersman.client.raw_reads import RawReads
+from steersman.client import Client, RawReads
 from steersman.errors import StatusError
 from steersman.objects import FieldSelector, Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
 from steersman.telemetry import FailureLog, error_words, user_frames
@@ -83,7 +81,7 @@ class Informer(Generic[T]):
         #: The task that follows each scope, and its cancelled predecessors.
         self._running: dict[str, asyncio.Task[None]] = {}
         self._ending: dict[str, list[asyncio.Task[None]]] = {}
-        self._registrations: dict[Registration, list[asyncio.Task[None]]] = {}
+        self._registrations: dict[HandlerRegistration, list[asyncio.Task[None]]] = {}
         self._tasks: Supervisor | None = None
         self._committed: set[str] = set()
         self._absent: set[str] = set()
@@ -118,12 +116,10 @@ class Informer(Generic[T]):
             self._start(registration)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         assert self._tasks is not None
         self._tasks.cancel()
-        await self._tasks.__aexit__(kind, error, trace)
+        await self._tasks.__aexit__(*error)
 
     def _follow(self, scope: ListWatch, first: Event) -> None:
         """Start a task that follows a scope as soon as its predecessors have ended.
@@ -189,7 +185,7 @@ class Informer(Generic[T]):
         """Wait until the store has every change up to a version. Without changes, the next bookmark may take a minute."""
         number = version_number(resource_version)
         if number is None:
-            raise ValueError(f"resource version {resource_version!r} is no number and cannot be compared")
+            raise ValueError(f"resource version {resource_version!r} is not a number and cannot be compared")
         while not self.synced or (self.store.lowest_watermark or 0) < number:
             await self._progress.wait()
 
@@ -199,7 +195,7 @@ class Informer(Generic[T]):
         A call during another refresh restarts it, and both calls wait for the new list.
         """
         if self._tasks is None:
-            raise RuntimeError(f"the informer of {self.gvk.kind} does not run")
+            raise RuntimeError(f"the informer of {self.gvk.kind} is not running")
         self._committed.clear()
         for scope in self._scopes.values():
             self._follow(scope, Refresh())
@@ -212,7 +208,7 @@ class Informer(Generic[T]):
         Reads of the kind wait as well. The call waits while the kind is not served or listing is denied.
         """
         if self._tasks is None:
-            raise RuntimeError(f"the informer of {self.gvk.kind} does not run")
+            raise RuntimeError(f"the informer of {self.gvk.kind} is not running")
         self._catching_up += 1
         self._settle()
         try:
@@ -246,9 +242,9 @@ class Informer(Generic[T]):
         page = await self._reads.page(key.namespace, options)
         return (page.items[0] if page.items else None), page.resource_version
 
-    def view(self, stored: StoredObject) -> View:
+    def view(self, stored: StoredObject) -> StoredView:
         """Return a view of a stored object."""
-        return View(stored, self.gvk, self.decode)
+        return StoredView(stored, self.gvk, self.decode)
 
     def decode(self, stored: StoredObject) -> Any:
         """Decode a new copy of a stored object; raise `DecodeError` if it does not fit the type."""
@@ -289,7 +285,7 @@ class Informer(Generic[T]):
             mention = self._failure_log.note(error, asyncio.get_running_loop().time())
             if mention.line:
                 _log.error(
-                    "index %s of %s failed on %s: %s; the object is not found by it%s",
+                    "index %s of %s failed on %s: %s; lookups by this index do not find the object%s",
                     repr(name) if name else "",
                     self.gvk.kind,
                     stored.key,
@@ -317,12 +313,11 @@ class Informer(Generic[T]):
 
     # handlers
 
-    def add_handler(self, handler: Handler, *, resync: float | None = None) -> Registration:
-        """Call ``handler`` for every existing object, and then for every change.
-
-        With ``resync``, deliver all objects again every ``resync`` seconds.
-        """
-        registration = Registration(handler, current=self.store.get, view=self.view, remove=self._forget, resync=resync)
+    def add_handler(self, handler: NotificationHandler, *, resync: float | None = None) -> HandlerRegistration:
+        """Call ``handler`` for every existing object, then for every change, and for all again each ``resync`` seconds."""
+        registration = HandlerRegistration(
+            handler, current=self.store.get, view=self.view, remove=self._forget, resync=resync
+        )
         self._registrations[registration] = []
         if self.synced:
             registration.start(self._present())
@@ -334,7 +329,7 @@ class Informer(Generic[T]):
         """Return the current objects. Copying the dict is much cheaper than hashing every key again."""
         return Noted({**self.store.by_key()}, self.disposal)
 
-    def _start(self, registration: Registration) -> None:
+    def _start(self, registration: HandlerRegistration) -> None:
         assert self._tasks is not None
         name = f"handler of {self.gvk.kind}"
         tasks = self._registrations[registration]
@@ -342,7 +337,7 @@ class Informer(Generic[T]):
         if registration.resync is not None:
             tasks.append(self._tasks.start(registration.show_again(self._present), name=f"resync of a {name}"))
 
-    def _forget(self, registration: Registration) -> None:
+    def _forget(self, registration: HandlerRegistration) -> None:
         for task in self._registrations.pop(registration, ()):
             task.cancel()
 
@@ -388,7 +383,7 @@ class Informer(Generic[T]):
             raise
         if new_epoch:
             _log.warning(
-                "the server's versions of %s have gone back to %s: it was restored from a backup, or is another one",
+                "resource versions of %s went back to %s: the server was restored from a backup or replaced",
                 self.gvk.kind,
                 resource_version,
             )
@@ -432,7 +427,7 @@ class Informer(Generic[T]):
     def missing(self, scope: str) -> None:
         """Note that the server does not serve the kind, so that reads do not wait for it."""
         if scope not in self._absent:
-            _log.info("kind %s is not served; it is waited for", self.gvk)
+            _log.info("kind %s is not served yet; waiting", self.gvk)
         self._absent.add(scope)
         self._settle()
 

@@ -21,8 +21,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 import msgspec
 
 from steersman.cache.stored_object import StoredObject
-from steersman.objects import FieldSelector, Key, Selector
-from steersman.objects.field_managers import is_manager_of
+from steersman.objects import FieldSelector, Key, Selector, is_manager_of
 from steersman.telemetry import FailureLog, error_words, user_frames
 
 _log = logging.getLogger("steersman.cache")
@@ -99,7 +98,15 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.idle_timeout is not None and not self.idle_timeout > 0:
-            raise ValueError(f"idle_timeout is a number of seconds above 0, or None; got {self.idle_timeout}")
+            raise ValueError(f"idle_timeout must be a number of seconds above 0, or None (got {self.idle_timeout})")
+        labels, fields, namespaces = cast("tuple[object, object, object]", (self.labels, self.fields, self.namespaces))
+        if not isinstance(labels, Selector):
+            write = f"Selector.parse({labels!r})" if isinstance(labels, str) else "Selector.of({...})"
+            raise TypeError(f"KindOptions(labels={labels!r}): write labels={write}")
+        if not isinstance(fields, FieldSelector):
+            raise TypeError(f"KindOptions(fields={fields!r}): write fields=FieldSelector.parse(...)")
+        if isinstance(namespaces, str):
+            raise TypeError(f"KindOptions(namespaces={namespaces!r}): write namespaces=({namespaces!r},)")
         if len(set(self.namespaces)) != len(self.namespaces) or "" in self.namespaces:
             raise ValueError(f"namespaces must be distinct names, not {self.namespaces!r}; leave them out to cache all")
 
@@ -219,7 +226,7 @@ class Intake:
 
 def _as_tree(returned: object) -> object:
     if not isinstance(returned, dict):
-        raise TypeError(f"it returned {type(returned).__name__}; return the tree")
+        raise TypeError(f"the transform returned {type(returned).__name__}; it must return the tree")
     return cast("Tree", returned)
 
 

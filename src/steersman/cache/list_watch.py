@@ -18,7 +18,7 @@ from steersman.cache.intake import Intake, KindOptions
 from steersman.cache.reflector import Change, Event, Failed, Mark, Put, Reason, Remove, Settings, State, Stepper
 from steersman.cache.statistics import ScopeStatistics
 from steersman.cache.stored_object import StoredObject
-from steersman.client.raw_reads import RawReads, RawWatch
+from steersman.client import RawReads, RawWatch
 from steersman.errors import (
     ApiError,
     BadRequest,
@@ -157,7 +157,7 @@ class ListWatch:
         now = asyncio.get_running_loop().time()
         if self._warned:
             lost = now - (self._current_at or now)
-            _log.info("%s is followed again, after %.0f s; the cache has caught up", self._name, lost)
+            _log.info("the watch of %s recovered after %.0f s; the cache has caught up", self._name, lost)
             self._warned = ""
         self._heard = self._current_at = now
         self._silent = False
@@ -260,7 +260,7 @@ class ListWatch:
             if not position % SLICE:  # an unpaged list may be long
                 await asyncio.sleep(0)
         if continue_ and page.continue_ == continue_:
-            raise ProtocolError("list: the server's next page leads to itself; it would never end")
+            raise ProtocolError("list: the server returned the same continue token twice")
         return reflector.Page(tuple(items), page.resource_version, page.continue_)
 
     async def _open(self, command: reflector.Open) -> Event:
@@ -317,7 +317,7 @@ class ListWatch:
         stored = self._intake.admit(raw)
         if stored is None:
             self.unreadable += 1
-            _log.warning("the server sent %d bytes of %s that are no object; they are left out", len(raw), self._name)
+            _log.warning("the server sent %d bytes of %s that are not an object; ignoring them", len(raw), self._name)
         return stored
 
     def _stage(self, changes: tuple[Change, ...]) -> None:
@@ -342,7 +342,7 @@ class ListWatch:
         # A first failure is common and retried immediately. Warn about the second, and only once per error text.
         if self.state.failures and text != self._warned and failure.reason != "not_served":
             self._warned = text
-            _log.warning("%s cannot be followed, and is tried again: %s", self._name, text)
+            _log.warning("cannot list or watch %s; retrying: %s", self._name, text)
         else:
             _log.debug("following %s: %s", self._name, text)
         return failure

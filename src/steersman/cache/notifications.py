@@ -10,19 +10,19 @@ from typing import TypeAlias
 
 import msgspec
 
-from steersman.cache.stored_object import View
+from steersman.cache.stored_object import StoredView
 from steersman.objects import GroupVersionKind, Key
 
 
 class Appeared(msgspec.Struct, frozen=True):
     """An object that is new to the handler exists."""
 
-    new: View
+    new: StoredView
     #: The object existed when the handler was added, or was in the first list.
     initial: bool = False
     #: The notification stands for exactly one event of an uninterrupted watch.
     unbroken: bool = False
-    passed: tuple[View, ...] = ()
+    passed: tuple[StoredView, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -38,14 +38,14 @@ class Appeared(msgspec.Struct, frozen=True):
 class Changed(msgspec.Struct, frozen=True):
     """An object known to the handler has changed, or is delivered again (``resync``)."""
 
-    old: View
-    new: View
+    old: StoredView
+    new: StoredView
     resync: bool = False
     #: The notification stands for several changes, because the handler was slower than the watch.
     coalesced: bool = False
     #: The notification stands for exactly one event of an uninterrupted watch.
     unbroken: bool = False
-    passed: tuple[View, ...] = ()
+    passed: tuple[StoredView, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -61,12 +61,12 @@ class Changed(msgspec.Struct, frozen=True):
 class Vanished(msgspec.Struct, frozen=True):
     """An object known to the handler is gone, or the cache no longer selects it."""
 
-    last: View
+    last: StoredView
     #: The watch reported the deletion, and ``last`` is the final state. If false, the object was missing from a list.
     certain: bool = True
     #: The notification stands for exactly one event of an uninterrupted watch.
     unbroken: bool = False
-    passed: tuple[View, ...] = ()
+    passed: tuple[StoredView, ...] = ()
 
     @property
     def key(self) -> Key:

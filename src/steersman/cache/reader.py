@@ -21,20 +21,17 @@ from steersman.cache.contents import IndexName
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer
 from steersman.cache.store import OWNERS, Found
-from steersman.cache.stored_object import StoredObject, View
+from steersman.cache.stored_object import StoredObject, StoredView
 from steersman.client import Client, ListOf, Undecodable
-from steersman.client.bindings import raw_bytes, uid_of
-from steersman.client.unserved_kinds import kind_not_served
-from steersman.errors import DecodeError, NotCached, NotFound
-from steersman.errors.status import ApiStatus, StatusDetails
-from steersman.objects import Key, Kind, Object, Selector, Unstructured
+from steersman.errors import ApiStatus, DecodeError, NotCached, NotFound, StatusDetails
+from steersman.objects import Key, Kind, Object, Selector, Unstructured, kind_name, raw_bytes, uid_of
 
 _log = logging.getLogger("steersman.cache")
 
 ObjectT = TypeVar("ObjectT", bound=Object)
 #: Named here because `CacheReader.list` hides the built-in name inside the class.
 Keys: TypeAlias = list[Key]
-Views: TypeAlias = list[View]
+Views: TypeAlias = list[StoredView]
 Anything: TypeAlias = list[Any]
 Undecodables: TypeAlias = list[Undecodable]
 
@@ -53,6 +50,10 @@ def as_selector(labels: Selector | str | dict[str, str] | None) -> Selector:
             return Selector.of(labels)
         case Selector():
             return labels
+        case _:  # without this, a list as labels would select everything
+            raise TypeError(
+                f'{labels!r} are not labels; write "app=web", {{"app": "web"}} or Selector.parse("app=web")'
+            )
 
 
 class Informers(Protocol):
@@ -193,15 +194,13 @@ class CacheReader:
         self._refuse_uncached(kind, "the owner index")
         uid = owner if isinstance(owner, str) else uid_of(owner)
         if not uid:
-            raise ValueError(
-                f"{kind_name(kind)}: the owner has no uid yet; it must be created before something can belong to it"
-            )
+            raise ValueError(f"{kind_name(kind)}: the owner has no uid; create it before you read what it owns")
         informer = await self._synced(kind)
         return await self._several(
             informer, OWNERS, lambda: informer.store.by_owner(uid), lambda stored: uid in stored.owners
         )
 
-    async def view(self, kind: type[Any] | Kind, key: Key) -> View | None:
+    async def view(self, kind: type[Any] | Kind, key: Key) -> StoredView | None:
         """Return a view of one object, or None if it does not exist. The key must include the namespace."""
         self._refuse_uncached(kind, "a view")
         informer = await self._synced(kind)
@@ -222,7 +221,7 @@ class CacheReader:
             )
         return [informer.view(stored) for stored in shown if stored.key not in but]
 
-    async def views_labelled(self, kind: type[Any] | Kind, label: str, value: str) -> Views:
+    async def views_labeled(self, kind: type[Any] | Kind, label: str, value: str) -> Views:
         """Return views of the objects with a label value, in all namespaces."""
         self._refuse_uncached(kind, "an index of labels")
         informer = await self._synced(kind)
@@ -251,7 +250,7 @@ class CacheReader:
             return informer
         await informer.wait_settled()
         if not informer.synced and not informer.withdrawn and informer.denied is None:
-            raise kind_not_served(informer.gvk, self._cache.client.server)
+            raise await self._cache.client.discovery.unserved(informer.gvk)
         return informer
 
     def _is_denied(self, informer: Informer[Any], verb: str) -> bool:
@@ -263,7 +262,7 @@ class CacheReader:
             informer.reads_live = True
             name = informer.gvk.kind
             _log.warning(
-                "%s cannot be cached, so each %s asks the API server. Allow the verbs list and watch, or exclude the kind"
+                "%s cannot be cached, so each %s goes to the API server. Allow the verbs list and watch, or exclude the kind"
                 " with Manager(uncached=[%s]): %s",
                 name,
                 verb,
@@ -382,13 +381,8 @@ class CacheReader:
         if self._cache.is_uncached(kind):
             raise NotCached(
                 f"{kind_name(kind)} is excluded from the cache (uncached=...), so {what} cannot be used: list it with a"
-                " selector, or let it be cached"
+                " selector, or cache it"
             )
-
-
-def kind_name(kind: type[Any] | Kind) -> str:
-    """Return the name of a kind for messages."""
-    return kind.kind if isinstance(kind, Kind) else kind.__name__
 
 
 def _not_found(informer: Informer[Any], key: Key) -> NotFound:

@@ -4,8 +4,7 @@ Guarantees
 - A lookup by key takes constant time. The cost of a lookup by namespace, owner, label or declared index depends on the
   size of its result.
 - Unused indexes cost nothing: those over namespaces, owners and labels are built on first use.
-- An index over many objects is built a few hundred at a time (`indexing`). Only for a caller that cannot await, such as a
-  mapper, it is built in one go.
+- An index over many objects is built a few hundred at a time (`indexing`). A lookup before its end builds it in one go.
 - The watermark of a scope is a version up to which every change in that scope is in the store.
 - A complete list of any size replaces a scope in one step for every reader (`steersman.cache.contents`).
 """
@@ -101,7 +100,7 @@ class Store:
         """Declare an index. If the store has objects, run `indexing` to the end afterwards."""
         place = IndexName("function", name)
         if place in self._contents.indexes or place in self._contents.unfinished:
-            raise ValueError(f"there is an index {name!r} already; give the other one its own name")
+            raise ValueError(f"there is already an index {name!r}; choose another name for one of them")
         self._contents.unfinished[place] = Index(values_of, remember=True)
         if not self._contents.objects:
             self._index(place)
@@ -109,8 +108,15 @@ class Store:
 
     # building indexes without blocking the event loop
 
-    def index_for(self, *, namespace: str = "", labels: Selector | None = None) -> IndexName | None:
-        """Return the index that `list` uses for the same arguments; None if it scans every object."""
+    def index_for(
+        self, *, namespace: str = "", labels: Selector | None = None, name: str = "", owner: str = ""
+    ) -> IndexName | None:
+        """Return the index that `list`, `by_index` or `by_owner` uses; None for a scan, or an index that is not declared."""
+        if owner:
+            return OWNERS
+        if name:
+            place = IndexName("function", name)
+            return place if place in self._contents.indexes or place in self._contents.unfinished else None
         for requirement in labels.requirements if labels else ():
             if labels is not None and labels.required_value(requirement.key) is not None:
                 return IndexName("label", requirement.key)

@@ -2,7 +2,7 @@
 
 Guarantees
 - `StoredObject` is immutable. It holds the object's bytes and only those decoded fields that lookups need.
-- A `View` decodes on demand, once. Several callers may share a view: read its object, do not modify it.
+- A `StoredView` decodes on demand, once. Several callers may share a view: read its object, do not modify it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class StoredObject(msgspec.Struct, frozen=True, gc=False):
         return self.own_labels or _NO_LABELS
 
 
-class View:
+class StoredView:
     """A read-only view of a stored object. Identity and labels are decoded already, everything else on access."""
 
     __slots__ = ("_decode", "_metadata", "_object", "kind", "stored")
@@ -56,7 +56,7 @@ class View:
         self._metadata: ObjectMeta | None = None
 
     def __repr__(self) -> str:
-        return f"<View of {self.kind.kind} {self.key} at {self.resource_version}>"
+        return f"<StoredView of {self.kind.kind} {self.key} at {self.resource_version}>"
 
     @property
     def key(self) -> Key:
