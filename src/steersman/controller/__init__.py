@@ -19,8 +19,8 @@ from steersman.controller.builder import (
     Register as Register,
     controller_for as controller_for,
 )
+from steersman.controller.cached_kinds import CachedKinds as CachedKinds, CacheRecorder as CacheRecorder
 from steersman.controller.causes import Cause as Cause, Causes as Causes, Request as Request
-from steersman.controller.channel_source import ChannelSource as ChannelSource
 from steersman.controller.claims import claim as claim, claiming as claiming
 from steersman.controller.context import (
     NO_EVENTS as NO_EVENTS,
@@ -30,14 +30,7 @@ from steersman.controller.context import (
     ReconcileLogger as ReconcileLogger,
     Reconciler as Reconciler,
 )
-from steersman.controller.events import KindLike as KindLike, ObjectEvent as ObjectEvent, View as View
-from steersman.controller.internal_client import InternalClient as InternalClient, internal_client as internal_client
-from steersman.controller.mappers import (
-    MapFunction as MapFunction,
-    Stores as Stores,
-    Through as Through,
-    owners_through as owners_through,
-)
+from steersman.controller.internals import InternalClient as InternalClient, internal_client as internal_client
 from steersman.controller.outcomes import (
     Done as Done,
     Outcome as Outcome,
@@ -45,43 +38,65 @@ from steersman.controller.outcomes import (
     RequeueAfter as RequeueAfter,
     TerminalError as TerminalError,
 )
-from steersman.controller.plan import ControllerPlan as ControllerPlan, Planned as Planned, WatchedKind as WatchedKind
-from steersman.controller.predicates import (
-    Predicate as Predicate,
-    annotations_changed as annotations_changed,
-    generation_changed as generation_changed,
-    labelled as labelled,
-    labels_changed as labels_changed,
-    resource_version_changed as resource_version_changed,
-    when as when,
+from steersman.controller.plan import (
+    ControllerPlan as ControllerPlan,
+    Planned as Planned,
+    WatchedKind as WatchedKind,
 )
-from steersman.controller.queue import Queue as Queue, QueueClosed as QueueClosed
-from steersman.controller.queue_state import (
+from steersman.controller.queue.queue import Queue as Queue, QueueClosed as QueueClosed
+from steersman.controller.queue.state import (
     LOW_PRIORITY as LOW_PRIORITY,
     QueueOptions as QueueOptions,
     QueueStatistics as QueueStatistics,
     Taken as Taken,
 )
-from steersman.controller.reconcile_client import ReconcileClient as ReconcileClient
 from steersman.controller.records import (
+    FAILURES as FAILURES,
     ControllerStatistics as ControllerStatistics,
     KeyRecord as KeyRecord,
     KeyState as KeyState,
-    Place as Place,
+    QueuePlace as QueuePlace,
+    ResultLabel as ResultLabel,
 )
-from steersman.controller.sources import (
+from steersman.controller.sources.channel_source import ChannelSource as ChannelSource
+from steersman.controller.sources.events import KindLike as KindLike, ObjectEvent as ObjectEvent, View as View
+from steersman.controller.sources.mappers import (
+    Labels as Labels,
+    MapFunction as MapFunction,
+    Owners as Owners,
+    Stores as Stores,
+    Through as Through,
+    check_kind as check_kind,
+    owners_through as owners_through,
+)
+from steersman.controller.sources.predicates import (
+    Predicate as Predicate,
+    annotations_changed as annotations_changed,
+    generation_changed as generation_changed,
+    labeled as labeled,
+    labels_changed as labels_changed,
+    resource_version_changed as resource_version_changed,
+    when as when,
+)
+from steersman.controller.sources.source import (
     Emit as Emit,
+    KindEvents as KindEvents,
     KindSource as KindSource,
     Registration as Registration,
     Source as Source,
     SourceStatistics as SourceStatistics,
-    Watched as Watched,
 )
-from steersman.controller.watchdog import Blocked as Blocked, Watchdog as Watchdog
-from steersman.controller.watching import CachedKinds as CachedKinds, CacheRecorder as CacheRecorder
+from steersman.controller.watchdog import (
+    BLOCKED_AFTER as BLOCKED_AFTER,
+    Blocked as Blocked,
+    Watchdog as Watchdog,
+    log_blocked as log_blocked,
+)
 from steersman.controller.workers import (
     ClientFor as ClientFor,
     Controller as Controller,
     ControllerOptions as ControllerOptions,
 )
-from steersman.controller.write_log import Write as Write, WriteLog as WriteLog, WriteObserver as WriteObserver
+from steersman.controller.writes.applies import INTENT_ANNOTATION as INTENT_ANNOTATION, merge_schema as merge_schema
+from steersman.controller.writes.reconcile_client import ReconcileClient as ReconcileClient
+from steersman.controller.writes.write_log import Write as Write, WriteLog as WriteLog, WriteObserver as WriteObserver

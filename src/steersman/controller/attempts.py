@@ -14,12 +14,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import msgspec
 
 from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter, TerminalError
-from steersman.errors import AlreadyExists, Conflict, StatusError
+from steersman.errors import AlreadyExists, Conflict, StatusError, error_leaves
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -125,7 +125,7 @@ async def _attempt(
         return Failed(error)
     except BaseException as error:
         # User code fails only its own key, even with a BaseException, such as the panic of an extension.
-        if any(isinstance(member, _EXITS) for member in _members(error)):
+        if any(isinstance(member, _EXITS) for member in error_leaves(error)):
             raise
         return failure(error)
 
@@ -138,7 +138,7 @@ def _late(timeout: float | None, error: BaseException) -> Failed:
 
 def failure(error: BaseException) -> Result:
     """Classify an exception. An exception group counts as what all its members are."""
-    members = _members(error)
+    members = error_leaves(error)
     if any(isinstance(member, TerminalError) for member in members):
         return Failed(error, terminal=True)
     if all(_is_conflict(member) for member in members):
@@ -163,10 +163,3 @@ def _read(outcome: object) -> Result:
 def _is_conflict(error: BaseException) -> bool:
     # A field owned by another manager stays so: that is an error to report, not a race to retry.
     return (isinstance(error, Conflict) and not error.field_conflicts) or isinstance(error, AlreadyExists)
-
-
-def _members(error: BaseException) -> list[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return [leaf for member in group.exceptions for leaf in _members(member)]
-    return [error]

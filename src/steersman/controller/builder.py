@@ -17,16 +17,16 @@ import msgspec
 
 from steersman.controller.causes import Request
 from steersman.controller.context import Context, ReconcileFunction, Reconciler
-from steersman.controller.events import KindLike
-from steersman.controller.mappers import MapFunction, Mapper, Owners, Through, check_kind, function_mapper, kind_name
 from steersman.controller.outcomes import Outcome, no_timedelta
 from steersman.controller.plan import ControllerPlan, WatchedKind, same_object
-from steersman.controller.predicates import Predicate
-from steersman.controller.queue_state import QueueOptions
-from steersman.controller.sources import Source
+from steersman.controller.queue.state import QueueOptions
+from steersman.controller.sources.events import KindLike
+from steersman.controller.sources.mappers import MapFunction, Mapper, Owners, Through, check_kind, function_mapper
+from steersman.controller.sources.predicates import Predicate
+from steersman.controller.sources.source import Source
 from steersman.controller.targets import Scope
 from steersman.controller.workers import RESYNC, ControllerOptions
-from steersman.objects import Kind, Object, PartialObjectMetadata, Unstructured
+from steersman.objects import Kind, Object, PartialObjectMetadata, Unstructured, kind_name
 
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
@@ -120,12 +120,7 @@ class ControllerBuilder(Generic[T]):
         return self
 
     def owns(
-        self,
-        kind: KindLike,
-        *,
-        when: Predicate | None = None,
-        any_owner: bool = False,
-        metadata_only: bool = False,
+        self, kind: KindLike, *, when: Predicate | None = None, any_owner: bool = False, metadata_only: bool = False
     ) -> Self:
         """Also reconcile the owner when an object that it owns changes.
 

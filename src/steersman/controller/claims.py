@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from steersman.cache.reader import as_selector
-from steersman.client.patch_documents import MergePatch
+from steersman.cache import as_selector
+from steersman.client import MergePatch
 from steersman.controller.context import Context
-from steersman.controller.events import KindLike, View
-from steersman.controller.mappers import Labels, Stores, kind_name
-from steersman.errors import Conflict, Invalid, NotFound, OwnershipError
-from steersman.errors.status import ApiStatus
-from steersman.objects import Key, Object, Selector, owner_reference, to_json
+from steersman.controller.sources.events import KindLike, View
+from steersman.controller.sources.mappers import Labels, Stores
+from steersman.errors import ApiStatus, Conflict, Invalid, NotFound, OwnershipError
+from steersman.objects import Key, Object, Selector, kind_name, owner_reference, to_json
 
 #: Returns the labels of the objects that an owner claims.
 SelectorOf = Callable[[Any], Labels]

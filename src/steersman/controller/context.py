@@ -10,7 +10,7 @@ import msgspec
 
 from steersman.controller.causes import Causes, Request
 from steersman.controller.outcomes import Outcome
-from steersman.controller.reconcile_client import ReconcileClient
+from steersman.controller.writes.reconcile_client import ReconcileClient
 from steersman.objects import Object, Unstructured
 from steersman.telemetry import Registry
 

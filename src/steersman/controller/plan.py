@@ -14,16 +14,16 @@ import msgspec
 
 from steersman.cache import Cache
 from steersman.client import Client
+from steersman.controller.cached_kinds import CachedKinds
 from steersman.controller.context import NO_EVENTS, Events, Reconciler
-from steersman.controller.events import KindLike, ObjectEvent
-from steersman.controller.mappers import Mapper, Owners, SameObject, kind_name
-from steersman.controller.predicates import Predicate, when
 from steersman.controller.records import KeyRecord
-from steersman.controller.sources import KindSource, Source
+from steersman.controller.sources.events import KindLike, ObjectEvent
+from steersman.controller.sources.mappers import Mapper, Owners, SameObject
+from steersman.controller.sources.predicates import Predicate, when
+from steersman.controller.sources.source import KindSource, Source
 from steersman.controller.targets import Scope
-from steersman.controller.watching import CachedKinds
 from steersman.controller.workers import Controller, ControllerOptions
-from steersman.objects import GroupVersionKind
+from steersman.objects import GroupVersionKind, kind_name
 from steersman.telemetry import Registry
 
 
@@ -120,12 +120,7 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
             above = mapper.above(watch.through[position + 1 :])
             name = f"{kind_name(kind)} (between {kind_name(watch.kind)} and its owner)"
             yield KindSource(
-                name,
-                kinds.watched(kind),
-                above,
-                predicate=when(_appeared),
-                stores=kinds,
-                before=_remembering(mapper),
+                name, kinds.watched(kind), above, predicate=when(_appeared), stores=kinds, before=_remembering(mapper)
             )
 
 

@@ -16,14 +16,14 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from steersman.controller.causes import Causes, Request
-from steersman.controller.queue_state import QueueStatistics
-from steersman.controller.sources import SourceStatistics
+from steersman.controller.queue.state import QueueStatistics
+from steersman.controller.sources.source import SourceStatistics
 
 #: The result of a reconcile, in the terms of controller dashboards, and two more.
-Label: TypeAlias = Literal["success", "requeue", "requeue_after", "error", "conflict", "terminal_error"]
+ResultLabel: TypeAlias = Literal["success", "requeue", "requeue_after", "error", "conflict", "terminal_error"]
 
 #: The results of failed reconciles.
-FAILED: frozenset[Label] = frozenset({"error", "terminal_error"})
+FAILURES: frozenset[ResultLabel] = frozenset({"error", "terminal_error"})
 
 KEY_LIMIT = 4096
 #: Number of failing keys shown beside the newest keys.
@@ -33,7 +33,7 @@ FAILING_LIMIT = 1000
 KeyState: TypeAlias = Literal["running", "ready", "delayed", "idle"]
 
 
-class Place(NamedTuple):
+class QueuePlace(NamedTuple):
     """The state of a key, and the seconds until it runs: 0 if it is running or ready, None if it is not queued."""
 
     state: KeyState
@@ -46,7 +46,7 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     request: Request
     reconcile_id: str
     causes: Causes
-    result: Label
+    result: ResultLabel
     finished: datetime
     seconds: float
     #: How long it was ready before it ran.
@@ -77,7 +77,7 @@ class ControllerStatistics(msgspec.Struct, frozen=True, kw_only=True):
     #: Whether it is reconciling: all sources have delivered the objects present at the start.
     working: bool
     active: int
-    results: dict[Label, int]
+    results: dict[ResultLabel, int]
     timeouts: int
     #: Causes that were echoes of own writes and triggered no reconcile.
     echoes: int
@@ -101,7 +101,7 @@ class Records:
         self._limit = limit
         self._good: OrderedDict[Request, KeyRecord] = OrderedDict()
         self._bad: OrderedDict[Request, KeyRecord] = OrderedDict()
-        self.results: Counter[Label] = Counter()
+        self.results: Counter[ResultLabel] = Counter()
         self.timeouts = 0
         self.busy_seconds = 0.0
 
@@ -117,7 +117,7 @@ class Records:
             record = msgspec.structs.replace(record, last_error=before.last_error, last_error_at=before.last_error_at)
         self.results[record.result] += 1
         self.busy_seconds += record.seconds
-        failed = record.result in FAILED
+        failed = record.result in FAILURES
         place, other = (self._bad, self._good) if failed else (self._good, self._bad)
         if before is not None:
             other.pop(request, None)
@@ -133,12 +133,8 @@ class Records:
             return []
         # Both are already ordered by time.
         good, bad = reversed(self._good.values()), reversed(self._bad.values())
-        shown = list(islice(heapq.merge(good, bad, key=_finished, reverse=True), keys))
+        shown = list(islice(heapq.merge(good, bad, key=lambda record: record.finished, reverse=True), keys))
         there = {record.request for record in shown}
         older = (record for record in reversed(self._bad.values()) if record.request not in there)
         failing = len(self._bad.keys() & there)
         return [*shown, *islice(older, max(0, FAILING_LIMIT - failing))]
-
-
-def _finished(record: KeyRecord) -> datetime:
-    return record.finished

@@ -17,12 +17,12 @@ from typing import Any, Self
 
 import msgspec
 
-from steersman.controller.stacks import line_of, text_of, thread_stack
+from steersman.telemetry.stacks import line_of, text_of, thread_stack
 
 _log = logging.getLogger("steersman.controller")
 
 #: The default threshold, in seconds.
-THRESHOLD = 1.0
+BLOCKED_AFTER = 1.0
 
 #: Names the reconcile of a task; empty if the task is not a reconcile.
 TaskNames = Callable[[asyncio.Task[Any]], str]
@@ -61,11 +61,7 @@ class Watchdog:
     """Watches the running loop from a thread: ``async with Watchdog(threshold=0.2): ...``."""
 
     def __init__(
-        self,
-        *,
-        threshold: float = 0.2,
-        report: Callable[[Blocked], None] = log_blocked,
-        names: TaskNames = no_names,
+        self, *, threshold: float = 0.2, report: Callable[[Blocked], None] = log_blocked, names: TaskNames = no_names
     ) -> None:
         if not 0 < threshold < float("inf"):
             raise ValueError(f"threshold must be a number of seconds above 0 (got {threshold})")

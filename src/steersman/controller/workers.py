@@ -7,8 +7,8 @@ Guarantees
   log has one traceback for each cause, however many requests it fails, and then a bounded number of lines with a count.
 - A server that asks to wait (Retry-After) occupies no worker: the request runs again after that time.
 - A conflict is not an error: it is retried quietly, and becomes an error when it keeps happening.
-- A request whose every reconcile writes and triggers the next is throttled (see `steersman.controller.hot_loops`).
-- An echo of the request's own write triggers no reconcile (see `steersman.controller.echoes`).
+- A request whose every reconcile writes and triggers the next is throttled (see `steersman.controller.writes.hot_loops`).
+- An echo of the request's own write triggers no reconcile (see `steersman.controller.writes.echoes`).
 - With tracing, every reconcile is a span, parent of its requests and linked to the spans that caused it.
 - `stop` lets running reconciles end and starts no more; cancelling `run` ends at once.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never, cast
 
 import msgspec
 
@@ -26,17 +26,17 @@ from steersman.aio import Backoff, Supervisor, new_uid, now, randomness
 from steersman.controller.attempts import Conflicted, Failed, Finished, Result, attempt
 from steersman.controller.causes import Cause, Request
 from steersman.controller.context import NO_EVENTS, Context, Events, ReconcileLogger, Reconciler
-from steersman.controller.echoes import Echoes
-from steersman.controller.hot_loops import HotLoops
 from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter, no_timedelta
-from steersman.controller.queue import Queue, QueueClosed
-from steersman.controller.queue_state import QueueOptions, Taken
-from steersman.controller.reconcile_client import ReconcileClient
-from steersman.controller.records import FAILED, ControllerStatistics, KeyRecord, Label, Place, Records
-from steersman.controller.sources import EXITS, KindSource, Source, SourceStatistics
+from steersman.controller.queue.queue import Queue, QueueClosed
+from steersman.controller.queue.state import QueueOptions, Taken
+from steersman.controller.records import FAILURES, ControllerStatistics, KeyRecord, QueuePlace, Records, ResultLabel
+from steersman.controller.sources.source import EXITS, KindSource, Source, SourceStatistics
 from steersman.controller.targets import ANY_SCOPE, Scope
-from steersman.controller.traces import WriteTraces, begin_reconcile
-from steersman.controller.write_log import WriteLog
+from steersman.controller.writes.echoes import Echoes
+from steersman.controller.writes.hot_loops import HotLoops
+from steersman.controller.writes.reconcile_client import ReconcileClient
+from steersman.controller.writes.traces import WriteTraces, begin_reconcile
+from steersman.controller.writes.write_log import WriteLog
 from steersman.errors import StatusError
 from steersman.objects import GroupVersionKind
 from steersman.telemetry import FailureLog, LineLimit, Registry, Span, error_words, passed_user_code, user_frames
@@ -70,10 +70,16 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     resync: float | None = RESYNC
 
     def __post_init__(self) -> None:
+        concurrency = cast("object", self.concurrency)
+        if isinstance(concurrency, bool) or not isinstance(concurrency, int):
+            raise TypeError(f"concurrency must be an integer, such as concurrency=4 (got {concurrency!r})")
         if self.concurrency < 1:
             raise ValueError(f"concurrency must be at least 1 (got {self.concurrency})")
         no_timedelta(self.timeout, "timeout")
         no_timedelta(self.resync, "resync")
+        for option, seconds in cast("dict[str, object]", {"timeout": self.timeout, "resync": self.resync}).items():
+            if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float)):
+                raise TypeError(f"{option} must be a number of seconds, such as {option}=60 (got {seconds!r})")
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"timeout must be a number of seconds above 0, or None for no limit (got {self.timeout})")
         if self.resync is not None and not 0 <= self.resync < float("inf"):
@@ -220,14 +226,14 @@ class Controller:
         record = self._records.get(request)
         return self._with_next_run(record) if record else None
 
-    def place(self, request: Request) -> Place:
+    def place(self, request: Request) -> QueuePlace:
         """The state of a request in the queue, and when it runs."""
         if self._queue.is_running(request):
-            return Place("running", 0.0)
+            return QueuePlace("running", 0.0)
         due = self._queue.due_in(request)
         if due is None:
-            return Place("idle", None)
-        return Place("delayed", due) if due > 0 else Place("ready", 0.0)
+            return QueuePlace("idle", None)
+        return QueuePlace("delayed", due) if due > 0 else QueuePlace("ready", 0.0)
 
     def _with_next_run(self, record: KeyRecord) -> KeyRecord:
         return msgspec.structs.replace(record, next_run=self.place(record.request).next_run)
@@ -403,20 +409,15 @@ class Controller:
 
     async def _call(self, taken: Taken, log: WriteLog, logger: ReconcileLogger, reconcile_id: str) -> Outcome:
         """Start inside the attempt, so that a failure to start is also a failure of the key."""
+        client, hot = self._client(log), self._loops.words(taken.request, _time())
         context = Context(
-            self._client(log),
-            taken.request,
-            taken.causes,
-            logger,
-            reconcile_id,
-            self._events,
-            self._registry,
-            self.name,
-            self._loops.words(taken.request, _time()),
+            client, taken.request, taken.causes, logger, reconcile_id, self._events, self._registry, self.name, hot
         )
         return await self._reconciler.reconcile(context, taken.request)
 
-    def _conclude(self, request: Request, result: Result, logger: ReconcileLogger, trace: str) -> tuple[Label, str]:
+    def _conclude(
+        self, request: Request, result: Result, logger: ReconcileLogger, trace: str
+    ) -> tuple[ResultLabel, str]:
         """Schedule the next reconcile of the request. Returns the label of the result, and the error as text."""
         match result:
             case Finished(outcome):
@@ -428,7 +429,7 @@ class Controller:
             case _:
                 assert_never(result)
 
-    def _finish(self, request: Request, outcome: Outcome, trace: str) -> Label:
+    def _finish(self, request: Request, outcome: Outcome, trace: str) -> ResultLabel:
         match outcome:
             case Done():
                 self._queue.forget(request)
@@ -446,7 +447,7 @@ class Controller:
 
     def _conflict(
         self, request: Request, error: BaseException, logger: ReconcileLogger, trace: str
-    ) -> tuple[Label, str]:
+    ) -> tuple[ResultLabel, str]:
         delay = self._queue.retry(request, Cause(what="retry", note="conflict", trace=trace))
         count = self._queue.failures(request)
         if count <= _QUIET_CONFLICTS:
@@ -455,13 +456,13 @@ class Controller:
         logger.error("%s: %d conflicts in a row, retrying in %.2f s: %s", request, count, delay, error)
         return "error", error_words(error)
 
-    def _fail(self, request: Request, failed: Failed, logger: ReconcileLogger, trace: str) -> tuple[Label, str]:
+    def _fail(self, request: Request, failed: Failed, logger: ReconcileLogger, trace: str) -> tuple[ResultLabel, str]:
         error = failed.error
         words = error_words(error)
         self._records.timeouts += failed.timed_out
         before = self._records.get(request)
         # The log already has this traceback, for this or another request.
-        known = before is not None and before.result in FAILED and before.last_error == words
+        known = before is not None and before.result in FAILURES and before.last_error == words
         mention = self._failure_log.note(error, _time())
         # The server's answer to our own write names the object and the reason; our frames add nothing.
         telling = passed_user_code(error) or not isinstance(error, StatusError)
@@ -479,7 +480,7 @@ class Controller:
         return "error", words
 
 
-def _describe(span: Span, label: Label, result: Result, log: WriteLog) -> None:
+def _describe(span: Span, label: ResultLabel, result: Result, log: WriteLog) -> None:
     """Set the result of a reconcile on its span."""
     span.set_attribute("steersman.result", label)
     span.set_attribute("steersman.writes", len(log.writes) + log.touches)

@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable
 
 from steersman.controller.causes import NO_CAUSES, Cause, Causes, Request
-from steersman.controller.sources import Emit, SourceStatistics
+from steersman.controller.sources.source import Emit, SourceStatistics
 from steersman.controller.targets import Target, as_request
 from steersman.telemetry import current_traceparent
 

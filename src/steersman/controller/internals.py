@@ -9,14 +9,12 @@ from collections.abc import Container
 from types import EllipsisType
 from typing import Any, cast
 
-from steersman.cache import View
-from steersman.client.bindings import AnyObject
-from steersman.client.observers import Intent
-from steersman.client.prepared_apply import PreparedApply
-from steersman.controller.applies import Applies
+from steersman.cache import StoredView
+from steersman.client import Intent, PreparedApply
 from steersman.controller.context import Context
-from steersman.controller.reconcile_client import ReconcileClient
-from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
+from steersman.controller.writes.applies import Applies
+from steersman.controller.writes.reconcile_client import ReconcileClient
+from steersman.objects import AnyObject, GroupVersionKind, Key, Kind, Object, Unstructured
 
 
 class InternalClient(ReconcileClient):
@@ -58,14 +56,14 @@ class InternalClient(ReconcileClient):
         """
         return await self._send_apply(prepared, resource_version=resource_version, uid=uid)
 
-    def recall_apply(self, kind: GroupVersionKind, key: Key, token: bytes) -> View | None:
+    def recall_apply(self, kind: GroupVersionKind, key: Key, token: bytes) -> StoredView | None:
         """The object, if nothing changed since an apply noted with this token changed nothing."""
         intents = self._intents
         if self._reads is None or not isinstance(intents, Applies):
             return None
         return intents.recall(kind, key, self._field_manager, token)
 
-    def confirm_apply(self, view: View, declared: type[Object], body: bytes, token: bytes) -> bool:
+    def confirm_apply(self, view: StoredView, declared: type[Object], body: bytes, token: bytes) -> bool:
         """Whether applying ``body`` to an object that `look` returned would change nothing.
 
         If so, `recall_apply` finds it under the token.
@@ -84,21 +82,21 @@ class InternalClient(ReconcileClient):
         """Whether the server normalized an apply so that a later process would not recognize it."""
         return isinstance(self._intents, Applies) and self._intents.is_written_otherwise(prepared.intent, answer)
 
-    def look(self, kind: GroupVersionKind, key: Key) -> View | EllipsisType | None:
+    def look(self, kind: GroupVersionKind, key: Key) -> StoredView | EllipsisType | None:
         """View an object of a watched kind at once; ``...`` if that needs the server, as `view` does."""
         return self._look(kind, key)
 
-    async def view(self, kind: type[Any] | Kind, key: Key) -> View | None:
+    async def view(self, kind: type[Any] | Kind, key: Key) -> StoredView | None:
         """View an object of a cached kind without decoding it; None if it is missing. The key must be complete."""
         return await self._cached(kind, "a view").view(kind, key)
 
-    async def views_owned_by(self, kind: type[Any] | Kind, uid: str, *, but: Container[Key] = ()) -> list[View]:
+    async def views_owned_by(self, kind: type[Any] | Kind, uid: str, *, but: Container[Key] = ()) -> list[StoredView]:
         """View the objects with an owner reference to a uid, except those under certain keys, without decoding them."""
         return await self._cached(kind, "the owner index").views_owned_by(kind, uid, but=but)
 
-    async def views_labelled(self, kind: type[Any] | Kind, label: str, value: str) -> list[View]:
+    async def views_labeled(self, kind: type[Any] | Kind, label: str, value: str) -> list[StoredView]:
         """View the objects with a label, in all namespaces, without decoding them."""
-        return await self._cached(kind, "an index of labels").views_labelled(kind, label, value)
+        return await self._cached(kind, "an index of labels").views_labeled(kind, label, value)
 
     async def take_over(self, kind: type[Any] | Kind, key: Key) -> bool:
         """Transfer the fields of this program's former names (`Manager(formerly=...)`) to it.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from steersman.client.bindings import raw_bytes
-from steersman.client.observers import Write, WriteObserver
-from steersman.objects import GroupVersionKind, Key, Object, Unstructured
+from steersman.client import Write, WriteObserver
+from steersman.objects import GroupVersionKind, Key, Object, Unstructured, raw_bytes
 
 __all__ = ["Write", "WriteLog", "WriteObserver"]
 
@@ -12,7 +11,7 @@ __all__ = ["Write", "WriteLog", "WriteObserver"]
 class WriteLog:
     """The writes of one reconcile, in order."""
 
-    __slots__ = ("_by_version", "answers", "befores", "keep", "touches", "unknowns", "writes")
+    __slots__ = ("_by_version", "answers", "befores", "keep", "touches", "writes")
 
     def __init__(self, *, keep: bool = False) -> None:
         self.writes: list[Write] = []
@@ -22,7 +21,6 @@ class WriteLog:
         self.befores: dict[tuple[GroupVersionKind, Key], bytes] = {}
         self.keep = keep
         self.touches = 0
-        self.unknowns = 0
         self._by_version: dict[tuple[GroupVersionKind, Key, str], Write] = {}
 
     def written(self, write: Write, obj: Object | Unstructured) -> None:
@@ -44,9 +42,8 @@ class WriteLog:
         self.touches += 1
 
     def unknown(self, kind: GroupVersionKind, key: Key | None, *, namespace: str = "") -> None:
-        """Count it: its event, if any, cannot be recognized as ours."""
+        """Ignore it: its event, if any, cannot be recognized as ours."""
         del kind, key, namespace
-        self.unknowns += 1
 
     def find(self, kind: GroupVersionKind, key: Key, resource_version: str) -> Write | None:
         """The write that gave the object this version."""

@@ -3,8 +3,8 @@
 Guarantees
 - **Never older than yourself.** With a cache, this client reads what it wrote, and so do all clients of the cache.
 - **No request if nothing changed.** `apply` is sent only if the object does not match it yet (see
-  `steersman.controller.applies`). Otherwise it returns the object as `get` does, without ``managedFields``.
-- Every verb that writes calls its observers before it returns or raises (see `steersman.client.observers`).
+  `steersman.controller.writes.applies`). Otherwise it returns the object as `get` does, without ``managedFields``.
+- Every verb that writes calls its observers before it returns or raises (see `steersman.client.verbs.observers`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,21 @@ from collections.abc import Hashable
 from types import EllipsisType
 from typing import Any, TypeVar, overload
 
-from steersman.cache import View
-from steersman.cache.reader import CacheReader, kind_name
-from steersman.client import ListOf
-from steersman.client.bindings import AnyObject, resource_version_of
-from steersman.client.observed_client import ObservedClient
-from steersman.client.prepared_apply import NO_VERSION, PreparedApply
-from steersman.controller.applies import Applies
-from steersman.controller.takeovers import owns_formerly, take_over
+from steersman.cache import CacheReader, StoredView
+from steersman.client import NO_VERSION, ListOf, ObservedClient, PreparedApply
+from steersman.controller.writes.applies import Applies
+from steersman.controller.writes.takeovers import owns_formerly, take_over
 from steersman.errors import NotCached
-from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
+from steersman.objects import (
+    AnyObject,
+    GroupVersionKind,
+    Key,
+    Kind,
+    Object,
+    Unstructured,
+    kind_name,
+    resource_version_of,
+)
 
 ObjectT = TypeVar("ObjectT", bound=Object)
 
@@ -82,11 +87,11 @@ class ReconcileClient(ObservedClient):
         if seen is None:
             return None
         name, *formerly = self.field_managers
-        if isinstance(seen, View) and not owns_formerly(seen.stored.managed_fields, name, tuple(formerly)):
+        if isinstance(seen, StoredView) and not owns_formerly(seen.stored.managed_fields, name, tuple(formerly)):
             return None
         return await take_over(self, kind, key)
 
-    def _look(self, kind: GroupVersionKind, key: Key) -> View | EllipsisType | None:
+    def _look(self, kind: GroupVersionKind, key: Key) -> StoredView | EllipsisType | None:
         """View an object of a watched kind at once; ``...`` if that needs the server."""
         intents = self._intents
         return intents.look(kind, key) if self._reads is not None and isinstance(intents, Applies) else ...

@@ -21,13 +21,12 @@ from __future__ import annotations
 
 import heapq
 from random import Random  # noqa: TID251 - the type alone; chance is passed in
-from typing import Any
 
 import msgspec
 
 from steersman.aio import Backoff
 from steersman.controller.causes import NO_CAUSES, Cause, Causes, Request
-from steersman.controller.fair_queue import FairQueue
+from steersman.controller.queue.fairness import FairQueue
 from steersman.controller.targets import check_request
 
 #: For objects present at the start and for resyncs.
@@ -313,7 +312,7 @@ class QueueState:
             takes=self._takes,
             retries=self._retries,
             oldest=tuple(waiting),
-            longest_running=tuple(heapq.nlargest(longest, running, key=_seconds)),
+            longest_running=tuple(heapq.nlargest(longest, running, key=lambda pair: pair[1])),
             unfinished=sum(seconds for _, seconds in running),
         )
 
@@ -349,7 +348,3 @@ class QueueState:
     def _is_live(self, due: float, request: Request) -> bool:
         entry = self._entries.get(request)
         return entry is not None and entry.delayed and entry.due == due
-
-
-def _seconds(pair: tuple[Any, float]) -> float:
-    return pair[1]

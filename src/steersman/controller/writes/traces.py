@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from steersman.cache import Cache
 from steersman.controller.causes import Cause, Causes, Request
-from steersman.controller.write_log import Write
+from steersman.controller.writes.write_log import Write
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured
 from steersman.telemetry import NO_SPAN, Span, SpanLink, begin_span, current_traceparent, is_tracing
 

@@ -4,7 +4,7 @@ Guarantees
 - A source calls ``started`` once, when it has delivered every object that was present at its start.
 - Objects present at the start, and resyncs, have low priority.
 - Failing user code (predicates, mappers) loses nothing. A failing predicate lets the event pass. A failing mapper is
-  retried with growing delays until it succeeds (see `steersman.controller.mapping_retries`). Both are logged and
+  retried with growing delays until it succeeds (see `steersman.controller.sources.mapping_retries`). Both are logged and
   counted with the object; other objects are not affected.
 """
 
@@ -19,12 +19,13 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from steersman.aio import randomness
+from steersman.cache import IndexPending
 from steersman.controller.causes import Cause, Request
-from steersman.controller.events import ObjectEvent, View
-from steersman.controller.mappers import NO_STORES, Mapper, Stores
-from steersman.controller.mapping_retries import MappingRetries, remainder, single
-from steersman.controller.predicates import Predicate
-from steersman.controller.queue_state import LOW_PRIORITY
+from steersman.controller.queue.state import LOW_PRIORITY
+from steersman.controller.sources.events import ObjectEvent, View
+from steersman.controller.sources.mappers import NO_STORES, Mapper, Stores
+from steersman.controller.sources.mapping_retries import MappingRetries, remainder, single
+from steersman.controller.sources.predicates import Predicate
 from steersman.errors import DecodeError
 from steersman.telemetry import error_words, user_frames
 
@@ -84,7 +85,7 @@ class Registration(Protocol):
         ...
 
 
-class Watched(Protocol):
+class KindEvents(Protocol):
     """A watched kind that a controller can listen to."""
 
     def listen(self, handler: Callable[[ObjectEvent], None]) -> AbstractAsyncContextManager[Registration]:
@@ -98,7 +99,7 @@ class KindSource:
     def __init__(
         self,
         name: str,
-        watched: Watched,
+        watched: KindEvents,
         mapper: Mapper,
         *,
         predicate: Predicate | None = None,
@@ -158,7 +159,11 @@ class KindSource:
             except BaseException as error:  # noqa: BLE001 - an object that cannot be read is an error of that object
                 self._failed("reading", event, error, "it goes on")
         if self._passes(event):
-            self._tell(self._retries.merged(event))
+            try:
+                self._tell(self._retries.merged(event))
+            except IndexPending:
+                self._events -= 1  # the informer repeats the call
+                raise
         else:
             self._filtered += 1
             self._retries.update(event)
@@ -166,7 +171,7 @@ class KindSource:
     def _tell(self, event: ObjectEvent) -> None:
         try:
             requests = tuple(self._mapper.requests(event, self._stores))
-        except EXITS:
+        except (*EXITS, IndexPending):
             raise
         except BaseException as error:  # noqa: BLE001 - user code: whatever it raises is an error of this object
             self._tell_apart(event, error)
@@ -203,7 +208,7 @@ class KindSource:
         for view in event.states if len(event.states) > 1 else ():
             try:
                 requests |= dict.fromkeys(self._mapper.requests(single(event, view), self._stores))
-            except EXITS:
+            except (*EXITS, IndexPending):
                 raise
             except BaseException as other:  # noqa: BLE001 - as above
                 # A past state that cannot be decoded never will be, and no reconcile has read it.
@@ -235,7 +240,14 @@ class KindSource:
         loop = asyncio.get_running_loop()
         self._timer = None
         for event in self._retries.due(loop.time()):
-            self._tell(event)
+            while True:
+                try:
+                    self._tell(event)
+                    break
+                except IndexPending as pending:
+                    # A retry is rare, and cannot wait.
+                    for _ in pending.build():
+                        pass
         self._set_timer(loop)
 
     def _failed(self, what: str, event: ObjectEvent, error: BaseException, then: str) -> None:

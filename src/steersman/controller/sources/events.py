@@ -17,23 +17,23 @@ class View(Protocol[T_co]):
     """One state of an object. Cheap parts are ready, the rest is decoded on access. Read-only."""
 
     @property
-    def kind(self) -> GroupVersionKind: ...  # noqa: D102
+    def kind(self) -> GroupVersionKind: ...
     @property
-    def key(self) -> Key: ...  # noqa: D102
+    def key(self) -> Key: ...
     @property
-    def uid(self) -> str: ...  # noqa: D102
+    def uid(self) -> str: ...
     @property
-    def resource_version(self) -> str: ...  # noqa: D102
+    def resource_version(self) -> str: ...
     @property
-    def generation(self) -> int: ...  # noqa: D102
+    def generation(self) -> int: ...
     @property
-    def labels(self) -> Mapping[str, str]: ...  # noqa: D102
+    def labels(self) -> Mapping[str, str]: ...
     @property
-    def deleting(self) -> bool: ...  # noqa: D102
+    def deleting(self) -> bool: ...
     @property
-    def metadata(self) -> ObjectMeta: ...  # noqa: D102
+    def metadata(self) -> ObjectMeta: ...
     @property
-    def object(self) -> T_co: ...  # noqa: D102
+    def object(self) -> T_co: ...
 
 
 class ObjectEvent:

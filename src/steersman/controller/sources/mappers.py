@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload
 
 from steersman.controller.causes import Request
-from steersman.controller.events import KindLike, ObjectEvent, View
+from steersman.controller.sources.events import KindLike, ObjectEvent, View
 from steersman.controller.targets import ANY_SCOPE, Scope, Target
 from steersman.objects import (
     GroupKind,
@@ -28,6 +28,7 @@ from steersman.objects import (
     OwnerReference,
     Selector,
     Unstructured,
+    kind_name,
 )
 
 T = TypeVar("T")
@@ -43,8 +44,9 @@ _VANISHED_LIMIT = 4096
 class Stores(Protocol):
     """Read access to the kinds that the controller watches, for mappers.
 
-    A mapper cannot wait. The first lookup by namespace, label or owner builds that index in one turn of the event loop, and so
-    does a lookup by a declared index that is not complete yet. An index that was declared before the first list is complete.
+    The first lookup by namespace, label or owner builds that index, and so does a lookup by a declared index that is not
+    complete yet. With many objects the lookup raises `IndexPending`, which is no Exception: Steersman builds the index in
+    small steps, and calls the mapper again.
     """
 
     @property
@@ -134,11 +136,6 @@ NO_STORES: Stores = _NoStores()
 def kind_of(kind: KindLike) -> GroupVersionKind:
     """The group, version and kind."""
     return kind.gvk()
-
-
-def kind_name(kind: KindLike) -> str:
-    """The display name of a kind: the name of its class."""
-    return kind.kind if isinstance(kind, Kind) else kind.__name__
 
 
 class SameObject:

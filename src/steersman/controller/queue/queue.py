@@ -1,6 +1,6 @@
 """The queue of one controller: `QueueState` with a loop around it.
 
-It has the guarantees of `steersman.controller.queue_state`, and these:
+It has the guarantees of `steersman.controller.queue.state`, and these:
 
 - `take` waits for a request that is due; time is the running loop's `time()`.
 - A cancelled `take` takes nothing, and another waiter wakes instead.
@@ -15,7 +15,7 @@ from collections import deque
 
 from steersman.aio import randomness
 from steersman.controller.causes import Cause, Request
-from steersman.controller.queue_state import QueueOptions, QueueState, QueueStatistics, Taken
+from steersman.controller.queue.state import QueueOptions, QueueState, QueueStatistics, Taken
 
 _RETRY = Cause(what="retry")
 

@@ -11,18 +11,39 @@ from collections.abc import AsyncGenerator, Callable, Hashable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, assert_never
 
-from steersman.cache import Appeared, Cache, Changed, Informer, Notification, Vanished
-from steersman.cache.reader import as_selector
+from steersman.cache import (
+    Appeared,
+    Cache,
+    Changed,
+    IndexName,
+    IndexPending,
+    Informer,
+    Notification,
+    Vanished,
+    as_selector,
+)
 from steersman.client import Client
-from steersman.controller.applies import Applies
-from steersman.controller.events import KindLike, MergedEvent, ObjectEvent, View
-from steersman.controller.internal_client import InternalClient
-from steersman.controller.mappers import Labels, kind_name
-from steersman.controller.reconcile_client import ReconcileClient
-from steersman.controller.sources import Registration
-from steersman.controller.traces import traces_of
-from steersman.controller.write_log import Write, WriteLog
-from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
+from steersman.controller.internals import InternalClient
+from steersman.controller.sources.events import KindLike, MergedEvent, ObjectEvent, View
+from steersman.controller.sources.mappers import Labels
+from steersman.controller.sources.source import Registration
+from steersman.controller.writes.applies import Applies
+from steersman.controller.writes.reconcile_client import ReconcileClient
+from steersman.controller.writes.traces import traces_of
+from steersman.controller.writes.write_log import Write, WriteLog
+from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured, kind_name
+
+#: An index over more objects is not built in one turn of the event loop.
+_SMALL = 10_000
+
+
+def _require(informer: Informer[Any], index: IndexName | None) -> None:
+    """Raise `IndexPending` if a lookup would build a large index in one turn: a mapper cannot wait, its caller can."""
+    if index is None or informer.store.has_index(index) or len(informer.store) <= _SMALL:
+        return
+    raise IndexPending(
+        f"by {index.by} {index.name}".rstrip(), lambda: informer.store.indexing(index), lambda: informer.prepare(index)
+    )
 
 
 def event_of(notification: Notification) -> ObjectEvent:
@@ -89,18 +110,22 @@ class CachedKinds:
     def list(self, kind: KindLike, *, namespace: str = "", labels: Labels | None = None) -> Iterable[View[Any]]:
         """The objects of a watched kind in one namespace, or in all, whose labels match."""
         informer = self._informer(kind)
-        found = informer.store.list(namespace=namespace, labels=as_selector(labels))
+        selector = as_selector(labels)
+        _require(informer, informer.store.index_for(namespace=namespace, labels=selector))
+        found = informer.store.list(namespace=namespace, labels=selector)
         return [informer.view(stored) for stored in found]
 
     def by_index(self, kind: KindLike, name: str, value: Hashable) -> Iterable[View[Any]]:
         """The objects of a watched kind that a declared index holds for a value."""
         informer = self._informer(kind)
+        _require(informer, informer.store.index_for(name=name))
         return [informer.view(stored) for stored in informer.store.by_index(name, value)]
 
     def owned_by(self, kind: KindLike, owner: View[Any] | str) -> Iterable[View[Any]]:
         """The objects of a watched kind with an owner reference to an object or its uid."""
         informer = self._informer(kind)
         uid = owner if isinstance(owner, str) else owner.uid
+        _require(informer, informer.store.index_for(owner=uid))
         return [informer.view(stored) for stored in informer.store.by_owner(uid)]
 
     def _informer(self, kind: KindLike) -> Informer[Any]:

@@ -6,7 +6,7 @@ Guarantees
 - When several changes arrive as one, the states between count too: a label that existed for a moment did change.
 - An object that appears or vanishes passes every predicate of change.
 - A resync passes predicates of change: ``when(generation_changed(), resync=3600)`` runs every hour. It does not pass
-  `resource_version_changed`. Predicates that select objects (`labelled`, `when`) apply to resyncs too.
+  `resource_version_changed`. Predicates that select objects (`labeled`, `when`) apply to resyncs too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from steersman.controller.events import ObjectEvent, View
+from steersman.controller.sources.events import ObjectEvent, View
 from steersman.objects import Selector
 
 
@@ -97,7 +97,7 @@ def resource_version_changed() -> Predicate:
     return _changed(lambda view: view.resource_version, "the resource version changed", resync=False)
 
 
-def labelled(selector: Selector | str) -> Predicate:
+def labeled(selector: Selector | str) -> Predicate:
     """The labels match, or did before: an object that leaves the selection passes once more."""
     wanted = Selector.parse(selector) if isinstance(selector, str) else selector
     return Predicate(

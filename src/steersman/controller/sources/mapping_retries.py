@@ -18,7 +18,7 @@ from typing import Any
 
 from steersman.aio import Backoff
 from steersman.controller.causes import Event
-from steersman.controller.events import MergedEvent, ObjectEvent, View
+from steersman.controller.sources.events import MergedEvent, ObjectEvent, View
 from steersman.objects import Key
 
 #: For deleted objects, no later event makes up for a lost one.

@@ -23,10 +23,9 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import msgspec
 from msgspec import structs
 
-from steersman.cache import Informer, StoredObject, View
-from steersman.client.bindings import has_status_subresource, raw_bytes
-from steersman.client.observers import Intent
-from steersman.objects import GroupVersionKind, Key, Object, Resource, Unstructured
+from steersman.cache import Informer, StoredObject, StoredView
+from steersman.client import Intent
+from steersman.objects import GroupVersionKind, Key, Object, Resource, Unstructured, has_status_subresource, raw_bytes
 from steersman.patches import FieldSet, MergeSchema, PatchError, applied_set, changes_nothing, projection
 
 #: Objects whose last apply is remembered.
@@ -107,7 +106,7 @@ class Applies:
         self.unsent += 1
         return seen.raw
 
-    def look(self, kind: GroupVersionKind, key: Key) -> View | EllipsisType | None:
+    def look(self, kind: GroupVersionKind, key: Key) -> StoredView | EllipsisType | None:
         """What a read would return now, without waiting; ``...`` if the read would need the server."""
         informer = self._informer_of(kind)
         if informer is None or not informer.synced or informer.options.namespaces:
@@ -118,7 +117,7 @@ class Applies:
         seen = informer.overlay.visible(key, base)
         return None if seen is None else informer.view(seen)
 
-    def recall(self, kind: GroupVersionKind, key: Key, manager: str, token: bytes) -> View | None:
+    def recall(self, kind: GroupVersionKind, key: Key, manager: str, token: bytes) -> StoredView | None:
         """The object, if nothing changed since an intent noted with this token changed nothing."""
         informer, place = self._informer_of(kind), (kind, key, manager, "")
         known = self._known.get(place)
@@ -136,7 +135,7 @@ class Applies:
         self.unsent += 1
         return informer.view(seen)
 
-    def confirm(self, view: View, intent: Intent, token: bytes) -> bool:
+    def confirm(self, view: StoredView, intent: Intent, token: bytes) -> bool:
         """Whether an object that `look` returned holds an intent. Remembers the intent's inputs by ``token`` if it does."""
         informer, stored, place = self._informer_of(intent.kind), view.stored, _place(intent)
         if informer is None or stored.partial or intent.manager == _KUBECTL:
@@ -343,7 +342,7 @@ def merge_schema(kind: GroupVersionKind, declared: type[Object] | None) -> Merge
 def _schema_of(kind: GroupVersionKind, declared: type[Object] | None) -> _Schema | None:
     """How values of a kind merge; None for a custom resource without a type, or whose type has no schema."""
     from steersman.kinds import definition, schema_of  # noqa: PLC0415 - only applies need them
-    from steersman.schemas.structural import Misuse, readable_schema  # noqa: PLC0415 - as above
+    from steersman.schemas import Misuse, readable_schema  # noqa: PLC0415 - as above
 
     try:
         found = schema_of(kind)

@@ -7,6 +7,8 @@ Guarantees
   reconcile: longer each time, up to `OWN_DELAY` seconds. So a loop costs a few requests a minute, a negligible load.
 - A key whose reconciles write `ANY_RUNS` times in a row for other reasons, such as another controller that reverts the
   change, waits up to `ANY_DELAY` seconds: it may be following a world that changes quickly.
+- Such a key waits at most `NEW_DELAY` seconds while new objects trigger it, such as children that end and are replaced:
+  its work moves on, at a bounded rate. Objects count as the same if their names are.
 - A reconcile that only its own `RequeueAfter` scheduled does not count: the reconciler chose that pace.
 - A key that its own writes trigger, and that returns `RequeueAfter`, waits at most that long, or `ANY_DELAY` seconds if
   that is longer.
@@ -30,13 +32,18 @@ import msgspec
 
 from steersman.aio import Backoff
 from steersman.controller.causes import Causes, Request
-from steersman.controller.write_log import WriteLog
+from steersman.controller.writes.write_log import WriteLog
 from steersman.objects import GroupVersionKind, Key
 
 OWN_RUNS, OWN_DELAY = 10, 60.0
 ANY_RUNS, ANY_DELAY = 100, 5.0
+NEW_DELAY = 0.1
 GAP = 1.0
 KEYS = 4096
+#: How many of the latest objects that triggered a key are remembered.
+_SEEN = 256
+#: A key moves on if at least one of this many reconciles in a row was triggered by a new object.
+_NEWS = 10
 
 #: Fields that every write changes.
 _NOISE = frozenset(
@@ -45,6 +52,7 @@ _NOISE = frozenset(
 #: How many fields a report names.
 _FIELDS = 3
 
+_Name: TypeAlias = tuple[GroupVersionKind, Key]
 _Version: TypeAlias = tuple[GroupVersionKind, Key, str]
 Answers: TypeAlias = dict[tuple[GroupVersionKind, Key], bytes]
 
@@ -59,10 +67,13 @@ class Loop(msgspec.Struct, frozen=True):
 
 
 class _Key:
-    __slots__ = ("answers", "any_runs", "delay", "delays", "ended", "own_runs", "versions", "words")
+    __slots__ = ("answers", "any_runs", "delay", "delays", "ended", "news", "own_runs", "seen", "versions", "words")
 
     def __init__(self) -> None:
         self.any_runs = self.own_runs = 0
+        #: The objects that triggered it, and its latest run that a new one triggered.
+        self.seen: dict[_Name, None] = {}
+        self.news = 0
         self.ended = self.delay = 0.0
         self.delays: Backoff | None = None
         self.versions: set[_Version] = set()
@@ -125,13 +136,16 @@ class HotLoops:
             self._hot.pop(request, None)
             key = None
         key = self._keys[request] = key or _Key()
-        self._forget(now)
         own = any((cause.kind, cause.key, cause.resource_version) in key.versions for cause in causes)
         key.own_runs = key.own_runs + 1 if own else 0
         if any(cause.what != "requeue" for cause in causes):
             key.any_runs += 1
+        if _has_news(key, causes):
+            key.news = key.any_runs
         key.versions = {(write.kind, write.key, write.resource_version) for write in log.writes}
         key.ended = now
+        # Only now: a reconcile that took long must not forget its own key.
+        self._forget(now)
         if key.own_runs < OWN_RUNS and key.any_runs < ANY_RUNS:
             key.answers, key.delay = log.answers, 0.0
             self._hot.pop(request, None)
@@ -139,7 +153,8 @@ class HotLoops:
         first = request not in self._hot
         if key.delays is None:
             key.delays = Backoff(initial=0.1, maximum=OWN_DELAY)
-        most = OWN_DELAY if key.own_runs >= OWN_RUNS else ANY_DELAY
+        follows = key.any_runs - key.news < _NEWS
+        most = OWN_DELAY if key.own_runs >= OWN_RUNS else NEW_DELAY if follows else ANY_DELAY
         if asked is not None:
             most = min(most, max(asked, ANY_DELAY))
         key.delay = min(key.delays.next_delay(rng), most)
@@ -160,6 +175,21 @@ class HotLoops:
                 return
             del self._keys[request]
             self._hot.pop(request, None)
+
+
+def _has_news(key: _Key, causes: Causes) -> bool:
+    """Whether an object triggered a key for the first time. Remembers the objects."""
+    found = False
+    for cause in causes:
+        if cause.kind is None or cause.key is None:
+            continue
+        name = (cause.kind, cause.key)
+        found = found or name not in key.seen
+        key.seen.pop(name, None)
+        key.seen[name] = None
+    while len(key.seen) > _SEEN:
+        del key.seen[next(iter(key.seen))]
+    return found
 
 
 def _words(key: _Key, log: WriteLog) -> str:

@@ -13,11 +13,10 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.client.patch_documents import MergePatch
-from steersman.controller.events import KindLike
+from steersman.client import MergePatch
+from steersman.controller.sources.events import KindLike
 from steersman.errors import NotFound
-from steersman.objects import Key, to_json
-from steersman.objects.field_managers import is_manager_of
+from steersman.objects import Key, is_manager_of, to_json
 from steersman.patches import renamed_managers
 
 

@@ -20,7 +20,7 @@ from collections import OrderedDict
 from typing import Literal, NamedTuple, TypeAlias
 
 from steersman.controller.causes import Cause, Request
-from steersman.controller.write_log import Write, WriteLog
+from steersman.controller.writes.write_log import Write, WriteLog
 from steersman.objects import GroupVersionKind
 
 Verdict: TypeAlias = Literal["news", "echo", "held"]

@@ -1,0 +1,1 @@
+"""What a reconcile writes, and what follows from it: the client of a reconcile, skipped applies, echoes, hot loops."""
