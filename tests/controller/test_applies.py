@@ -11,10 +11,10 @@ from samples.controllers import NoServer
 from samples.site import Site, SiteStatus, site
 from steersman import Client, MergePatch, ObjectMeta
 from steersman.cache import Cache, Informer, KindOptions
-from steersman.client.observers import Intent
+from steersman.client.verbs.observers import Intent
 from steersman.controller import WriteLog
-from steersman.controller.applies import Applies
-from steersman.controller.watching import CachedKinds
+from steersman.controller.cached_kinds import CachedKinds
+from steersman.controller.writes.applies import Applies
 from steersman.errors import Conflict, NotFound
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import ConfigMap, Container, EnvVar, PodSpec, PodTemplateSpec, Secret
@@ -314,7 +314,7 @@ async def test_a_restored_server_may_use_a_version_again():
 
 
 async def test_the_memory_is_bounded_and_forgetting_sends_nothing(monkeypatch):
-    monkeypatch.setattr("steersman.controller.applies.MEMORY_LIMIT", 2)
+    monkeypatch.setattr("steersman.controller.writes.applies.MEMORY_LIMIT", 2)
     informer = Informer(Client(NoServer(), field_manager="tests"), ConfigMap)
     applies = Applies(lambda kind: informer)
     stored = stored_config(informer, "7", a="1")
@@ -330,7 +330,7 @@ async def test_the_memory_is_bounded_and_forgetting_sends_nothing(monkeypatch):
 
 async def test_objects_that_are_gone_are_forgotten(client, namespace, monkeypatch):
     """A program that makes and removes objects for months does not grow."""
-    monkeypatch.setattr("steersman.controller.applies._SWEEP_FROM", 4)
+    monkeypatch.setattr("steersman.controller.writes.applies._SWEEP_FROM", 4)
     async with watching(client, ConfigMap) as here:
         for number in range(20):
             made = await here.client.apply(config(namespace, name=f"child-{number}"))

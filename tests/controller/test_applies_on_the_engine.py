@@ -10,8 +10,8 @@ from samples import intents
 from samples.site import Site
 from steersman import MergePatch
 from steersman.cache import Cache
-from steersman.client.observers import Intent
-from steersman.controller.applies import Applies
+from steersman.client.verbs.observers import Intent
+from steersman.controller.writes.applies import Applies
 from steersman.errors import BadRequest, InternalError, Invalid, NotFound
 from steersman.objects import Key, Kind, Unstructured
 

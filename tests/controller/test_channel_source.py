@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from samples.virtual_time import run_virtual
 from steersman.aio import Supervisor
 from steersman.controller import Cause, ChannelSource, Request
-from steersman.controller.channel_source import Batcher, Debouncer
+from steersman.controller.sources.channel_source import Batcher, Debouncer
 from steersman.objects import Key
 
 

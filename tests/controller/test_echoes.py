@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from samples.site import Site
 from steersman.client.foreign_changes import explains, explains_deletion
 from steersman.controller import Cause, Request, Write, WriteLog
-from steersman.controller.echoes import HELD_LIMIT, MEMORY_SECONDS, Echoes
+from steersman.controller.writes.echoes import HELD_LIMIT, MEMORY_SECONDS, Echoes
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import Key
 

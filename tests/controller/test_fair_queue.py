@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from samples.controllers import running
 from samples.virtual_time import run_virtual
 from steersman.controller import LOW_PRIORITY, Cause, Done, QueueOptions, Request
-from steersman.controller.fair_queue import FairQueue
+from steersman.controller.queue.fairness import FairQueue
 from steersman.objects import Key
 
 CAUSE = Cause(what="external")

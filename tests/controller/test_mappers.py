@@ -9,7 +9,7 @@ from samples.controllers import changed, owner, view
 from samples.site import Site
 from samples.virtual_time import run_virtual
 from steersman.controller import LOW_PRIORITY, KindSource, ObjectEvent, Request, labels_changed, owners_through, when
-from steersman.controller.mappers import NO_STORES, Owners, SameObject, function_mapper
+from steersman.controller.sources.mappers import NO_STORES, Owners, SameObject, function_mapper
 from steersman.kinds.apps_v1 import Deployment, ReplicaSet
 from steersman.kinds.core_v1 import Namespace, Pod
 from steersman.objects import Key

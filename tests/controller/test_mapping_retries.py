@@ -9,8 +9,8 @@ from samples.controllers import changed, running, view
 from samples.virtual_time import run_virtual
 from steersman.aio import Supervisor
 from steersman.controller import Done, KindSource, ObjectEvent, when
-from steersman.controller.mappers import SameObject, function_mapper
-from steersman.controller.mapping_retries import VANISHED_ATTEMPTS, VANISHED_LIMIT, MappingRetries, merge
+from steersman.controller.sources.mappers import SameObject, function_mapper
+from steersman.controller.sources.mapping_retries import VANISHED_ATTEMPTS, VANISHED_LIMIT, MappingRetries, merge
 
 
 class Synced:

@@ -11,7 +11,7 @@ from samples.controllers import view
 from samples.virtual_time import run_virtual
 from steersman.aio import Supervisor
 from steersman.controller import KindSource, ObjectEvent
-from steersman.controller.mappers import function_mapper
+from steersman.controller.sources.mappers import function_mapper
 
 OWNERS = ["one", "two", "three"]
 steps = Counter()

@@ -24,7 +24,7 @@ async def running(plan, cache):
         made.stop()
 
 
-async def until(condition, *, seconds=20.0):
+async def until(condition, *, seconds=60.0):
     """Wait until a condition holds; reconciles tell nobody that they are over, so it is asked again and again."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110

@@ -6,12 +6,12 @@ import pytest
 
 from samples.virtual_time import run_virtual
 from steersman.aio import Supervisor
-from steersman.cache import Store, StoredObject, View
+from steersman.cache import Store, StoredObject, StoredView
 from steersman.cache.disposal import Disposal, Noted
-from steersman.cache.handlers import PASSED_LIMIT, Registration
+from steersman.cache.handlers import PASSED_LIMIT, HandlerRegistration
 from steersman.controller import Cause, KindSource, Request, labels_changed
-from steersman.controller.mappers import function_mapper
-from steersman.controller.watching import event_of
+from steersman.controller.cached_kinds import event_of
+from steersman.controller.sources.mappers import function_mapper
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import Key
 
@@ -29,10 +29,10 @@ class World:
         self.source = KindSource("ConfigMap", self, mapper, **options)
 
     def listen(self, handler):
-        self.registration = Registration(
+        self.registration = HandlerRegistration(
             lambda told: handler(event_of(told)),
             current=self.store.get,
-            view=lambda stored: View(stored, ConfigMap.gvk(), lambda each: each),
+            view=lambda stored: StoredView(stored, ConfigMap.gvk(), lambda each: each),
             remove=lambda registration: None,
             resync=None,
         )

@@ -7,7 +7,7 @@ from steersman.controller import (
     ObjectEvent,
     annotations_changed,
     generation_changed,
-    labelled,
+    labeled,
     labels_changed,
     resource_version_changed,
     when,
@@ -36,8 +36,8 @@ DELETING = view(
         (annotations_changed("note"), {"notes"}),
         (annotations_changed("other"), set()),
         (resource_version_changed(), {"spec", "status", "labels", "notes", "deleting"}),
-        (labelled("app=db"), {"labels"}),
-        (labelled("app=web"), {"spec", "status", "labels", "notes", "deleting", "resync"}),
+        (labeled("app=db"), {"labels"}),
+        (labeled("app=web"), {"spec", "status", "labels", "notes", "deleting", "resync"}),
         (generation_changed() | labels_changed(), {"spec", "labels", "deleting"}),
         (resource_version_changed() & ~generation_changed(), {"status", "labels", "notes"}),
         (when(lambda event: event.latest.metadata.annotations["note"] == "z"), {"notes"}),
@@ -52,8 +52,8 @@ def test_changes_pass(predicate, passing):
 def test_a_resync_passes_predicates_of_change_and_is_selected_by_the_others():
     again = ObjectEvent("changed", old=OLD, new=OLD, resync=True)
     assert all(predicate(again) for predicate in (generation_changed(), labels_changed(), annotations_changed("note")))
-    assert (generation_changed() & labelled("app=web"))(again)
-    assert not (generation_changed() & labelled("app=db"))(again)
+    assert (generation_changed() & labeled("app=web"))(again)
+    assert not (generation_changed() & labeled("app=db"))(again)
     assert not resource_version_changed()(again)
 
 
@@ -90,5 +90,5 @@ def test_a_predicate_cannot_wait():
 
 
 def test_a_predicate_can_be_read():
-    combined = ~(generation_changed() | labels_changed()) & labelled("app=web")
+    combined = ~(generation_changed() | labels_changed()) & labeled("app=web")
     assert str(combined) == "(not (the generation changed or labels changed) and labels match app=web)"

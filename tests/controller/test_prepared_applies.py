@@ -8,7 +8,7 @@ import pytest
 from samples.site import Site, site
 from steersman import MergePatch, ObjectMeta, Unstructured
 from steersman.aio import Supervisor
-from steersman.client.prepared_apply import NO_VERSION
+from steersman.client.verbs.prepared_apply import NO_VERSION
 from steersman.controller import Done, InternalClient
 from steersman.errors import Conflict
 from steersman.kinds.core_v1 import ConfigMap
@@ -36,7 +36,7 @@ async def reconciling(client, home):
     manager.controller(Site).owns(ConfigMap).options(timeout=None).run_with(reconcile)
     async with Supervisor() as tasks:
         tasks.start(manager.run(), name="manager")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             yield await begun
         ended.set()
         manager.stop()
@@ -95,14 +95,14 @@ async def test_own_writes_are_looked_at_at_once_and_undecoded(client, home):
         async def owned(**options):
             return sorted(each.key.name for each in await writer.views_owned_by(ConfigMap, uid, **options))
 
-        async def labelled(value):
-            found = await writer.views_labelled(ConfigMap, "by", value)
+        async def labeled(value):
+            found = await writer.views_labeled(ConfigMap, "by", value)
             return sorted(each.key.name for each in found if each.key.namespace == home.key.namespace)
 
         assert (await owned(), await owned(but={key})) == (["other", "page"], ["other"])
-        assert (await labelled("us"), await labelled("them")) == (["other", "page"], [])
+        assert (await labeled("us"), await labeled("them")) == (["other", "page"], [])
         await writer.delete(ConfigMap, key)
-        assert (await owned(), await labelled("us")) == (["other"], ["other"])
+        assert (await owned(), await labeled("us")) == (["other"], ["other"])
 
 
 async def test_what_an_apply_was_made_from_is_known_again_until_something_changes(client, home):

@@ -9,7 +9,7 @@ import pytest
 from samples.virtual_time import run_virtual
 from steersman.aio import Supervisor
 from steersman.controller import Cause, Queue, QueueClosed, QueueOptions, Request
-from steersman.controller.queue_state import QueueState
+from steersman.controller.queue.state import QueueState
 from steersman.objects import Key
 
 A, B = Request(Key("a", "x")), Request(Key("b", "y"))

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from steersman.controller.causes import Cause, Request
-from steersman.controller.queue_state import LOW_PRIORITY, QueueOptions, QueueState
+from steersman.controller.queue.state import LOW_PRIORITY, QueueOptions, QueueState
 from steersman.objects import Key
 
 REQUESTS = [Request(Key(namespace, name)) for namespace in ("a", "b") for name in ("x", "y")]

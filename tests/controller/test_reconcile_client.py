@@ -129,7 +129,7 @@ async def test_a_deletion_of_many_that_fails_is_unknown_for_all():
     told = Told()
     async with serving(always(answer(refusal, status="403 Forbidden"))) as server:
         where = Config(server.address, auth=BearerToken("token"), proxy_url=None)
-        async with Client.connect(where, retry=RetryPolicy(attempts=1), timeout=2.0) as client:
+        async with Client.connect(where, retry=RetryPolicy(attempts=1), timeout=60.0) as client:
             with pytest.raises(Exception, match="Forbidden"):
                 await client.observed((told,)).delete_collection(ConfigMap, namespace="default")
     assert told.told == [("unknown", "ConfigMap", None, "default")]
@@ -167,7 +167,7 @@ async def test_a_lost_answer_is_unknown():
     told = Told()
     async with serving(hang_up) as server:
         where = Config(server.address, auth=BearerToken("token"), proxy_url=None)
-        async with Client.connect(where, retry=RetryPolicy(attempts=1), timeout=2.0) as client:
+        async with Client.connect(where, retry=RetryPolicy(attempts=1), timeout=60.0) as client:
             with pytest.raises(OutcomeUnknown):
                 await ReconcileClient(client, (told,)).create(config("lost", "default"))
     assert told.told == [("unknown", "ConfigMap", "lost", "")]
@@ -178,7 +178,7 @@ async def test_a_refusal_is_told_to_nobody():
     told = Told()
     async with serving(always(answer(refusal, status="403 Forbidden"))) as server:
         where = Config(server.address, auth=BearerToken("token"), proxy_url=None)
-        async with Client.connect(where, retry=RetryPolicy(attempts=1), timeout=2.0) as client:
+        async with Client.connect(where, retry=RetryPolicy(attempts=1), timeout=60.0) as client:
             with pytest.raises(Exception, match="Forbidden"):
                 await ReconcileClient(client, (told,)).create(config("no", "default"))
     assert told.told == []

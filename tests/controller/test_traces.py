@@ -21,7 +21,7 @@ from steersman.controller import (
     controller_for,
     when,
 )
-from steersman.controller.traces import WriteTraces
+from steersman.controller.writes.traces import WriteTraces
 from steersman.errors import Conflict
 from steersman.errors.status import ApiStatus
 from steersman.kinds.core_v1 import ConfigMap
@@ -224,7 +224,7 @@ async def test_a_run_is_linked_to_the_run_of_another_controller_that_wrote_what_
 
     plans = [controller_for(Site).when(here).run_with(publish), controller_for(ConfigMap).when(here).run_with(read)]
     made = [plan.assemble(cache) for plan in plans]
-    async with asyncio.timeout(20), Supervisor() as tasks:
+    async with asyncio.timeout(60), Supervisor() as tasks:
         for each in made:
             tasks.start(each.run(), name=each.name)
         while not all(each.working for each in made):  # noqa: ASYNC110 - nobody tells

@@ -40,7 +40,7 @@ async def test_the_traceback_of_a_mistake_begins_in_user_code(control_plane, cap
     async with control_plane.running(manager, crashes=True) as operator:
         operator.manager.on_run(lambda *_: ran.set())
         await control_plane.client.create(site("home", control_plane.namespace))
-        await asyncio.wait_for(ran.wait(), 10)
+        await asyncio.wait_for(ran.wait(), 60)
     (failed,) = {record.exc_info for record in caplog.records if record.levelno == logging.ERROR and record.exc_info}
     text = logging.Formatter().formatException(failed)
     assert [line.split(", in ")[1] for line in text.splitlines() if line.startswith("  File ")] == [shape, "mistaken"]
@@ -59,7 +59,7 @@ async def test_an_answer_of_the_server_to_a_declared_child_has_no_traceback(cont
     async with control_plane.running(manager) as operator:
         operator.manager.on_run(lambda *_: ran.set())
         await control_plane.client.create(site("home", control_plane.namespace))
-        await asyncio.wait_for(ran.wait(), 10)
+        await asyncio.wait_for(ran.wait(), 60)
     first = next(record for record in caplog.records if record.levelno == logging.ERROR)
     assert f"apply ConfigMap {control_plane.namespace}/page: " in first.getMessage()
     assert "no label value" in first.getMessage()
