@@ -4,8 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from steersman import Endpoints, LeaderElection, Manager, RequeueAfter
+from steersman import HttpEndpoints, LeaderElection, Manager, RequeueAfter
+from steersman.cache import KindOptions, as_selector
+from steersman.controller import ControllerOptions
 from steersman.kinds.core_v1 import Pod, Secret
+
+
+async def _wait(pod):
+    return [pod.spec.node_name]
+
 
 MISTAKES = [
     pytest.param(lambda: Manager("ship"), "Manager(name='ship')", id="a name for the client"),
@@ -14,19 +21,39 @@ MISTAKES = [
     pytest.param(lambda: Manager(name="x", leader=True), 'leader=LeaderElection("x")', id="leader=True"),
     pytest.param(lambda: Manager(leader="lease"), 'LeaderElection("lease")', id="leader is a string"),
     pytest.param(lambda: Manager(leader=False), "leave leader out", id="leader=False"),
-    pytest.param(lambda: Manager(endpoints=8081), "Endpoints(port=8081)", id="a port"),
-    pytest.param(lambda: Manager(endpoints=True), "Endpoints(port=8080)", id="endpoints=True"),
+    pytest.param(lambda: Manager(endpoints=8081), "HttpEndpoints(port=8081)", id="a port"),
+    pytest.param(lambda: Manager(endpoints=True), "HttpEndpoints(port=8080)", id="endpoints=True"),
     pytest.param(lambda: Manager(endpoints=False), "leave endpoints out", id="endpoints=False"),
     pytest.param(lambda: Manager(grace=timedelta(minutes=1)), "grace=60", id="grace is a timedelta"),
     pytest.param(lambda: Manager(watchdog=True), "such as watchdog=30", id="watchdog=True"),
     pytest.param(lambda: Manager(namespaces="shop"), "namespaces=('shop',)", id="one namespace"),
     pytest.param(lambda: Manager(kinds=[Pod]), "kinds={Pod: KindOptions", id="kinds is a list"),
     pytest.param(lambda: Manager(kinds={Pod: None}), "Pod: KindOptions(...)", id="no options"),
+    pytest.param(lambda: Manager(kinds={"Pod": KindOptions()}), "'Pod' is not a kind", id="the name of a kind"),
+    pytest.param(lambda: KindOptions(labels="app=web"), "Selector.parse('app=web')", id="labels in a string"),
+    pytest.param(lambda: KindOptions(labels={"app": "web"}), "Selector.of({...})", id="labels in a dict"),
+    pytest.param(lambda: KindOptions(fields="a=b"), "FieldSelector.parse(...)", id="fields in a string"),
+    pytest.param(lambda: KindOptions(namespaces="shop"), "namespaces=('shop',)", id="one namespace of a kind"),
+    pytest.param(lambda: Manager().index(Pod, "node", "spec.nodeName"), "lambda pod: [...]", id="a path for an index"),
+    pytest.param(lambda: Manager().index(Pod, "node", _wait), "def, not async def", id="an index that waits"),
+    pytest.param(lambda: Manager().index("Pod", "node", len), "'Pod' is not a kind", id="an index of a string"),
+    pytest.param(lambda: ControllerOptions(concurrency="4"), "such as concurrency=4", id="concurrency in a string"),
+    pytest.param(lambda: ControllerOptions(concurrency=2.5), "such as concurrency=4", id="concurrency in parts"),
+    pytest.param(lambda: ControllerOptions(timeout="5"), "such as timeout=60", id="a timeout in a string"),
+    pytest.param(lambda: ControllerOptions(resync="1h"), "such as resync=60", id="a resync in a string"),
+    pytest.param(lambda: as_selector(["app=web"]), 'write "app=web"', id="labels in a list, for the cache"),
     pytest.param(lambda: Manager(uncached=Secret), "uncached=[Secret]", id="one kind"),
     pytest.param(lambda: RequeueAfter(timedelta(minutes=2)), "RequeueAfter(120)", id="a timedelta"),
     pytest.param(lambda: RequeueAfter("30"), "such as RequeueAfter(30)", id="seconds in a string"),
     pytest.param(lambda: RequeueAfter(None), "such as RequeueAfter(30)", id="no seconds"),
 ]
+
+
+@pytest.mark.parametrize("name", ["a" * 129, "two\nlines"])
+def test_a_name_that_no_server_accepts_is_refused_at_once(name):
+    """It becomes the field manager of every apply."""
+    with pytest.raises(ValueError, match="at most 128 printable characters"):
+        Manager(name=name)
 
 
 @pytest.mark.parametrize(("make", "words"), MISTAKES)
@@ -37,5 +64,7 @@ def test_a_mistake_says_what_to_write(make, words):
 
 
 def test_what_it_says_works():
-    manager = Manager(name="x", leader=LeaderElection("x"), endpoints=Endpoints(port=8080), grace=1, uncached=[Secret])
+    manager = Manager(
+        name="x", leader=LeaderElection("x"), endpoints=HttpEndpoints(port=8080), grace=1, uncached=[Secret]
+    )
     assert manager.name == "x"

@@ -27,7 +27,7 @@ class Seen:
 
 def manager_of(client, namespace, *, maps, secrets):
     here = KindOptions(namespaces=(namespace,))
-    leader = LeaderElection("partly", namespace=namespace, identity="us", lease=3.0, renew=2.0, retry=0.5)
+    leader = LeaderElection("partly", namespace=namespace, identity="us", lease=30.0, renew=20.0, retry=0.5)
     manager = Manager(client, kinds={ConfigMap: here, Secret: here}, leader=leader, grace=2.0)
     manager.controller(ConfigMap).run_with(maps)
     manager.controller(Secret).run_with(secrets)

@@ -19,10 +19,10 @@ from steersman.aio import Supervisor
 from steersman.controller import Done, TerminalError
 from steersman.errors import ApiError, NotFound
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.manager import Endpoints, LeaderElection, Manager
+from steersman.manager import HttpEndpoints, LeaderElection, Manager
 from steersman.manager.endpoint_handler import EndpointHandler
-from steersman.transport import HttpTransport, InProcessTransport, Listener, ServerTls, TlsMaterial
-from steersman.wire import Request, parse_query
+from steersman.transport import HttpListener, HttpTransport, InProcessTransport, ServerTls, TlsMaterial
+from steersman.wire import HttpRequest, parse_query
 
 _ALL_READY = "[+]caches ok\n[+]controllers ok\n[+]shutdown ok\nreadyz check passed\n"
 
@@ -36,7 +36,7 @@ async def client(api_server, namespace, sites):
 async def get(transport, target: str, **headers: str) -> tuple[int, str]:
     path, _, query = target.partition("?")
     pairs = tuple((name.replace("_", "-"), text) for name, text in headers.items())
-    async with await transport.send(Request("GET", path, parse_query(query), pairs)) as response:
+    async with await transport.send(HttpRequest("GET", path, parse_query(query), pairs)) as response:
         return response.status, (await response.read()).decode()
 
 
@@ -81,7 +81,7 @@ class Sites:
 
 
 def manager_of(client: Client, namespace: str, **options) -> Manager:
-    manager = Manager(client, name="site-operator", endpoints=Endpoints(port=0), **options)
+    manager = Manager(client, name="site-operator", endpoints=HttpEndpoints(port=0), **options)
     manager.controller(Site).owns(ConfigMap).run_with(Sites(namespace))
     return manager
 
@@ -130,7 +130,7 @@ async def test_readyz_names_the_missing_crd_and_goes_on_when_it_comes(client, na
 
 
 async def test_a_manager_of_which_nothing_works_is_not_ready(client, namespace, crd_group):
-    manager = Manager(client, name="stuck", endpoints=Endpoints(port=0))
+    manager = Manager(client, name="stuck", endpoints=HttpEndpoints(port=0))
     late = Kind(f"{crd_group}/v1", "Late")
     manager.controller(late, name="late", namespaced=True).run_with(Sites(namespace))
     async with running(manager) as transport:
@@ -252,10 +252,10 @@ async def test_readiness_ends_before_the_work_does(client, namespace):
             await go.wait()
             return Done()
 
-    manager = Manager(client, endpoints=Endpoints(port=0))
+    manager = Manager(client, endpoints=HttpEndpoints(port=0))
     manager.controller(Site).run_with(Slow())
     async with running(manager) as transport:
-        await asyncio.wait_for(entered.wait(), 20)
+        await asyncio.wait_for(entered.wait(), 60)
         manager.stop()
         status, words = await get(transport, "/readyz/shutdown")
         assert (status, words.startswith("shutdown failed: the program is stopping")) == (500, True)
@@ -279,7 +279,7 @@ async def test_a_start_that_hangs_is_ended_by_the_second_signal(client, namespac
 
     manager = manager_of(client, namespace)
     manager.before_leading(hangs)
-    async with asyncio.timeout(20), Supervisor() as tasks:
+    async with asyncio.timeout(25), Supervisor() as tasks:
         run = tasks.start(manager.run(), name="manager")
         await entered.wait()
         os.kill(os.getpid(), signal.SIGTERM)
@@ -319,7 +319,7 @@ async def test_a_candidate_is_ready_and_says_who_leads(client, api_server, names
 async def test_the_debug_page_is_for_this_machine_alone():
     manager = Manager(name="quiet")
     handler = EndpointHandler(manager)
-    async with Listener(handler) as listener, HttpTransport(listener.address) as transport:
+    async with HttpListener(handler) as listener, HttpTransport(listener.address) as transport:
         assert (await get(transport, "/debug"))[0] == 200
         for host in ("localhost:8080", "LOCALHOST", "127.0.0.1:8080", "127.9.9.9", "[::1]:8080"):
             assert (await get(transport, "/debug", Host=host))[0] == 200
@@ -344,7 +344,7 @@ async def test_the_debug_page_is_for_this_machine_alone():
                 assert "kubectl port-forward" in words
             assert (await get(transport, "/healthz", **headers))[0] == 200
             assert (await get(transport, "/metrics", **headers))[0] == 200
-        async with await transport.send(Request("POST", "/healthz")) as response:
+        async with await transport.send(HttpRequest("POST", "/healthz")) as response:
             assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")
     # whoever cannot be told to be near is far
     async with InProcessTransport(handler) as transport:
@@ -353,14 +353,14 @@ async def test_the_debug_page_is_for_this_machine_alone():
 
 async def test_endpoints_that_cannot_be_served_end_the_manager(client, namespace, tmp_path):
     with pytest.raises(ValueError, match="port must be a number up to 65535"):
-        Endpoints(port=70000)
-    async with Listener(EndpointHandler(Manager())) as taken:
-        manager = Manager(client, endpoints=Endpoints(port=taken.port))
+        HttpEndpoints(port=70000)
+    async with HttpListener(EndpointHandler(Manager())) as taken:
+        manager = Manager(client, endpoints=HttpEndpoints(port=taken.port))
         manager.controller(Site).run_with(Sites(namespace))
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1 port {taken.port}"):
             await manager.run()
     missing = ServerTls(certificate_file=str(tmp_path / "no.crt"), key_file=str(tmp_path / "no.key"))
-    manager = Manager(client, endpoints=Endpoints(port=0, tls=missing))
+    manager = Manager(client, endpoints=HttpEndpoints(port=0, tls=missing))
     manager.controller(Site).run_with(Sites(namespace))
     with pytest.raises(ApiError, match=r"cannot load the server certificate"):
         await manager.run()
@@ -370,7 +370,7 @@ async def test_endpoints_over_tls_count_how_often_the_certificate_was_read(clien
     authority = Authority(tmp_path)
     certificate, key = authority.issue("127.0.0.1")
     tls = ServerTls(certificate_file=str(certificate), key_file=str(key))
-    manager = Manager(client, name="site-operator", endpoints=Endpoints(port=0, tls=tls))
+    manager = Manager(client, name="site-operator", endpoints=HttpEndpoints(port=0, tls=tls))
     manager.controller(Site).run_with(Sites(namespace))
     trust = TlsMaterial(ca_file=str(authority.file))
     async with asyncio.timeout(60), Supervisor() as tasks:

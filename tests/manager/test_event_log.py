@@ -75,7 +75,7 @@ async def test_what_is_told_before_and_after_nobody_hears(control_plane, caplog)
 async def test_events_end_with_the_term(client, namespace, sites):
     """A deposed leader writes no events, and neither does a task of its own that outlives the term."""
     deposed, leaked = asyncio.Event(), []
-    election = LeaderElection("ship", namespace=namespace, lease=3.0, renew=2.0, retry=0.5)
+    election = LeaderElection("ship", namespace=namespace, lease=30.0, renew=20.0, retry=0.5)
     manager = Manager(client, name="telling", leader=election, namespaces=(namespace,))
 
     async def outlive(ctx: Context, found: Site) -> None:

@@ -15,7 +15,7 @@ from steersman.errors import ApiError, NotLeading, OutcomeUnknown
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager.fence import Fence, FencedTransport
 from steersman.manager.lease_state import Rules
-from steersman.transport import HttpTransport, InProcessTransport, Listener, ServerResponse
+from steersman.transport import HttpListener, HttpTransport, InProcessTransport, ServerResponse
 
 BODY = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"a","name":"b"}}'
 
@@ -350,7 +350,7 @@ async def test_a_write_that_became_outdated_in_the_pool_is_sent_once_with_less_t
     fence = Fence(aio.boottime() + RULES.renew, name="ship", rules=RULES)
     async with (
         asyncio.timeout(30),
-        Listener(handle) as listener,
+        HttpListener(handle) as listener,
         HttpTransport(listener.address, max_connections=1) as transport,
         aio.Supervisor() as tasks,
     ):

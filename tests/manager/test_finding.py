@@ -7,9 +7,9 @@ import pytest
 from samples.site import GROUP, Site, site
 from steersman import Kind, MergePatch, ObjectMeta
 from steersman.aio import Supervisor
-from steersman.cache import KindOptions, UnknownIndex
+from steersman.cache import KindOptions, UnknownIndex, contents
 from steersman.client import RateLimit
-from steersman.controller import Done
+from steersman.controller import Done, cached_kinds
 from steersman.errors import NotCached
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret
 from steersman.manager import Manager
@@ -77,11 +77,11 @@ async def test_a_reconcile_finds_by_index_and_by_owner_what_it_just_wrote(client
             assert owned.data == found.data
         await ctx.client.delete(ConfigMap, f"{namespace}/child")
         assert len(await ctx.client.owned_by(ConfigMap, own.uid)) == 0
-        with pytest.raises(UnknownIndex, match=r"Site has no index 'colour'; .*manager.index\(Site, .*Declared: image"):
-            await ctx.client.by_index(Site, "colour", "red")
+        with pytest.raises(UnknownIndex, match=r"Site has no index 'color'; .*manager.index\(Site, .*Declared: image"):
+            await ctx.client.by_index(Site, "color", "red")
         with pytest.raises(NotCached, match=r"Site: index 'image' exists only in the cache.*without \.live"):
             await ctx.client.live.by_index(Site, "image", "nginx")
-        with pytest.raises(ValueError, match="ConfigMap: the owner has no uid yet"):
+        with pytest.raises(ValueError, match="ConfigMap: the owner has no uid; create it before you read what it owns"):
             await ctx.client.owned_by(ConfigMap, site("new", namespace))
 
     seen, reconcile = reconciler_for(manager, scenario)
@@ -174,3 +174,39 @@ async def test_a_kind_without_a_type_must_say_whether_it_is_namespaced(client, n
     manager.controller(kind, namespaced=True).run_with(reconcile)
     await run(manager)
     assert [key.name for key in seen] == ["here"]
+
+
+async def test_a_mappers_first_lookups_are_built_in_steps_and_the_mapper_is_called_again(
+    client, namespace, monkeypatch
+):
+    """With hundreds of thousands of objects, building an index in one go would keep all else waiting."""
+    monkeypatch.setattr(cached_kinds, "_SMALL", 5)
+    monkeypatch.setattr(contents, "SLICE", 2)
+    monkeypatch.setattr(contents.Contents, "complete", lambda self, name: pytest.fail(f"{name} was built in one go"))
+    manager = Manager(client, namespaces=[namespace])
+    for number in range(12):
+        labels = {"app": "web" if number % 2 else "shop"}
+        metadata = ObjectMeta(name=f"config-{number}", namespace=namespace, labels=labels)
+        await client.create(ConfigMap(metadata=metadata))
+    await client.create(site("own", namespace, image="nginx"))
+    calls = []
+
+    def mapped(view, stores):
+        calls.append(view.key.name)
+        sizes = [
+            len(stores.list(ConfigMap, namespace=namespace)),
+            len(stores.list(ConfigMap, labels={"app": "web"})),
+            len(stores.owned_by(ConfigMap, "nothing")),
+        ]
+        assert sizes == [12, 6, 0]
+        return [f"{namespace}/mapped-{view.key.name}"]
+
+    async def scenario(ctx, request):
+        pass
+
+    seen, reconcile = reconciler_for(manager, scenario, until=13)
+    manager.controller(Site).watches(ConfigMap, map=mapped).run_with(reconcile)
+    await run(manager)
+    assert {each.name for each in seen} == {"own", *(f"mapped-config-{number}" for number in range(12))}
+    # The first call was repeated for each of its three lookups, the others were not.
+    assert len(calls) == 15

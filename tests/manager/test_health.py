@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time  # noqa: TID251 - to block with
+from contextlib import suppress
 
 import pytest
 
@@ -69,10 +70,14 @@ async def test_what_fails_says_why_and_disturbs_nobody(caplog):
 
 async def test_slow_checks_are_asked_at_once():
     checks = Checks("health")
+    all_asked = asyncio.Barrier(20)
+
+    async def waits_for_the_others() -> None:
+        await all_asked.wait()
+
     for number in range(20):
-        checks.add(f"slow-{number}", hangs, timeout=0.2)
-    async with asyncio.timeout(2):
-        assert (await text(checks))[0] == 500
+        checks.add(f"slow-{number}", waits_for_the_others, timeout=60)
+    assert (await text(checks))[0] == 200
 
 
 async def test_checks_can_be_left_out():
@@ -152,6 +157,10 @@ async def test_a_lost_term_whose_work_does_not_end_is_unhealthy(monkeypatch):
 async def test_a_loop_that_is_kept_from_turning_is_unhealthy(monkeypatch):
     monkeypatch.setattr("steersman.manager.builtin_checks.TURN_MAX", 0.05)
     asyncio.get_running_loop().call_soon(time.sleep, 0.1)
-    with pytest.raises(NotYet, match=r"one turn of the event loop took 0\.1 s: something blocks it"):
+    with pytest.raises(NotYet, match=r"one turn of the event loop took \d+\.\d s: something blocks it"):
         await check_loop()
-    await check_loop()
+    for _ in range(100):
+        with suppress(NotYet):  # on a busy machine a turn may take long by itself
+            await check_loop()
+            return
+    raise AssertionError("the loop stays unhealthy")

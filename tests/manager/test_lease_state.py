@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from samples import portions
 from steersman.manager.lease_state import (
     Absent,
     Create,
@@ -198,7 +199,7 @@ class Elections(RuleBasedStateMachine):
 
 
 TestElections = Elections.TestCase
-TestElections.settings = settings(max_examples=250, stateful_step_count=50, deadline=None)
+TestElections.settings = settings(max_examples=portions.count(sample=40, of=250), stateful_step_count=50, deadline=None)
 
 
 def run(candidates, server: Server, *, until: float, broken=lambda candidate, time: False) -> list[tuple[float, str]]:
@@ -283,7 +284,7 @@ def test_a_lease_under_our_name_that_we_did_not_write_is_not_ours() -> None:
     assert second.state.phase is Phase.CANDIDATE
 
 
-def test_an_answer_that_got_lost_is_recognised() -> None:
+def test_an_answer_that_got_lost_is_recognized() -> None:
     """The claim happened, the answer did not arrive: nobody waits for the lease to run out."""
     server = Server()
     candidate = Candidate("a", offset=0.0, speed=1.0)

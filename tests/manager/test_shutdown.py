@@ -172,7 +172,7 @@ async def test_a_signal_stops_every_manager_of_a_process(client, namespace) -> N
         one.stop()
         await asyncio.wait(running[:1])
         os.kill(os.getpid(), signal.SIGTERM)
-    assert [each.signalled for each in (one, two, three)] == [False, True, True]
+    assert [each.signaled for each in (one, two, three)] == [False, True, True]
     assert not any(each.cut_short for each in (one, two, three))
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -180,7 +180,7 @@ async def test_a_signal_stops_every_manager_of_a_process(client, namespace) -> N
 async def test_a_program_that_embeds_a_stuck_manager_goes_on_without_leadership(client, namespace) -> None:
     """Its writes are refused, the Lease is not renewed, health fails; the manager ends when the reconcile does."""
     went_on, writes = asyncio.Event(), []
-    election = LeaderElection("ship", namespace=namespace, identity="us", lease=3.0, renew=2.0, retry=0.5)
+    election = LeaderElection("ship", namespace=namespace, identity="us", lease=6.0, renew=4.0, retry=0.5)
     manager = Manager(client, name="stuck", leader=election, namespaces=(namespace,), grace=0.1)
     began = asyncio.Event()
 
@@ -213,7 +213,7 @@ async def test_a_program_that_embeds_a_stuck_manager_goes_on_without_leadership(
         assert f"the reconcile of {namespace}/stuck in controller stuck at {__file__}" in failed.message
         # another candidate need not wait for this process
         async with (
-            LeaderElection("ship", namespace=namespace, lease=3.0, renew=2.0, retry=0.5).campaign(client) as other,
+            LeaderElection("ship", namespace=namespace, lease=30.0, renew=20.0, retry=0.5).campaign(client) as other,
             await anext(other),
         ):
             went_on.set()

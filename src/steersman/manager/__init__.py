@@ -12,12 +12,21 @@ Guarantees:
 - One `async with` owns every task.
 """
 
-from steersman.manager.endpoints import Endpoints as Endpoints
-from steersman.manager.health import Check as Check, Checks as Checks
+from steersman.manager.endpoints import HttpEndpoints as HttpEndpoints
+from steersman.manager.event_log import EventLog as EventLog
+from steersman.manager.explanations import ready_of as ready_of
+from steersman.manager.health import Checks as Checks, HealthCheck as HealthCheck
 from steersman.manager.leader import Campaign as Campaign, LeaderElection as LeaderElection, Term as Term
 from steersman.manager.manager import Manager as Manager
 from steersman.manager.permissions import (
     PermissionRule as PermissionRule,
     Permissions as Permissions,
     permissions_of as permissions_of,
+)
+from steersman.manager.shutdown import report_threads as report_threads
+from steersman.manager.signals import (
+    LAST_SECONDS as LAST_SECONDS,
+    end_process as end_process,
+    end_process_after as end_process_after,
+    on_signals as on_signals,
 )

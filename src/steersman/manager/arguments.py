@@ -5,19 +5,21 @@ Two plans that would undo each other's work are rejected.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
+from inspect import iscoroutinefunction
 from typing import cast
 
 from steersman.cache import KindOptions
 from steersman.client import Client
-from steersman.controller import ControllerPlan, Planned
-from steersman.controller.mappers import Owners, kind_name
+from steersman.controller import ControllerPlan, Owners, Planned, check_kind
 from steersman.errors import ConfigError
-from steersman.manager.endpoints import Endpoints
+from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.leader import LeaderElection
-from steersman.objects import GroupKind
-from steersman.objects.field_managers import is_manager_of
+from steersman.objects import GroupKind, is_manager_of, kind_name
+
+#: The length of a field manager on a server.
+_NAME_MAX = 128
 
 
 def check_client(client: object) -> None:
@@ -47,15 +49,15 @@ def check_leader(leader: object, name: object) -> None:
 
 
 def check_endpoints(endpoints: object) -> None:
-    """Raise `TypeError` unless these are `Endpoints` or None. A number was probably meant as the port."""
-    if endpoints is None or isinstance(endpoints, Endpoints):
+    """Raise `TypeError` unless these are `HttpEndpoints` or None. A number was probably meant as the port."""
+    if endpoints is None or isinstance(endpoints, HttpEndpoints):
         return
     if endpoints is False:
         raise TypeError("Manager(endpoints=False): leave endpoints out to serve none")
     given = isinstance(endpoints, int) and not isinstance(endpoints, bool)
-    write = f"Endpoints(port={endpoints})" if given else "Endpoints(port=8080)"
+    write = f"HttpEndpoints(port={endpoints})" if given else "HttpEndpoints(port=8080)"
     raise TypeError(
-        f"Manager(endpoints={endpoints!r}): write Manager(endpoints={write}) with from steersman import Endpoints"
+        f"Manager(endpoints={endpoints!r}): write Manager(endpoints={write}) with from steersman import HttpEndpoints"
     )
 
 
@@ -76,12 +78,43 @@ def check_kinds(kinds: object, uncached: object) -> None:
     if kinds is not None and not isinstance(kinds, Mapping):
         raise TypeError("Manager(kinds=...): write a dictionary such as kinds={Pod: KindOptions(labels=...)}")
     for kind, options in cast("Mapping[object, object]", kinds or {}).items():
+        check_kind(kind, "Manager(kinds=...)")
         if not isinstance(options, KindOptions):
             name = getattr(kind, "__name__", kind)
             raise TypeError(f"Manager(kinds={{{name}: {options!r}}}): write {name}: KindOptions(...)")
     if isinstance(uncached, type | str) or not isinstance(uncached, Iterable):
         name = getattr(uncached, "__name__", uncached)
         raise TypeError(f"Manager(uncached={name}): pass a list: uncached=[{name}]")
+
+
+def check_index(kind: object, name: str, function: object) -> None:
+    """Raise `TypeError` unless this declares an index: a kind, and a function that returns its values at once."""
+    check_kind(kind, "manager.index")
+    if not callable(function):
+        raise TypeError(f'manager.index: {function!r} is not a function; write index(Pod, "{name}", lambda pod: [...])')
+    if iscoroutinefunction(function):
+        raise TypeError(f'manager.index "{name}": an index cannot wait; write def, not async def')
+
+
+def check_name(name: object) -> None:
+    """Raise unless this is a name that a server accepts as a field manager."""
+    if not isinstance(name, str):
+        raise TypeError(f'Manager(name={name!r}): the name must be a string, such as name="site-operator"')
+    if len(name) > _NAME_MAX or not name.isprintable():
+        raise ValueError(
+            f"Manager(name={name[:40]!r}...): the name becomes a field manager, which has at most {_NAME_MAX} printable"
+            ' characters; write name="site-operator"'
+        )
+
+
+def checked_name(name: str) -> str:
+    """The name of a manager whose objects on the server are named after it. Raises `ConfigError` if it is empty."""
+    if not name:
+        raise ConfigError(
+            "the manager has webhooks but no name, which their registration objects need;"
+            ' write Manager(name="site-operator")'
+        )
+    return name
 
 
 def several(namespaces: Iterable[str]) -> tuple[str, ...]:
@@ -107,6 +140,14 @@ def plan_of(given: ControllerPlan | Planned, others: Iterable[ControllerPlan]) -
         if other.name != plan.name and other.primary.gvk().group_kind == plan.primary.gvk().group_kind:
             _refuse_fights(other, plan)
     return plan
+
+
+def check_free(name: str, plans: Collection[str], leaving: Collection[str]) -> None:
+    """Raise `ValueError` if the name of a new controller is taken."""
+    if name in plans:
+        raise ValueError(f'duplicate controller name "{name}": metrics use it; pass name=... to one of them')
+    if name in leaving:
+        raise ValueError(f'controller "{name}" is being removed; await manager.remove({name!r}) before adding it again')
 
 
 def checked_formerly(name: str, formerly: object) -> tuple[str, ...]:

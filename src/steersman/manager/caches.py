@@ -15,7 +15,9 @@ Guarantees
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from msgspec import structs
@@ -27,6 +29,10 @@ from steersman.objects import Kind, Object
 
 AnyKind = type[Any] | Kind
 
+#: How long the campaign waits for a slow first list.
+_WARM_UP = 60.0
+#: How often a candidate checks whether its caches are warm.
+_LOOK = 0.05
 #: After this many seconds without news from a watch, another candidate should lead.
 STALE = 10.0
 
@@ -128,6 +134,15 @@ class ManagedCache(Cache):
             informer.served and not informer.synced and informer.denied is None and not informer.failing
             for informer in self.held()
         )
+
+    async def warm_up(self, stopping: asyncio.Event) -> None:
+        """Wait until a term could begin, or ``stopping`` is set: a process that cannot work yet must not take the Lease."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _WARM_UP
+        while not stopping.is_set() and not self.is_warm(patient=loop.time() < until):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK):
+                    await stopping.wait()
 
     def is_stale(self) -> bool:
         """Whether a kind that controllers need may have missed changes for `STALE` seconds."""

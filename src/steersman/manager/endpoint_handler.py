@@ -24,13 +24,13 @@ import msgspec
 from steersman.client import Client
 from steersman.debug import Explanation, ManagerStatistics
 from steersman.debug.page import explanation, overview
-from steersman.manager.endpoints import Endpoints
+from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.health import Checks
 from steersman.manager.token_review import Reviewer, Verdict
 from steersman.objects import Key
 from steersman.telemetry import Registry, expose, names
-from steersman.transport import Listener, ServerResponse, current_peer
-from steersman.wire import Pairs, Request
+from steersman.transport import HttpListener, ServerResponse, current_peer
+from steersman.wire import HttpRequest, Pairs
 
 _log = logging.getLogger("steersman.manager")
 
@@ -72,10 +72,10 @@ class Observed(Protocol):
         ...
 
 
-def listener_for(endpoints: Endpoints, observed: Observed, client: Client) -> Listener:
+def listener_for(endpoints: HttpEndpoints, observed: Observed, client: Client) -> HttpListener:
     """The listener of these endpoints, not started yet."""
     if endpoints.token_review and endpoints.tls is None and not _is_loopback(endpoints.host):
-        _log.warning("endpoints on port %d receive tokens unencrypted: pass Endpoints(tls=...)", endpoints.port)
+        _log.warning("endpoints on port %d receive tokens unencrypted: pass HttpEndpoints(tls=...)", endpoints.port)
     reads = observed.registry.counter(names.CERTIFICATE_READS)
     errors = observed.registry.counter(names.CERTIFICATE_READ_ERRORS)
 
@@ -85,7 +85,7 @@ def listener_for(endpoints: Endpoints, observed: Observed, client: Client) -> Li
             errors.inc()
             _log.warning("cannot reload the certificate of the endpoints; keeping the last one")
 
-    return Listener(
+    return HttpListener(
         EndpointHandler(observed, Reviewer(client) if endpoints.token_review else None),
         port=endpoints.port,
         host=endpoints.host,
@@ -102,14 +102,14 @@ class EndpointHandler:
     def __init__(self, observed: Observed, reviewer: Reviewer | None = None) -> None:
         self._observed = observed
         self._reviewer = reviewer
-        self._debug: dict[str, Callable[[Request], Awaitable[ServerResponse]]] = {
+        self._debug: dict[str, Callable[[HttpRequest], Awaitable[ServerResponse]]] = {
             "/debug": self._overview,
             "/debug/statistics.json": self._statistics,
             "/debug/explain": self._explain,
             "/debug/explain.json": self._explain,
         }
 
-    async def __call__(self, request: Request) -> ServerResponse:
+    async def __call__(self, request: HttpRequest) -> ServerResponse:
         """Answer one request."""
         path = request.path.rstrip("/")
         if request.method not in {"GET", "HEAD"}:
@@ -127,7 +127,7 @@ class EndpointHandler:
             return await self._debug[path](request) if verdict.allowed else _refusal(verdict)
         return _text(404, f"{request.path} not found; available: {_PATHS}")
 
-    async def _review(self, request: Request, path: str) -> Verdict:
+    async def _review(self, request: HttpRequest, path: str) -> Verdict:
         if self._reviewer is not None:
             given = [value for name, value in request.headers if name.lower() == "authorization"]
             return await self._reviewer.review(given[0] if len(given) == 1 else None, path)
@@ -136,18 +136,18 @@ class EndpointHandler:
         return Verdict(
             403,
             f"{path} is served to this machine only: use kubectl port-forward and request localhost,"
-            " or pass Endpoints(token_review=True) and send a token",
+            " or pass HttpEndpoints(token_review=True) and send a token",
         )
 
-    def _metrics(self, request: Request) -> ServerResponse:
+    def _metrics(self, request: HttpRequest) -> ServerResponse:
         content_type, body = expose(self._observed.registry, accept=request.header("Accept") or "")
         return ServerResponse(status=200, headers=(("Content-Type", content_type), *_PRIVATE), body=body)
 
-    async def _overview(self, _request: Request) -> ServerResponse:
+    async def _overview(self, _request: HttpRequest) -> ServerResponse:
         await self._ask_checks()
         return ServerResponse(status=200, headers=_HTML, body=overview(self._observed.statistics()).encode())
 
-    async def _statistics(self, _request: Request) -> ServerResponse:
+    async def _statistics(self, _request: HttpRequest) -> ServerResponse:
         await self._ask_checks()
         return ServerResponse(status=200, headers=_JSON, body=msgspec.json.encode(self._observed.statistics()))
 
@@ -155,7 +155,7 @@ class EndpointHandler:
         await self._observed.health.run()
         await self._observed.ready.run()
 
-    async def _explain(self, request: Request) -> ServerResponse:
+    async def _explain(self, request: HttpRequest) -> ServerResponse:
         asked = dict(request.query)
         kind, name = asked.get("kind") or asked.get("controller") or "", asked.get("name") or ""
         if not kind or not name:
@@ -169,7 +169,7 @@ class EndpointHandler:
         return ServerResponse(status=status, headers=_HTML, body=page.encode())
 
 
-def _is_local(request: Request) -> bool:
+def _is_local(request: HttpRequest) -> bool:
     """Whether the client is on this machine, is not a proxy, and requests a host name of this machine."""
     peer = current_peer()
     if peer is None or not peer.is_loopback:

@@ -11,8 +11,8 @@ from steersman.transport import ServerTls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoints:
-    """Where a manager serves health, metrics and the debug page: ``Endpoints(port=8080, host="0.0.0.0")``.
+class HttpEndpoints:
+    """Where a manager serves health, metrics and the debug page: ``HttpEndpoints(port=8080, host="0.0.0.0")``.
 
     ``host`` defaults to the loopback interface. A Pod that the kubelet probes, or Prometheus scrapes, needs
     ``"0.0.0.0"``. With ``token_review``, every client of the metrics and the debug page needs a token that RBAC allows

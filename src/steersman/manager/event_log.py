@@ -21,7 +21,7 @@ from steersman.client import Client
 from steersman.objects import Object, Unstructured
 
 if TYPE_CHECKING:
-    from steersman.client.events import EventRecorder
+    from steersman.client import EventRecorder
     from steersman.kinds.core_v1 import ObjectReference
 
 #: Characters that the name of a reporting controller may not contain.
@@ -29,7 +29,29 @@ _FOREIGN = re.compile(r"[^-A-Za-z0-9_.]+")
 _NAME_MAX = 63
 
 
-class OpenLog:
+class _Log:
+    """Records events while it has a recorder."""
+
+    def record(
+        self,
+        regarding: Object | Unstructured | ObjectReference,
+        type: Literal["Normal", "Warning"],  # noqa: A002 - Kubernetes' own noun
+        reason: str,
+        action: str,
+        note: str,
+        related: Object | Unstructured | ObjectReference | None = None,
+    ) -> None:
+        """Record that ``action`` was taken or failed, and why; dropped while the manager does not run or lead."""
+        recorder = self.open_recorder()
+        if recorder is not None:
+            recorder.record(regarding, type, reason, action, note, related)
+
+    def open_recorder(self) -> EventRecorder | None:
+        """The recorder, opened with the first event; None while events are dropped."""
+        raise NotImplementedError
+
+
+class OpenLog(_Log):
     """The events of one term, or of a whole run without leader election."""
 
     def __init__(self, name: str, client: Client, tasks: aio.Supervisor) -> None:
@@ -44,29 +66,16 @@ class OpenLog:
         """Whether every recorded event has been written."""
         return self._recorder is None or self._recorder.idle
 
-    def record(
-        self,
-        regarding: Object | Unstructured | ObjectReference,
-        type: Literal["Normal", "Warning"],  # noqa: A002 - Kubernetes' own noun
-        reason: str,
-        action: str,
-        note: str,
-        related: Object | Unstructured | ObjectReference | None = None,
-    ) -> None:
-        """Record that ``action`` was taken or failed, and why; see `EventRecorder.record`."""
-        recorder = self._recorder or self._open()
-        if recorder is not None:
-            recorder.record(regarding, type, reason, action, note, related)
-
     def close(self) -> None:
         """Accept no more events. The recorder writes the remaining ones."""
         self._tasks = None
         self._closing.set()
 
-    def _open(self) -> EventRecorder | None:
-        if self._tasks is None:
-            return None
-        from steersman.client.events import EventRecorder  # noqa: PLC0415 - many programs and most tests record nothing
+    def open_recorder(self) -> EventRecorder | None:
+        """The recorder, opened with the first event; None once the log is closed, if it recorded nothing."""
+        if self._recorder is not None or self._tasks is None:
+            return self._recorder
+        from steersman.client import EventRecorder  # noqa: PLC0415 - many programs and most tests record nothing
 
         instance = f"{self._name}-{platform.node() or 'unnamed'}"
         self._recorder = EventRecorder(self._client, controller=self._name, instance=instance)
@@ -78,7 +87,7 @@ class OpenLog:
             await self._closing.wait()
 
 
-class EventLog:
+class EventLog(_Log):
     """Records events under a manager's name, in the current term if there is leader election."""
 
     def __init__(self, name: str) -> None:
@@ -90,18 +99,9 @@ class EventLog:
         """Whether every recorded event has been written."""
         return self._current is None or self._current.idle
 
-    def record(
-        self,
-        regarding: Object | Unstructured | ObjectReference,
-        type: Literal["Normal", "Warning"],  # noqa: A002 - Kubernetes' own noun
-        reason: str,
-        action: str,
-        note: str,
-        related: Object | Unstructured | ObjectReference | None = None,
-    ) -> None:
-        """Record that ``action`` was taken or failed, and why; dropped while the manager does not run or lead."""
-        if self._current is not None:
-            self._current.record(regarding, type, reason, action, note, related)
+    def open_recorder(self) -> EventRecorder | None:
+        """The recorder of the current term, if there is one."""
+        return None if self._current is None else self._current.open_recorder()
 
     @asynccontextmanager
     async def opened(self, client: Client) -> AsyncGenerator[OpenLog]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from steersman.cache import Informer
-from steersman.controller import Controller, ControllerPlan, Place, Request
+from steersman.controller import Controller, ControllerPlan, QueuePlace, Request
 from steersman.debug import Explanation, ReadyCondition
 from steersman.objects import GroupVersionKind, Key, Kind
 
@@ -79,12 +79,7 @@ def _names(plan: ControllerPlan) -> set[str]:
 def _explain(plan: ControllerPlan, controller: Controller | None, key: Key) -> Explanation:
     request = Request(key)
     record = controller.explain(request) if controller is not None else None
-    state, next_run = controller.place(request) if controller is not None else Place("idle", None)
+    state, next_run = controller.place(request) if controller is not None else QueuePlace("idle", None)
     return Explanation(
-        controller=plan.name,
-        kind=str(plan.primary.gvk()),
-        key=key,
-        record=record,
-        state=state,
-        next_run=next_run,
+        controller=plan.name, kind=str(plan.primary.gvk()), key=key, record=record, state=state, next_run=next_run
     )

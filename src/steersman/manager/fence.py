@@ -23,8 +23,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 import msgspec
 
@@ -32,7 +31,7 @@ from steersman import aio
 from steersman.errors import ApiError, ConnectionFailed, DeadlineExceeded, NotLeading
 from steersman.manager.lease_state import Rules
 from steersman.transport import DEFAULT_TIMEOUT, Response, SendOptions, Transport, TransportWrapper
-from steersman.wire import Request, describe_request, parse_path
+from steersman.wire import HttpRequest, describe_request, parse_path
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -119,12 +118,12 @@ class Fence:
             f" may lead. For slower writes raise LeaderElection(lease=...), now {self._rules.lease:g} s"
         )
 
-    def check(self, request: Request | None = None) -> None:
+    def check(self, request: HttpRequest | None = None) -> None:
         """Raise `NotLeading` if the term is over."""
         if self._closed or aio.boottime() >= self._deadline:
             raise self.refusal(request)
 
-    def refusal(self, request: Request | None = None) -> NotLeading:
+    def refusal(self, request: HttpRequest | None = None) -> NotLeading:
         """The error for a write that is not sent because the term is over."""
         tried = f"{describe_request(request)}: not sent: " if request is not None else ""
         return NotLeading(
@@ -162,7 +161,7 @@ class FencedTransport(TransportWrapper):
         super().__init__(transport)
         self._fence = fence
 
-    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
+    async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
         """Send a request. Raises `NotLeading` if it would write past the end of the term. See `Transport.send`."""
         if request.method in _READS:
             return await self._inner.send(request, **options)
@@ -183,7 +182,9 @@ class FencedTransport(TransportWrapper):
 class _Write:
     """One write: the server has ``seconds`` for it, and the client waits while the term lasts."""
 
-    def __init__(self, fence: Fence, request: Request, seconds: float, before_send: Callable[[], None] | None) -> None:
+    def __init__(
+        self, fence: Fence, request: HttpRequest, seconds: float, before_send: Callable[[], None] | None
+    ) -> None:
         self._fence = fence
         self._request = request
         self._seconds = seconds
@@ -256,12 +257,10 @@ class _Wait:
         self._look()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
+    async def __aexit__(self, *error: Any) -> bool | None:
         if self._timer is not None:
             self._timer.cancel()
-        return await self._scope.__aexit__(kind, error, trace)
+        return await self._scope.__aexit__(*error)
 
     def _look(self) -> None:
         self._timer = None
@@ -275,7 +274,7 @@ class _Wait:
             self._scope.reschedule(self._loop.time())
 
 
-def _bounded(request: Request, seconds: float) -> Request:
+def _bounded(request: HttpRequest, seconds: float) -> HttpRequest:
     """The request with a server timeout. A shorter timeout set by the caller stays; zero is replaced."""
     path = parse_path(request.path)
     if path is None or path.subresource in _PASSED_ON:

@@ -17,14 +17,14 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Literal
 
 from steersman.debug import CheckResult
-from steersman.objects.misuse import nearest
+from steersman.objects import nearest
 from steersman.telemetry import error_words
 from steersman.transport import ServerResponse
 
 _log = logging.getLogger("steersman.manager")
 
 #: Raises or returns False if something is wrong. A returned string is a warning. A synchronous check must not block.
-Check = Callable[[], "bool | str | Awaitable[bool | str | None] | None"]
+HealthCheck = Callable[[], "bool | str | Awaitable[bool | str | None] | None"]
 
 #: Seconds for one check. The kubelet waits for 1 by default.
 CHECK_TIMEOUT = 0.8
@@ -38,10 +38,10 @@ class Checks:
 
     def __init__(self, kind: Literal["health", "ready"]) -> None:
         self.kind: Literal["health", "ready"] = kind
-        self._checks: dict[str, tuple[Check, float]] = {}
+        self._checks: dict[str, tuple[HealthCheck, float]] = {}
         self._last: dict[str, CheckResult] = {}
 
-    def add(self, name: str, check: Check, *, timeout: float = CHECK_TIMEOUT) -> None:
+    def add(self, name: str, check: HealthCheck, *, timeout: float = CHECK_TIMEOUT) -> None:
         """Run ``check`` for every health request. It raises, or returns False, if something is wrong.
 
         A string that it returns is shown as a warning. An async check has ``timeout`` seconds.
@@ -85,7 +85,7 @@ class Checks:
                 self._last[result.name] = result
         return tuple(results)
 
-    async def _ask(self, name: str, check: Check, seconds: float) -> CheckResult:
+    async def _ask(self, name: str, check: HealthCheck, seconds: float) -> CheckResult:
         message, note = "", ""
         try:
             async with asyncio.timeout(seconds):
@@ -106,7 +106,7 @@ class Checks:
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # noqa: BLE001 - any exception is the check's message
-            message = " ".join(_text_of(error).split()) or type(error).__name__
+            message = " ".join(error_words(error).partition(": ")[2].split()) or type(error).__name__
         return CheckResult(name=name, kind=self.kind, ok=not message, message=(message or note)[:1000])
 
     async def answer(self, path: str, *, verbose: bool, excluded: Collection[str] = ()) -> ServerResponse:
@@ -133,10 +133,6 @@ class Checks:
             return _text(404, f"no check {title}/{name}{hint} Available: {', '.join(self._checks)}\n")
         (result,) = await self.run([name])
         return _text(200, "ok") if result.ok else _text(500, f"{name} failed: {result.message}\n")
-
-
-def _text_of(error: BaseException) -> str:
-    return error_words(error).partition(": ")[2]
 
 
 def _line(name: str, result: CheckResult | None) -> str:

@@ -228,10 +228,8 @@ class Campaign:
         self._runner = tasks.start(self._run(), name=name)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._owner.__aexit__(kind, error, trace)
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return await self._owner.__aexit__(*error)
 
     def abandon(self) -> None:
         """Reject all further writes of the term and stop renewing. The Lease expires; it is not released."""

@@ -18,15 +18,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from steersman._version import __version__
-from steersman.aio import Supervisor, now
-from steersman.aio.imports import check_not_importing
+from steersman.aio import Supervisor, check_not_importing, now
 from steersman.cache import IndexFunction, IndexValues, Informer, KindOptions
-from steersman.cache.reader import kind_name
 from steersman.client import Client
 from steersman.controller import (
     Blocked,
@@ -38,23 +36,27 @@ from steersman.controller import (
     Planned,
     Watchdog,
     controller_for,
+    log_blocked,
 )
-from steersman.controller.watchdog import log_blocked
 from steersman.debug import BlockedLoop, Explanation, ManagerStatistics, Phase
 from steersman.manager.arguments import (
     check_client,
     check_endpoints,
+    check_free,
+    check_index,
     check_kinds,
     check_leader,
+    check_name,
     check_named,
     check_seconds,
     checked_formerly,
+    checked_name,
     plan_of,
     several,
 )
 from steersman.manager.builtin_checks import LeadershipCheck, add_builtin_checks
 from steersman.manager.caches import AnyKind, ManagedCache
-from steersman.manager.endpoints import Endpoints
+from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.event_log import EventLog
 from steersman.manager.explanations import explain
 from steersman.manager.health import Checks
@@ -64,12 +66,13 @@ from steersman.manager.run_listeners import RunListener, RunListeners
 from steersman.manager.shutdown import Shutdown, reconcile_name
 from steersman.manager.state import State
 from steersman.manager.term_controllers import TermControllers
-from steersman.objects import Key, Kind, Object, Resource, Unstructured
+from steersman.objects import Key, Kind, Object, Resource, Unstructured, kind_name
 from steersman.telemetry import Registry
-from steersman.transport.measurements import MeasuredTransport, RequestMeasurements
+from steersman.transport import MeasuredTransport, RequestMeasurements
+from steersman.webhooks import AdmissionHandler, Hook, VersionConverter, WebhookEndpoint, WebhookServer
 
 if TYPE_CHECKING:
-    from steersman.transport import Listener
+    from steersman.transport import HttpListener
 
 ObjectT = TypeVar("ObjectT", bound=Object)
 
@@ -79,17 +82,13 @@ _log = logging.getLogger("steersman.manager")
 Stage = Callable[[Client], AbstractAsyncContextManager[Any]]
 
 _BLOCKED_KEPT = 20
-#: How long the campaign waits for a slow first list.
-_WARM_UP = 60.0
-#: How often a candidate checks whether its caches are warm.
-_LOOK = 0.05
 
 
 class Manager:
     """Runs controllers as one program: caches, leader election, signals, health checks, metrics and a debug page.
 
     ```python
-    manager = Manager(name="site-operator", leader=LeaderElection("site-operator"), endpoints=Endpoints(port=8080))
+    manager = Manager(name="site-operator", leader=LeaderElection("site-operator"), endpoints=HttpEndpoints(port=8080))
     manager.controller(Site).owns(ConfigMap).run_with(SiteReconciler())
     await manager.run()
     ```
@@ -99,6 +98,7 @@ class Manager:
       manager takes over their fields: ``Manager(name="new", formerly=("old",))``.
     - ``namespaces`` limits caches and reconciles of namespaced kinds; empty means all. ``kinds`` overrides it per kind, and
       kinds in ``uncached`` are always read from the server.
+    - ``webhook_endpoint`` is the port for webhooks. Without it, they only answer an API server in this process.
     - ``grace`` is how many seconds running reconciles have to end after `stop` or a signal.
     - ``watchdog`` reports code that blocks the event loop for this many seconds; 0 turns it off. By default, `steersman
       run` and the testing helper ``running`` choose a threshold, and other programs have no watchdog.
@@ -115,7 +115,8 @@ class Manager:
         kinds: Mapping[AnyKind, KindOptions] | None = None,
         uncached: Iterable[AnyKind] = (),
         grace: float = 30.0,
-        endpoints: Endpoints | None = None,
+        endpoints: HttpEndpoints | None = None,
+        webhook_endpoint: WebhookEndpoint | None = None,
         watchdog: float | None = None,
     ) -> None:
         check_client(client)
@@ -125,8 +126,7 @@ class Manager:
         check_seconds("grace", grace)
         if watchdog is not None:
             check_seconds("watchdog", watchdog)
-        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not all typed
-            raise TypeError(f'Manager(name={name!r}): the name must be a string, such as name="site-operator"')
+        check_name(name)
         self.name = name
         #: Earlier names, whose fields and children this manager takes over.
         self.formerly = checked_formerly(name, formerly)
@@ -137,6 +137,10 @@ class Manager:
         self.registry = Registry()
         #: Where it serves health, metrics and the debug page; can be set until it runs.
         self.endpoints = endpoints
+        #: Where it serves its webhooks; can be set until it runs.
+        self.webhook_endpoint = webhook_endpoint
+        #: Its webhooks; they answer whether it leads or not.
+        self.webhooks = WebhookServer(registry=self.registry)
         self._client = client
         #: The namespaces of namespaced kinds; empty means all.
         self.namespaces = KindOptions(namespaces=several(namespaces)).namespaces
@@ -156,7 +160,7 @@ class Manager:
         self.events = EventLog(name)
         self._state = State(leader)
         self._stopping = self._state.stopping
-        self._listener: Listener | None = None
+        self._listener: HttpListener | None = None
         self._leadership = LeadershipCheck()
         add_builtin_checks(self.health, self.ready, self._state, self._leadership)
         self._shutdown = Shutdown(self._state, grace=grace)
@@ -173,18 +177,18 @@ class Manager:
         """Begin a controller; ``run_with`` completes it and adds it to this manager."""
         return controller_for(kind, name=name, namespaced=namespaced, register=self.add)
 
-    def add(self, plan: ControllerPlan | Planned) -> None:
-        """Add a plan, or an object that has one. Controller names must be unique.
+    def add(self, plan: ControllerPlan | Planned | Hook) -> None:
+        """Add a plan, an object that has one, or a webhook. Controller names must be unique.
 
-        A running manager starts the controller at once.
+        A running manager starts the controller at once. Add webhooks before it runs.
         """
+        if isinstance(plan, AdmissionHandler | VersionConverter):
+            if self._state.started is not None:
+                raise RuntimeError(f"add {plan!r} before manager.run()")
+            self.webhooks.add(plan)
+            return
         plan = plan_of(plan, self.plans)
-        if plan.name in self._plans:
-            raise ValueError(f'duplicate controller name "{plan.name}": metrics use it; pass name=... to one of them')
-        if plan.name in self._leaving:
-            raise ValueError(
-                f'controller "{plan.name}" is being removed; await manager.remove({plan.name!r}) before adding it again'
-            )
+        check_free(plan.name, self._plans, self._leaving)
         if self._stopping.is_set() or self._state.ended:
             raise RuntimeError(f'cannot add controller "{plan.name}": the manager is stopping or has stopped')
         if self._state.cache is not None:
@@ -224,6 +228,7 @@ class Manager:
         ctx.client.by_index(Pod, "node", node.key.name)`` in a reconcile, and with ``stores.by_index`` in a mapper. The
         function returns a list of values, one string or number, or None.
         """
+        check_index(kind, name, function)
         if self._state.started is not None:
             raise RuntimeError(f'declare index "{name}" of {kind_name(kind)} before manager.run()')
         if (kind, name) in self._indexes:
@@ -263,6 +268,7 @@ class Manager:
             watchdog=self.watchdog,
         )
         other._plans, other._indexes, other._stages = dict(self._plans), dict(self._indexes), list(self._stages)
+        other.webhooks = WebhookServer(self.webhooks.hooks, registry=other.registry)
         return other
 
     @property
@@ -277,6 +283,7 @@ class Manager:
         Models of foreign kinds derive from Object.
         """
         kinds = dict.fromkeys(kind for plan in self.plans for kind in (plan.primary, *plan.kinds()))
+        kinds |= dict.fromkeys(self.webhooks.kinds)
         classes = [kind for kind in kinds if isinstance(kind, type)]
         return [cls for cls in classes if issubclass(cls, Resource) and "." in cls.gvk().group]
 
@@ -303,9 +310,9 @@ class Manager:
         return self._shutdown.cut_short
 
     @property
-    def signalled(self) -> bool:
+    def signaled(self) -> bool:
         """Whether a signal stopped it."""
-        return self._shutdown.signalled
+        return self._shutdown.signaled
 
     @property
     def address(self) -> str:
@@ -325,7 +332,7 @@ class Manager:
 
         ``signals=False`` leaves signal handling to the embedding program, such as a test run.
         """
-        if not self._plans:
+        if not self._plans and not self.webhooks.hooks:
             raise RuntimeError("the manager has no controllers; add one with manager.controller(KIND)...run_with(...)")
         check_not_importing()
         if self._state.started is not None:
@@ -384,6 +391,12 @@ class Manager:
             listener = listener_for(self.endpoints, self, self.client)
             self._listener = await stack.enter_async_context(listener)
             _log.info("serving health, metrics and the debug page at %s", listener.address)
+        stack.callback(self.webhooks.close)
+        if self.webhook_endpoint is not None and self.webhooks.hooks:
+            from steersman.webhooks import serve_webhooks  # noqa: PLC0415 - few programs have webhooks
+
+            serving = serve_webhooks(self.webhooks, self.webhook_endpoint, self.client, name=checked_name(self.name))
+            self.ready.add("webhooks", (await stack.enter_async_context(serving)).check)
 
     async def _fill_caches(self, stack: AsyncExitStack) -> ManagedCache:
         cache = ManagedCache(self.client, kinds=self._kinds, uncached=self._uncached, namespaces=self.namespaces)
@@ -401,7 +414,7 @@ class Manager:
                 async with self.events.opened(self.client) as events:
                     await self._reconcile(cache, self.client, events, fresh=False)
                 return
-            await self._warm_up(cache)
+            await cache.warm_up(self._stopping)
             if self._stopping.is_set():
                 return
             async with self._state.election.campaign(self.client, hesitates=cache.is_stale) as campaign:
@@ -416,15 +429,6 @@ class Manager:
         finally:
             self._state.drained.set()
             self._stopping.set()
-
-    async def _warm_up(self, cache: ManagedCache) -> None:
-        """Wait until the caches are warm: a process that cannot work yet must not take the Lease."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + _WARM_UP
-        while not self._stopping.is_set() and not cache.is_warm(patient=loop.time() < until):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK):
-                    await self._stopping.wait()
 
     async def _lead(self, cache: ManagedCache, term: Term) -> None:
         self._state.since = now()
@@ -444,13 +448,7 @@ class Manager:
         try:
             async with Supervisor() as tasks:
                 running = TermControllers(
-                    cache,
-                    client,
-                    tasks,
-                    fresh=fresh,
-                    on_record=self._on_record,
-                    events=events,
-                    registry=self.registry,
+                    cache, client, tasks, fresh=fresh, on_record=self._on_record, events=events, registry=self.registry
                 )
                 self._state.running = running
                 for plan in self.plans:

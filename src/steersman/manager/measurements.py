@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from steersman.controller.records import ControllerStatistics, KeyRecord, Label
+from steersman.controller import ControllerStatistics, KeyRecord, ResultLabel
 from steersman.telemetry import Count, Distribution, Gauge, Registry, names
 
 if TYPE_CHECKING:
-    from steersman.cache.informer import InformerStatistics
+    from steersman.cache import InformerStatistics
     from steersman.debug import ManagerStatistics
 
 #: A conflict counts as a requeue, not as an error.
-_RESULTS: dict[Label, str] = {
+_RESULTS: dict[ResultLabel, str] = {
     "success": "success",
     "requeue": "requeue",
     "requeue_after": "requeue_after",
@@ -56,7 +56,9 @@ class _Series:
     def __init__(self, registry: Registry, controller: str) -> None:
         queue = (controller, controller)
         total = registry.counter(names.RECONCILE_TOTAL)
-        self.results: dict[Label, Count] = {label: total.labels(controller, name) for label, name in _RESULTS.items()}
+        self.results: dict[ResultLabel, Count] = {
+            label: total.labels(controller, name) for label, name in _RESULTS.items()
+        }
         self.errors = registry.counter(names.RECONCILE_ERRORS).labels(controller)
         self.terminal = registry.counter(names.TERMINAL_RECONCILE_ERRORS).labels(controller)
         self.panics = registry.counter(names.RECONCILE_PANICS).labels(controller)

@@ -15,11 +15,10 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from steersman.controller import ControllerPlan
-from steersman.controller.mappers import Owners
+from steersman.controller import ControllerPlan, Owners
 from steersman.manager.manager import Manager
-from steersman.objects import Kind, Object
-from steersman.objects.options import plural_of
+from steersman.objects import Kind, Object, plural_of
+from steersman.webhooks import VersionConverter
 
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "patch", "update")
@@ -48,7 +47,7 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[PermissionRule, ...]
     #: Rules for cluster-scoped kinds; part of ``rules`` if those apply everywhere.
     cluster_rules: tuple[PermissionRule, ...]
-    #: Rules for the manager's own namespace: the Lease.
+    #: Rules for the manager's own namespace: the Lease, and the Secret of its webhooks.
     own_rules: tuple[PermissionRule, ...]
 
 
@@ -82,6 +81,7 @@ def permissions_of(manager: Manager, *, also: Mapping[tuple[str, str], Iterable[
     namespaced.add("events.k8s.io", "events", ("create", "patch"))
     for (group, resource), verbs in (also or {}).items():
         namespaced.add(group, resource, verbs)
+    _needs_of_webhooks(manager, cluster if here else namespaced, own)
     if manager.statistics(keys=0).leader is not None:
         own.add("coordination.k8s.io", "leases", ("get", "watch", "create", "update"))
     return Permissions(namespaces=here, rules=namespaced.rules(), cluster_rules=cluster.rules(), own_rules=own.rules())
@@ -99,6 +99,22 @@ def _needs_of(plan: ControllerPlan, namespaced: _Needs, cluster: _Needs) -> None
     primary.add(group, f"{resource}/status", ("get", "update", "patch"))
     # Setting blockOwnerDeletion requires permission to update the owner's finalizers.
     primary.add(group, f"{resource}/finalizers", ("update",))
+
+
+def _needs_of_webhooks(manager: Manager, cluster: _Needs, own: _Needs) -> None:
+    """What the manager needs to create certificates and to register them."""
+    endpoint = manager.webhook_endpoint
+    if endpoint is None or not manager.webhooks.hooks:
+        return
+    if endpoint.tls is None:
+        own.add("", "secrets", ("get", "create", "update"))
+    elif endpoint.ca_file is None:
+        return
+    verbs = ("get", "create", "update", "patch") if endpoint.install else ("get", "update")
+    for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+        cluster.add("admissionregistration.k8s.io", resource, verbs)
+    if any(isinstance(hook, VersionConverter) for hook in manager.webhooks.hooks):
+        cluster.add("apiextensions.k8s.io", "customresourcedefinitions", verbs)
 
 
 def _resource(kind: type[Object] | Kind) -> tuple[str, str]:

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from traceback import StackSummary
 from typing import Any
 
-from steersman.controller.stacks import busy_threads, line_of, task_stack, text_of, thread_stack
 from steersman.manager.builtin_checks import NotYet
 from steersman.manager.signals import LAST_SECONDS, on_signals
 from steersman.manager.state import State
+from steersman.telemetry.stacks import busy_threads, line_of, task_stack, text_of, thread_stack
 
 _log = logging.getLogger("steersman.manager")
 
@@ -45,7 +45,7 @@ class Shutdown:
         #: Whether reconciles were cancelled.
         self.cut_short = False
         #: Whether a signal started the shutdown.
-        self.signalled = False
+        self.signaled = False
         self._thread = 0
         self._timer: asyncio.TimerHandle | None = None
         self._stuck = ""
@@ -62,7 +62,7 @@ class Shutdown:
 
     def _on_signal(self, stop: Callable[[], None]) -> None:
         state = self._state
-        self.signalled = True
+        self.signaled = True
         if state.stopping.is_set():
             self._cut_short("a second signal")
             if state.tasks is not None:

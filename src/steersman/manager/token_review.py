@@ -4,7 +4,8 @@ Guarantees
 - Access requires two answers from the API server: the token's user (TokenReview), and that RBAC allows this user to
   ``get`` the path as a nonResourceURL (SubjectAccessReview).
 - An answer is reused for a short time, so that not every scrape costs two requests. Only digests of tokens are kept.
-- The number of concurrent reviews is bounded.
+- The number of concurrent reviews is bounded, and so is the number of requests that wait for one.
+- Unknown tokens neither evict the answer for an allowed one nor delay its renewal.
 
 This program needs permission to review: bind the ClusterRole ``system:auth-delegator`` to its ServiceAccount.
 """
@@ -15,6 +16,7 @@ import asyncio
 import hashlib
 import logging
 from collections import OrderedDict
+from typing import TypeAlias
 
 import msgspec
 
@@ -30,7 +32,12 @@ _log = logging.getLogger("steersman.manager")
 ALLOWED_SECONDS = 30.0
 REFUSED_SECONDS = 5.0
 _REMEMBERED = 256
-_AT_ONCE = 4
+#: How many reviews run at once, and how many requests with unknown tokens may wait for one.
+_AT_ONCE, _WAITING_MAX = 4, 64
+
+
+#: The digest of a token, and a path.
+_Place: TypeAlias = tuple[bytes, str]
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -50,40 +57,58 @@ class Reviewer:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._at_once = asyncio.Semaphore(_AT_ONCE)
-        #: The verdict for each digest and path, and until when it is valid.
-        self._remembered: OrderedDict[tuple[bytes, str], tuple[Verdict, float]] = OrderedDict()
+        #: Turns for tokens that were allowed before, and for all others.
+        self._known, self._unknown = asyncio.Semaphore(_AT_ONCE), asyncio.Semaphore(_AT_ONCE)
+        self._waiting = 0
+        #: The verdict for each digest and path, and until when it is valid. Allowed ones are kept beyond that.
+        self._allowed: OrderedDict[_Place, tuple[Verdict, float]] = OrderedDict()
+        self._refused: OrderedDict[_Place, tuple[Verdict, float]] = OrderedDict()
 
     async def review(self, authorization: str | None, path: str) -> Verdict:
         """Whether the bearer of this ``Authorization`` header may get this path."""
         scheme, _, token = (authorization or "").partition(" ")
         token = token.strip()
-        if scheme.lower() != "bearer" or not token:
+        if scheme.lower() != "bearer" or not token or not token.isascii():
             return Verdict(401, f"{path} requires a token: send Authorization: Bearer TOKEN")
         place = (hashlib.sha256(token.encode()).digest(), path)
-        if (known := self._recall(place)) is not None:
-            return known
-        async with self._at_once:
-            # Another request may have reviewed the same token meanwhile.
-            if (known := self._recall(place)) is not None:
-                return known
-            try:
-                verdict = await self._ask(token, path)
-            except ApiError as error:
-                return _unable(error)
+        if (recalled := self._recall(place)) is not None:
+            return recalled
+        if place in self._allowed:
+            async with self._known:
+                return await self._reviewed(place, token, path)
+        if self._waiting >= _WAITING_MAX:
+            return Verdict(503, "too many unknown tokens are being reviewed; try again")
+        self._waiting += 1
+        try:
+            async with self._unknown:
+                return await self._reviewed(place, token, path)
+        finally:
+            self._waiting -= 1
+
+    async def _reviewed(self, place: _Place, token: str, path: str) -> Verdict:
+        # Another request may have reviewed the same token meanwhile.
+        if (recalled := self._recall(place)) is not None:
+            return recalled
+        try:
+            verdict = await self._ask(token, path)
+        except ApiError as error:
+            return _unable(error)
         self._remember(place, verdict)
         return verdict
 
-    def _recall(self, place: tuple[bytes, str]) -> Verdict | None:
-        verdict, until = self._remembered.get(place, (None, 0.0))
+    def _recall(self, place: _Place) -> Verdict | None:
+        verdict, until = self._allowed.get(place) or self._refused.get(place, (None, 0.0))
         return verdict if asyncio.get_running_loop().time() < until else None
 
-    def _remember(self, place: tuple[bytes, str], verdict: Verdict) -> None:
-        seconds = ALLOWED_SECONDS if verdict.allowed else REFUSED_SECONDS
-        self._remembered[place] = (verdict, asyncio.get_running_loop().time() + seconds)
-        self._remembered.move_to_end(place)
-        while len(self._remembered) > _REMEMBERED:
-            self._remembered.popitem(last=False)
+    def _remember(self, place: _Place, verdict: Verdict) -> None:
+        kept, other, seconds = self._refused, self._allowed, REFUSED_SECONDS
+        if verdict.allowed:
+            kept, other, seconds = self._allowed, self._refused, ALLOWED_SECONDS
+        other.pop(place, None)
+        kept[place] = (verdict, asyncio.get_running_loop().time() + seconds)
+        kept.move_to_end(place)
+        while len(kept) > _REMEMBERED:
+            kept.popitem(last=False)
 
     async def _ask(self, token: str, path: str) -> Verdict:
         review = await self._client.create(TokenReview(metadata=ObjectMeta(), spec=TokenReviewSpec(token=token)))
@@ -115,7 +140,6 @@ def _unable(error: ApiError) -> Verdict:
     _log.warning("cannot review a token: %s", error)
     if isinstance(error, Forbidden):
         return Verdict(
-            500,
-            "this program may not review tokens: bind the ClusterRole system:auth-delegator to its ServiceAccount",
+            500, "this program may not review tokens: bind the ClusterRole system:auth-delegator to its ServiceAccount"
         )
     return Verdict(503, "the API server could not review the token; try again")
