@@ -80,7 +80,7 @@ class Stage:
         key = (await self.ctx.client.live.get(Site, self.site.key)).key._replace(name=name)
         if not isinstance(kind, type) or not kind.__resource__.namespaced:
             key = key._replace(namespace="")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not question(await self.ctx.client.view(kind, key)):  # noqa: ASYNC110 - there is nothing to wait on
                 await asyncio.sleep(0.01)
 

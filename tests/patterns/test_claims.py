@@ -142,13 +142,13 @@ async def reconciling(client, namespace, home):
 
     async with managing(client, namespace, add=add):
         try:
-            yield await asyncio.wait_for(begun, 20)
+            yield await asyncio.wait_for(begun, 60)
         finally:
             ended.set()
 
 
 async def seen(ctx, key, question):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not question(await ctx.client.find(ConfigMap, key)):  # noqa: ASYNC110 - there is nothing to wait on
             await asyncio.sleep(0.01)
 

@@ -87,7 +87,7 @@ async def test_a_rival_is_named_and_answered_now_and_then(control_plane):
         fight.cancel()
         # when nobody changes it back any more, it is soon as declared
         ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-        await eventually(client, Postgres, "pg", has=ready, within=15)
+        await eventually(client, Postgres, "pg", has=ready, within=60)
         assert (await client.get(ConfigMap, "settings")).data == {"a": "ours"}
 
 
@@ -109,7 +109,7 @@ async def test_two_programs_with_the_same_condition_do_not_run_hot(control_plane
     async with control_plane.running(one), control_plane.running(two):
         with control_plane.writes() as writes:
             await client.create(postgres())
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not any(each.reason == "Contested" for each in await client.list(Event)):  # noqa: ASYNC110 - nothing to wait on
                     await asyncio.sleep(0.02)
         assert len([each for each in writes if each.subresource == "status"]) <= 2 * (FREE + 3)

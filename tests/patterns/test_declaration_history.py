@@ -8,12 +8,12 @@ from steersman.controller import Done
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import GroupKind
 from steersman.patterns import Next, Outputs, StateMachine, Wait, state
-from steersman.patterns.children import Identity
+from steersman.patterns.children import ChildIdentity
 from steersman.patterns.children.declaration_history import DeclarationHistory
 from steersman.testing import Plane
 
 KEY = Key("default", "pg")
-ONE, TWO = (Identity(GroupKind("", "ConfigMap"), Key("default", name)) for name in ("one", "two"))
+ONE, TWO = (ChildIdentity(GroupKind("", "ConfigMap"), Key("default", name)) for name in ("one", "two"))
 
 
 class Before(StateMachine[Postgres], children=(ConfigMap,)):

@@ -72,14 +72,14 @@ async def test_only_states_that_completed_prune(client, home, namespace):
     async with reconciling(client, home, (ConfigMap,)) as stage:
         for phase in ("storage", "primary"):
             await stage.run(declare(phase, f"{phase}-more"), phase=phase, labels=True, pruning=False)
-        await stage.run(declare("unlabelled"), pruning=False)
+        await stage.run(declare("unlabeled"), pruning=False)
         first = await stage.run(declare("storage"), phase="storage", labels=True, phases={"storage"})
         assert names(first.pruned) == ["storage-more"]
         assert first.pruned[0].state == "storage"
         assert (await stage.run(nothing, phases=set())).pruned == ()
         # the pass reached its end: also what no state of today ever declared
         last = await stage.run(declare("storage"), phase="storage", labels=True, phases=None)
-        assert names(last.pruned) == ["primary", "primary-more", "unlabelled"]
+        assert names(last.pruned) == ["primary", "primary-more", "unlabeled"]
 
 
 async def test_a_retired_kind_is_pruned(client, home, namespace):

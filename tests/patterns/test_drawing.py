@@ -31,7 +31,7 @@ from steersman.objects import Unstructured
 from steersman.patterns.drawing import Live, Observed, mermaid, svg
 from steersman.patterns.drawing.description import END, START, edges_of
 from steersman.patterns.drawing.layout import Placed, Size, arrange
-from steersman.patterns.drawing.svg import chains_of
+from steersman.patterns.drawing.svg_diagram import chains_of
 from steersman.patterns.drawing.text import Font, shorten, wrap
 from steersman.patterns.machine import MachineGraph
 
@@ -128,7 +128,7 @@ def test_the_usual_way_is_a_straight_line() -> None:
         chains_of(BRANCHING),
     )
     usual = (START, "storage", "primary", "replicas", "archive", "publish", END)
-    assert len({layout.boxes[box].centre for box in usual}) == 1
+    assert len({layout.boxes[box].center for box in usual}) == 1
     assert [layout.boxes[box].y for box in usual] == sorted(layout.boxes[box].y for box in usual)
     beside = {layout.boxes[box].x for box in ("degraded", "repair")}
     assert beside == {layout.boxes["degraded"].x}
@@ -166,7 +166,7 @@ def looks(picture: str, kind: str) -> list[str]:
     return [each.get("class", "") for each in ET.fromstring(picture).iter(f"{SVG}{kind}")]
 
 
-def test_an_object_colours_its_machine() -> None:
+def test_an_object_colors_its_machine() -> None:
     picture = svg(CLUSTER, WAITING)
     boxes = [look for look in looks(picture, "rect") if look.startswith("box")]
     # on top Ready; then the states, the end, and the deletion

@@ -6,7 +6,7 @@ import pytest
 
 from samples.site import Site, site
 from steersman import Done, Manager, MergePatch
-from steersman.patterns import Broken, External, Gone, Present, Working
+from steersman.patterns import Absent, Broken, External, Present, Working
 from steersman.patterns.machine.finalizers import add_finalizer, has_finalizer, remove_finalizer
 from steersman.testing import eventually
 
@@ -45,7 +45,7 @@ def operator(buckets, *, on=True):
             external.forget(request.key)
             return Done()
         if found.deleting:
-            if has_finalizer(found, FINALIZER) and external.remove(found) == Gone():
+            if has_finalizer(found, FINALIZER) and external.remove(found) == Absent():
                 await remove_finalizer(ctx.client, found, FINALIZER)
             return Done()
         found = await add_finalizer(ctx.client, found, FINALIZER)
@@ -95,7 +95,7 @@ async def test_an_object_that_vanishes_without_a_finalizer_makes_no_more_effects
         await client.delete(Site, "home")
         await eventually(client, Site, "home", gone=True)
         await running.drained()
-        await eventually(lambda: external.phases() == [])
+        await eventually(lambda: external.progress() == [])
 
 
 async def test_a_controller_that_was_not_told_of_it_says_so(control_plane):

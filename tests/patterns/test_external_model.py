@@ -10,7 +10,7 @@ from random import Random  # noqa: TID251 - seeded by the test
 from samples import portions
 from samples.site import Site, SiteSpec
 from steersman import Key, ObjectMeta
-from steersman.patterns.external import ExternalKey, Gone, Present
+from steersman.patterns.external import Absent, ExternalKey, Present
 from steersman.patterns.external.entries import Deleted, Missing, Raised, Start, There, Timing
 from steersman.patterns.external.state import ExternalState
 
@@ -111,7 +111,7 @@ class Outside:
                 assert answer.found.generation == obj.generation
         elif wish == "absent":
             answer = self.state.remove(key_of(obj), obj, self.now)
-            if isinstance(answer, Gone):
+            if isinstance(answer, Absent):
                 self.gone.add(obj.uid)
         else:
             return None
@@ -291,7 +291,7 @@ class Outside:
                 assert isinstance(answer, Present), answer
                 assert generations == [self.generations[name]]
             elif self.wishes[name] == "absent":
-                assert answer == Gone()
+                assert answer == Absent()
                 assert not generations
 
     def work_until(self, end):
@@ -321,7 +321,7 @@ def test_never_two_things_and_always_the_wished_one():
         steps += outside.steps
     # it was no walk in an empty room
     seen = [f"{call}: {ending}" for call in ("create", "update", "delete") for ending in set(ENDINGS)]
-    for each in ("Present", "Gone", "Broken", "Working", "thing is gone", "thing found", *seen):
+    for each in ("Present", "Absent", "Broken", "Working", "thing is gone", "thing found", *seen):
         assert steps[each] > RUNS / 50, f"{each} hardly happened: {steps}"
 
 

@@ -10,7 +10,7 @@ from samples.site import Site, SiteSpec
 from samples.virtual_time import run_virtual
 from steersman import Key, ObjectMeta
 from steersman.aio import Supervisor
-from steersman.patterns.external import Broken, External, Gone, Present, Refused, Working
+from steersman.patterns.external import Absent, Broken, External, Present, ServiceRefused, Working
 
 
 def site(name="home", generation=1, *, image="nginx", deleting=False):
@@ -132,10 +132,10 @@ def test_what_is_ensured_is_made_and_the_object_reconciled():
         assert stage.notes == ["home: bucket created"]
         assert stage.external.ensure(site()) == Present("nginx")
         assert stage.external.statistics().emitted == 1
-        assert [(str(key), phase) for key, phase, _ in stage.external.phases()] == [("uid-home.1", "present")]
+        assert [(str(key), step) for key, step, _ in stage.external.progress()] == [("uid-home.1", "present")]
         stage.remove(site(generation=2, deleting=True))
         await asyncio.sleep(10)
-        assert stage.external.remove(site(generation=2, deleting=True)) == Gone()
+        assert stage.external.remove(site(generation=2, deleting=True)) == Absent()
 
     stage.play(scene)
     assert stage.api.calls == ["find home", "create home", "find home", "delete home", "find home"]
@@ -192,7 +192,7 @@ def test_an_answer_that_does_not_come_is_looked_for_before_anything_is_made_agai
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (Refused("quota of 5 buckets reached"), "quota of 5 buckets reached"),
+        (ServiceRefused("quota of 5 buckets reached"), "quota of 5 buckets reached"),
         (ConnectionResetError("peer"), "ConnectionResetError: peer"),
         (KeyError("size"), "KeyError: 'size'"),
         (ValueError(), "ValueError"),
@@ -319,7 +319,7 @@ def test_when_the_controller_stops_calls_are_cancelled_and_a_second_run_looks_fi
     assert not stage.external.statistics().started
 
     async def second():
-        assert stage.external.phases() == []
+        assert stage.external.progress() == []
         assert stage.ensure(site()) == Working("bucket is being looked for")
         await asyncio.sleep(25)
         assert stage.external.ensure(site()) == Present("nginx")
@@ -371,7 +371,7 @@ def test_what_was_made_and_never_found_is_not_gone_before_it_was_tried_to_delete
         await asyncio.sleep(5)
         assert stage.ask(site().key) == Broken("deleting bucket failed: OSError: no such bucket")
         await asyncio.sleep(60)
-        assert stage.ask(site().key) == Gone()
+        assert stage.ask(site().key) == Absent()
 
     stage.play(scene)
 

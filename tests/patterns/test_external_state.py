@@ -8,7 +8,7 @@ import pytest
 from samples.site import Site, SiteSpec
 from steersman import Key, ObjectMeta
 from steersman.patterns import Wait
-from steersman.patterns.external import Broken, ExternalKey, Gone, Present, Working
+from steersman.patterns.external import Absent, Broken, ExternalKey, Present, Working
 from steersman.patterns.external.entries import Deleted, Missing, Raised, Start, There, Timing
 from steersman.patterns.external.state import ExternalState
 
@@ -169,7 +169,7 @@ def test_what_is_older_than_the_run_may_have_been_asked_for_by_another():
         table.now = 10.0
         following = table.done(table.take(), Missing()).work
         assert (following and following.call) == then
-    assert table.remove(old(uid="None", name="None")) == Gone()
+    assert table.remove(old(uid="None", name="None")) == Absent()
 
 
 def test_where_creating_twice_makes_one_only_gone_has_to_wait():
@@ -305,14 +305,14 @@ def test_removing_looks_deletes_and_verifies():
     verify = table.done(delete, Deleted()).work
     assert verify.call == "find"
     assert table.done(verify, Missing()).note == "bucket deleted"
-    assert table.remove(site(2)) == Gone()
+    assert table.remove(site(2)) == Absent()
 
 
 def test_what_was_never_there_is_gone_after_a_look():
     table = Table()
     table.remove(site())
     assert table.done(table.take(), Missing()).note == "bucket is gone"
-    assert table.remove(site()) == Gone()
+    assert table.remove(site()) == Absent()
     assert table.take(after=61) is None
     assert len(table.state) == 0  # nobody will ask again
 
@@ -325,7 +325,7 @@ def test_a_deletion_that_takes_its_time_is_waited_for():
     assert table.remove(site()) == Working("bucket is being deleted")
     assert table.take() is None
     assert table.done(table.take(after=0.5), Missing()).note == "bucket is gone"
-    assert table.remove(site()) == Gone()
+    assert table.remove(site()) == Absent()
 
 
 def test_a_creation_under_way_is_removed_when_it_ends():

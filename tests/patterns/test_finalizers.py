@@ -150,7 +150,7 @@ async def test_an_object_that_was_deleted_before_the_first_reconcile(client, hom
     manager.controller(Site).run_with(reconcile)
     async with Supervisor() as tasks:
         tasks.start(manager.run(), name="manager")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert await seen == (True, [THEIRS])
         manager.stop()
     assert await finalizers(client, home) == [THEIRS]

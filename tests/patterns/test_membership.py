@@ -93,7 +93,7 @@ async def test_whoever_a_child_concerns_is_woken(client, home, elsewhere, namesp
         return Done()
 
     async def passed(count):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(results) < count:
                 again.clear()
                 await again.wait()

@@ -58,11 +58,11 @@ async def test_what_another_program_made_for_the_same_owner_is_changed_but_stays
     made = page("shared", namespace=namespace)
     set_owner(made, home)
     await theirs.create(made)
-    labelled = ConfigMap.only(metadata=ObjectMeta(name="shared", labels={"role": "primary"}))
+    labeled = ConfigMap.only(metadata=ObjectMeta(name="shared", labels={"role": "primary"}))
     async with reconciling(client, home, (ConfigMap,)) as stage:
-        assert (await stage.run(declare(labelled))).writes == ["PATCH shared"]
+        assert (await stage.run(declare(labeled))).writes == ["PATCH shared"]
         assert (await client.get(ConfigMap, (namespace, "shared"))).metadata.labels == {"role": "primary"}
-        assert (await stage.run(declare(labelled))).writes == []
+        assert (await stage.run(declare(labeled))).writes == []
         for _ in range(2):
             assert (await stage.run(nothing)).writes == []
         said = [each.getMessage() for each in caplog.records if "does not prune it" in each.getMessage()]
@@ -70,9 +70,9 @@ async def test_what_another_program_made_for_the_same_owner_is_changed_but_stays
         assert said == [f"{namespace}/home: {words}"]
     async with reconciling(client, home, (ConfigMap,)) as stage:
         # taken over, it is ours like any other
-        adopted = await stage.run(declare(labelled, adopt=True))
+        adopted = await stage.run(declare(labeled, adopt=True))
         assert (adopted.writes, adopted[0].change) == (["PATCH shared"], "adopted")
-        assert (await stage.run(declare(labelled, adopt=True))).writes == []
+        assert (await stage.run(declare(labeled, adopt=True))).writes == []
         assert (await stage.run(nothing)).writes == ["DELETE shared"]
 
 

@@ -110,6 +110,10 @@ async def test_explain_and_the_report_of_a_failed_wait_say_it_too(control_plane)
         owner = f"Its owner Shop {control_plane.namespace}/home has the condition Ready False, ChildrenNotReady: "
         (line,) = [line for line in str(failed.value).splitlines() if line.startswith(owner)]
         assert announced in line
+        # a child may have the name of its owner
+        with pytest.raises(AssertionError) as failed:
+            await eventually(client, Deployment, "home", gone=True, within=0.1)
+        assert line in str(failed.value).splitlines()
 
 
 async def test_a_restart_announces_it_again(control_plane):

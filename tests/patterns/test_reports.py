@@ -253,6 +253,6 @@ async def test_what_is_done_wrongly_is_said(control_plane, function, said: str) 
         ended = asyncio.Event()
         running.manager.on_run(lambda *_: ended.set())
         await control_plane.client.create(home())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await ended.wait()
         assert running.runs[0][1].last_error == said

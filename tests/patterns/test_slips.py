@@ -52,7 +52,7 @@ def test_a_name_that_is_no_label_is_refused(kind, name):
 
 
 @pytest.mark.parametrize("case", ["waits", "raises", "status"])
-async def test_words_that_cannot_be_written_are_spelt_out(control_plane, case):
+async def test_words_that_cannot_be_written_are_spelled_out(control_plane, case):
     @reconciles(Postgres)
     async def named(pg: Postgres, out: Outputs) -> Done | Wait:
         if case == "raises":

@@ -2,14 +2,14 @@
 
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import Key
-from steersman.patterns.children import Identity
+from steersman.patterns.children import ChildIdentity
 from steersman.patterns.children.subscriptions import Subscriptions
 
 PAGES = ConfigMap.gvk().group_kind
 
 
-def page(number: int) -> Identity:
-    return Identity(PAGES, Key("default", f"page-{number}"))
+def page(number: int) -> ChildIdentity:
+    return ChildIdentity(PAGES, Key("default", f"page-{number}"))
 
 
 def owner(number: int) -> Key:

@@ -61,7 +61,7 @@ async def test_an_owner_stays_while_its_children_are_held(control_plane, elsewhe
         found = await eventually(client, Postgres, "pg", has=deleting)
         assert conditions(found)["Ready"][-1] == f"ConfigMap {far} is being deleted, held by test.dev/held"
         await client.patch(ConfigMap, far, MergePatch({"metadata": {"finalizers": None}}))
-        await eventually(client, Postgres, "pg", gone=True, within=15)
+        await eventually(client, Postgres, "pg", gone=True, within=60)
 
 
 @generates(Postgres, children=(ConfigMap,), ordered_deletion=True)

@@ -11,6 +11,7 @@ Guarantees
 
 from steersman.controller import Done as Done, RequeueAfter as RequeueAfter
 from steersman.patterns.children import (
+    ChildIdentity as ChildIdentity,
     ChildKind as ChildKind,
     ChildOptions as ChildOptions,
     Children as Children,
@@ -19,15 +20,16 @@ from steersman.patterns.children import (
     child as child,
 )
 from steersman.patterns.external import (
+    Absent as Absent,
     Api as Api,
     Broken as Broken,
     External as External,
     ExternalKey as ExternalKey,
-    Gone as Gone,
     Present as Present,
-    Refused as Refused,
+    ServiceRefused as ServiceRefused,
     Working as Working,
 )
+from steersman.patterns.machine import MachineGraph as MachineGraph
 from steersman.patterns.machine.finalizers import (
     add_finalizer as add_finalizer,
     has_finalizer as has_finalizer,
@@ -41,5 +43,6 @@ from steersman.patterns.operators import (
     reconciles as reconciles,
 )
 from steersman.patterns.readiness import Readiness as Readiness, readiness_of as readiness_of
+from steersman.patterns.reconciler import MachineReconciler as MachineReconciler
 from steersman.patterns.state_machine import StateMachine as StateMachine, finalizer as finalizer, state as state
 from steersman.patterns.status_reports import Report as Report, Seen as Seen, reports as reports

@@ -13,7 +13,7 @@ from typing import Any
 from steersman.controller import Context
 from steersman.kinds.core_v1 import ObjectReference
 from steersman.objects import Object
-from steersman.patterns.children import Identity
+from steersman.patterns.children import ChildIdentity
 from steersman.patterns.children.apply import StateResult
 from steersman.patterns.children.deletion import Pruned
 from steersman.patterns.machine.graph import LOOPING, SUSPENDED
@@ -26,12 +26,7 @@ _EXPECTED = frozenset({"ChildrenNotReady", "Waiting", "NotReached", "Deleting", 
 
 
 def record_readiness(
-    ctx: Context,
-    obj: Object,
-    now: Observation | None,
-    before: Observation | None,
-    *,
-    wrong: bool,
+    ctx: Context, obj: Object, now: Observation | None, before: Observation | None, *, wrong: bool
 ) -> None:
     """Record that an object became ready, is no longer ready, or has a new problem.
 
@@ -99,6 +94,6 @@ def record_pruned(ctx: Context, obj: Object, pruned: Iterable[Pruned]) -> None:
         ctx.events.record(obj, "Normal", "Pruned", "Pruning", note, _reference(each.identity))
 
 
-def _reference(identity: Identity) -> ObjectReference:
+def _reference(identity: ChildIdentity) -> ObjectReference:
     key = identity.key
     return ObjectReference(kind=identity.kind.kind, namespace=key.namespace or None, name=key.name)

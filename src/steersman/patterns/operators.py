@@ -17,8 +17,7 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpac
 import msgspec
 
 from steersman.controller import ControllerBuilder, ControllerPlan, Done, KindLike
-from steersman.controller.mappers import kind_name
-from steersman.objects import Object, Unstructured
+from steersman.objects import Object, Unstructured, kind_name
 from steersman.patterns.children import ChildKind, Children, Outputs
 from steersman.patterns.machine.definition import Machine, StateFunction
 from steersman.patterns.machine.graph import MachineGraph
@@ -162,23 +161,17 @@ def reconciles(
     _check_options(options, where)
     declared = Children(kind, children, retired=options.get("retired", ()), where=where)
 
-    def decorate(
-        function: Callable[[T, Outputs], Awaitable[Step]],
-    ) -> ReconcileOperator[[T, Outputs], Awaitable[Step]]:
+    def decorate(function: Callable[[T, Outputs], Awaitable[Step]]) -> ReconcileOperator[[T, Outputs], Awaitable[Step]]:
         _check_function(function, where, "async def site(site, out) -> Done | Wait")
         name = _name(function)
-        check_state(function, f"{where}: {name}", f"async def {name}({_noun(kind)}, out) -> Done | Wait")
+        check_state(function, f"{where}: {name}", f"async def {name}({kind.__name__.lower()}, out) -> Done | Wait")
         return ReconcileOperator(function, _machine(kind, declared, function, function, options))
 
     return decorate
 
 
 def _machine(
-    kind: type[Object],
-    children: Children,
-    state: StateFunction,
-    function: Callable[..., Any],
-    options: OperatorOptions,
+    kind: type[Object], children: Children, state: StateFunction, function: Callable[..., Any], options: OperatorOptions
 ) -> Machine:
     return Machine.of(
         kind,
@@ -301,7 +294,3 @@ def _parameters(function: object) -> str:
 
 def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", repr(function))
-
-
-def _noun(kind: type) -> str:
-    return kind.__name__.lower()

@@ -33,7 +33,7 @@ from steersman.controller import (
 )
 from steersman.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotCached
 from steersman.objects import GroupVersionKind, Object
-from steersman.patterns.children import Identity, Outputs
+from steersman.patterns.children import ChildIdentity, Outputs
 from steersman.patterns.children.apply import StateResult, apply_outputs
 from steersman.patterns.children.deletion import delete_in_order, prune
 from steersman.patterns.children.membership import CLAIMED_ANNOTATION
@@ -107,7 +107,7 @@ class MachineReconciler:
             return Done()
         return await _Reconcile(self.machine, ctx, obj, metrics, memory, self._externals).run()
 
-    def pending(self, ctx: Context, request: Request) -> tuple[Identity, ...]:
+    def pending(self, ctx: Context, request: Request) -> tuple[ChildIdentity, ...]:
         """The children that no state declares anymore and that the next complete reconcile deletes."""
         return self._memories.of(ctx).pending.get(request.key, ())
 
@@ -148,7 +148,7 @@ class _Reconcile:
         self._externals = externals
         self._visits: list[Visit] = []
         #: The declared children, each with its state.
-        self._declared: dict[Identity, str] = {}
+        self._declared: dict[ChildIdentity, str] = {}
         #: The objects that the owner claims by their labels.
         self._claimed: dict[GroupVersionKind, list[Any]] = {}
         #: The uids of the applied children.

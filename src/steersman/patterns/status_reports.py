@@ -19,8 +19,7 @@ import msgspec
 
 from steersman.aio import now
 from steersman.controller import Context, ControllerBuilder, ControllerPlan, Done, KindLike, Request, controller_for
-from steersman.controller.mappers import kind_name
-from steersman.objects import Kind, Object, Status, to_json
+from steersman.objects import Kind, Object, Status, kind_name, to_json
 from steersman.patterns.children import ChildKind, Children
 from steersman.patterns.children.membership import OWNER_UID_LABEL
 from steersman.patterns.children.memory import Memories
@@ -124,7 +123,7 @@ class Report(Generic[T, R]):
         for each in self._on.all_kinds:
             kind = cast("type[Object]", each.kind)
             listed: list[Object] = list(await ctx.client.owned_by(kind, obj))
-            if each.may_be_labelled:
+            if each.may_be_labeled:
                 listed += await ctx.client.list(kind, namespace=None, labels={OWNER_UID_LABEL: obj.uid})
             found |= {one.uid: one for one in listed}
         return list(found.values())
@@ -148,7 +147,7 @@ class Report(Generic[T, R]):
     def _checked(self, returned: object) -> Status:
         if not isinstance(returned, Status):
             told = repr(returned)[:80]
-            raise TypeError(f"{self._where} returned {told}; return the status, a {_status_name(self._kind)}")
+            raise TypeError(f"{self._where} returned {told}; return the status, a {self._kind.__name__}Status")
         for condition in returned.conditions or ():
             # The write restores the time of a condition that did not change.
             condition.last_transition_time = condition.last_transition_time or now()
@@ -210,7 +209,3 @@ def reports(
         )
 
     return decorate
-
-
-def _status_name(kind: type[Object]) -> str:
-    return f"{kind.__name__}Status"

@@ -6,9 +6,9 @@ Guarantees
 """
 
 from steersman.patterns.children.kinds import (
+    ChildIdentity as ChildIdentity,
     ChildKind as ChildKind,
     Children as Children,
-    Identity as Identity,
     child as child,
 )
 from steersman.patterns.children.outputs import ChildOptions as ChildOptions, Output as Output, Outputs as Outputs

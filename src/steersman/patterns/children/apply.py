@@ -20,18 +20,16 @@ from hashlib import blake2b
 import msgspec
 
 from steersman.aio import Supervisor
-from steersman.cache import View
-from steersman.client.bindings import encode_any, resource_version_of, uid_of
-from steersman.client.unserved_kinds import kind_not_served
+from steersman.cache import StoredView
+from steersman.client import kind_not_served
 from steersman.controller import Context, internal_client
-from steersman.errors import Conflict
-from steersman.errors.status import ApiStatus
-from steersman.objects import Object, Unstructured
+from steersman.errors import ApiStatus, Conflict
+from steersman.objects import Object, Unstructured, encode_any, resource_version_of, uid_of
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.conflicts import find_other_writer
 from steersman.patterns.children.former_names import taken_over
 from steersman.patterns.children.intent_annotation import has_intent_annotation
-from steersman.patterns.children.kinds import Identity
+from steersman.patterns.children.kinds import ChildIdentity
 from steersman.patterns.children.membership import (
     OWNER_UID_LABEL,
     Marks,
@@ -62,7 +60,7 @@ class Applied:
     def __init__(
         self,
         output: Output,
-        object: Object | Unstructured | View | None,  # noqa: A002 - as it is read
+        object: Object | Unstructured | StoredView | None,  # noqa: A002 - as it is read
         readiness: Readiness,
         problem: Problem | None = None,
         change: str = "",
@@ -80,14 +78,14 @@ class Applied:
     @property
     def object(self) -> Object | Unstructured | None:
         """The live object, decoded on first access; None if the child was held back, rejected, or is being deleted."""
-        return self._object.object if isinstance(self._object, View) else self._object
+        return self._object.object if isinstance(self._object, StoredView) else self._object
 
     @property
     def uid(self) -> str:
         """The uid of the live object; empty without one."""
         if self._object is None:
             return ""
-        return self._object.uid if isinstance(self._object, View) else uid_of(self._object) or ""
+        return self._object.uid if isinstance(self._object, StoredView) else uid_of(self._object) or ""
 
 
 class StateResult(msgspec.Struct, frozen=True):
@@ -177,7 +175,7 @@ class _StateApply:
         self._rest: dict[tuple[str, int, bool], bytes] = {}
         self.results: dict[int, Applied] = {}
         #: The objects that trigger the owner although they do not name it.
-        self.waiting: set[Identity] = set()
+        self.waiting: set[ChildIdentity] = set()
 
     async def layer(self, outputs: list[tuple[int, Output]]) -> None:
         """Compare all children of a layer with the cache, then write those that differ."""
@@ -200,7 +198,7 @@ class _StateApply:
         elif differing:
             await self._write_all(differing)
 
-    def _wait_for(self, identity: Identity) -> None:
+    def _wait_for(self, identity: ChildIdentity) -> None:
         """Trigger the owner when this object changes, although the object does not name it; in effect immediately."""
         self.waiting.add(identity)
         self._memory.subscriptions.add(self._owner.key, self._state, identity)
@@ -227,7 +225,7 @@ class _StateApply:
         view = client.recall_apply(gvk, identity.key, token)
         if view is None:
             looked = client.look(gvk, identity.key)
-            if not isinstance(looked, View) or not self._holds(output, encoded, looked, token):
+            if not isinstance(looked, StoredView) or not self._holds(output, encoded, looked, token):
                 return token
             view = looked
         return Applied(output, view, self._memory.readiness_of(identity, view))
@@ -245,7 +243,7 @@ class _StateApply:
         made_of.update(rest)
         return made_of.digest()
 
-    def _holds(self, output: Output, encoded: bytes, view: View, token: bytes) -> bool:
+    def _holds(self, output: Output, encoded: bytes, view: StoredView, token: bytes) -> bool:
         """Whether a child that we made needs no write. False in doubt: `_compared` knows every case."""
         child, uid = output.child, self._marks.uid
         if (
@@ -299,15 +297,15 @@ class _StateApply:
             output, child, view, adopting=adopting, memory=self._memory, owner_uid=self._marks.uid, token=token
         )
         found = await writer_for(options).unchanged(self._client, work)
-        if isinstance(found, View):
+        if isinstance(found, StoredView):
             return Applied(output, found, self._memory.readiness_of(identity, found))
         return work if found is None else Applied(output, found, readiness_of(found))
 
-    def _inherits(self, output: Output, view: View) -> bool:
+    def _inherits(self, output: Output, view: StoredView) -> bool:
         """Whether to take over an object that outlived an earlier owner of the same name."""
         return output.bond == "label_alone" and bool(output.options.get("adopt")) and self._marks.inherits(view)
 
-    def _deleting(self, output: Output, view: View) -> Applied:
+    def _deleting(self, output: Output, view: StoredView) -> Applied:
         if standing_of(view, self._marks.uid, output.bond) != "ours":
             self._wait_for(output.identity)
         held = ", ".join(view.metadata.finalizers or ())

@@ -8,9 +8,9 @@ Guarantees
 from __future__ import annotations
 
 from steersman.controller import Context
-from steersman.patterns.children.kinds import Identity
+from steersman.patterns.children.kinds import ChildIdentity
 
 
-def log_change(ctx: Context, word: str, identity: Identity, why: str = "") -> None:
+def log_change(ctx: Context, word: str, identity: ChildIdentity, why: str = "") -> None:
     """Log that a child was created, updated, adopted, recreated or deleted."""
     ctx.logger.info("%s: %s %s%s", ctx.request, word, identity, f": {why}" if why else "")

@@ -13,9 +13,8 @@ from collections import OrderedDict
 from typing import Any, TypeAlias, cast
 
 from steersman.controller import InternalClient, KindLike
-from steersman.objects import GroupKind, Key
-from steersman.objects.field_managers import is_manager_of
-from steersman.patterns.children.kinds import Identity
+from steersman.objects import GroupKind, Key, is_manager_of
+from steersman.patterns.children.kinds import ChildIdentity
 
 #: Writes without a pause.
 FREE = 5
@@ -114,7 +113,7 @@ async def find_other_writer(
     conflicts: WriteConflicts,
     owner: Key,
     kind: KindLike,
-    identity: Identity,
+    identity: ChildIdentity,
     *,
     subresource: str = "",
 ) -> None:
@@ -123,7 +122,7 @@ async def find_other_writer(
         conflicts.note_other_writer(owner, identity, await _other_writer_of(client, kind, identity, subresource))
 
 
-async def _other_writer_of(client: InternalClient, kind: KindLike, identity: Identity, subresource: str) -> str:
+async def _other_writer_of(client: InternalClient, kind: KindLike, identity: ChildIdentity, subresource: str) -> str:
     """The field manager, other than ours, that last wrote the object; "another writer" if ``managedFields`` names none."""
     found = await client.metadata.find(cast("Any", kind), identity.key)
     entries = (found.metadata.managed_fields or ()) if found is not None else ()

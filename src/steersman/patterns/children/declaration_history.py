@@ -14,22 +14,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from steersman.objects import Key
-from steersman.patterns.children.kinds import Identity
+from steersman.patterns.children.kinds import ChildIdentity
 
 
 class DeclarationHistory:
     """The declarations that one reconciler observed."""
 
     def __init__(self) -> None:
-        self._seen: dict[Key, tuple[str, dict[Identity, str]]] = {}
+        self._seen: dict[Key, tuple[str, dict[ChildIdentity, str]]] = {}
 
-    def seen(self, key: Key, uid: str) -> Mapping[Identity, str]:
+    def seen(self, key: Key, uid: str) -> Mapping[ChildIdentity, str]:
         """The children of an object that were seen declared, each with the state that declared it last."""
         known, declared = self._seen.get(key, ("", {}))
         return declared if known == uid else {}
 
     def note(
-        self, key: Key, uid: str, declared: Mapping[Identity, str], *, complete: bool, pruned: Iterable[Identity] = ()
+        self,
+        key: Key,
+        uid: str,
+        declared: Mapping[ChildIdentity, str],
+        *,
+        complete: bool,
+        pruned: Iterable[ChildIdentity] = (),
     ) -> None:
         """Record what a reconcile declared. A complete reconcile replaces the earlier record."""
         held = dict(declared) if complete else {**self.seen(key, uid), **declared}

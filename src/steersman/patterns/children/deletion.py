@@ -19,13 +19,13 @@ from typing import Any, cast
 import msgspec
 
 from steersman.aio import Supervisor
-from steersman.cache import View
+from steersman.cache import StoredView
 from steersman.controller import Context, InternalClient, KindLike, internal_client
 from steersman.errors import Conflict
 from steersman.objects import GroupKind, Key, Object
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.former_names import taken_over
-from steersman.patterns.children.kinds import Identity, ProducedKind
+from steersman.patterns.children.kinds import ChildIdentity, ProducedKind
 from steersman.patterns.children.membership import (
     CLAIMED_ANNOTATION,
     OWNER_UID_LABEL,
@@ -38,7 +38,7 @@ from steersman.patterns.children.membership import (
 )
 from steersman.patterns.children.memory import ChildMemory
 from steersman.patterns.children.problems import made_again
-from steersman.wire.options import PropagationPolicy
+from steersman.wire import PropagationPolicy
 
 #: The limit of concurrent requests.
 _AT_ONCE = 8
@@ -57,7 +57,7 @@ _LEFT = {"marked": "is being deleted", "changed": "has just changed; Steersman c
 class Pruned(msgspec.Struct, frozen=True):
     """A child that was deleted because no state declares it anymore."""
 
-    identity: Identity
+    identity: ChildIdentity
     #: The state that had declared it; empty without a state label.
     state: str = ""
 
@@ -70,13 +70,13 @@ class Pruning(msgspec.Struct, frozen=True):
 
     pruned: tuple[Pruned, ...] = ()
     #: Children that no state declares anymore, and that Steersman deletes once all states are complete.
-    pending: tuple[Identity, ...] = ()
+    pending: tuple[ChildIdentity, ...] = ()
 
 
 class _Member(msgspec.Struct, frozen=True):
     kind: KindLike
-    identity: Identity
-    view: View
+    identity: ChildIdentity
+    view: StoredView
     #: Beyond the reach of an owner reference.
     far: bool
     #: Steersman wrote its owner reference, if it is not far.
@@ -91,12 +91,12 @@ async def prune(
     ctx: Context,
     owner: Object,
     memory: ChildMemory,
-    declared: Collection[Identity],
+    declared: Collection[ChildIdentity],
     *,
     applied: Collection[str] = (),
     states: Collection[str] | None,
     spared: Collection[str] = (),
-    seen: Mapping[Identity, str] | None = None,
+    seen: Mapping[ChildIdentity, str] | None = None,
     finished: bool = False,
 ) -> Pruning:
     """Delete the undeclared children of the completed ``states``; None after a complete reconcile: of all states.
@@ -108,7 +108,7 @@ async def prune(
     - ``finished``: the state that stopped the reconcile had declared all its children, so the remaining ones are pending.
     """
     leaving: list[_Member] = []
-    pending: list[Identity] = []
+    pending: list[ChildIdentity] = []
     members = await _members(ctx, owner, memory, but=declared)
     for member in members:
         state = state_of(member.state_label)
@@ -185,13 +185,13 @@ def _rank(member: _Member, ranks: dict[str, int]) -> tuple[int, int]:
     return ranks.get(state_of(member.state_label), len(ranks)), depth_of(member.state_label)
 
 
-def _held(view: View) -> str:
+def _held(view: StoredView) -> str:
     held = ", ".join(view.metadata.finalizers or ())
     return f", held by {held}" if held else ""
 
 
 async def _members(
-    ctx: Context, owner: Object, memory: ChildMemory, *, but: Collection[Identity] = ()
+    ctx: Context, owner: Object, memory: ChildMemory, *, but: Collection[ChildIdentity] = ()
 ) -> list[_Member]:
     """The objects of all kinds, including retired ones, that belong to an owner, except those in ``but``."""
     uid, client = owner.metadata.uid or "", internal_client(ctx)
@@ -203,21 +203,21 @@ async def _members(
         kind, group_kind, _, referenced = produced
         left_out = named.get(group_kind, _NO_KEYS)
         found += [
-            _Member(kind, Identity(group_kind, view.key), view, far=False, referenced=referenced)
+            _Member(kind, ChildIdentity(group_kind, view.key), view, far=False, referenced=referenced)
             for view in await client.views_owned_by(kind, uid, but=left_out)
             if view.controller_uid == uid
             and standing_of(view, uid, "reference") == "ours"
-            and _made_by_us(ctx, memory, Identity(group_kind, view.key), view, uid)
+            and _made_by_us(ctx, memory, ChildIdentity(group_kind, view.key), view, uid)
         ]
-        labelled = await client.views_labelled(kind, OWNER_UID_LABEL, uid) if produced.may_be_labelled else ()
-        for view in labelled:
+        labeled = await client.views_labeled(kind, OWNER_UID_LABEL, uid) if produced.may_be_labeled else ()
+        for view in labeled:
             if view.key not in left_out and view.controller_uid != uid and _held_by_label(owner, view, produced):
                 far = bool(owner.key.namespace) and view.key.namespace != owner.key.namespace
-                found.append(_Member(kind, Identity(group_kind, view.key), view, far, referenced))
+                found.append(_Member(kind, ChildIdentity(group_kind, view.key), view, far, referenced))
     return found
 
 
-def _held_by_label(owner: Object, view: View, produced: ProducedKind) -> bool:
+def _held_by_label(owner: Object, view: StoredView, produced: ProducedKind) -> bool:
     """Whether only a label makes an object a child."""
     if not produced.owner_references:
         return standing_of(view, owner.uid, "label_alone") == "ours"
@@ -226,7 +226,7 @@ def _held_by_label(owner: Object, view: View, produced: ProducedKind) -> bool:
     return far and standing_of(view, owner.uid, "label") == "ours"
 
 
-def _made_by_us(ctx: Context, memory: ChildMemory, identity: Identity, view: View, uid: str) -> bool:
+def _made_by_us(ctx: Context, memory: ChildMemory, identity: ChildIdentity, view: StoredView, uid: str) -> bool:
     """Whether we created an object that names this owner as its controller; other programs may create such objects too."""
     if was_made(view, uid):
         return True
@@ -240,9 +240,9 @@ def _made_by_us(ctx: Context, memory: ChildMemory, identity: Identity, view: Vie
 
 async def _delete_all(
     ctx: Context, owner: Object, members: Sequence[_Member], *, why: str, ordered: bool = False
-) -> dict[Identity, str]:
+) -> dict[ChildIdentity, str]:
     """Delete several children concurrently. Each result is "gone", "marked", or "changed": left for the next reconcile."""
-    left: dict[Identity, str] = {}
+    left: dict[ChildIdentity, str] = {}
     failures: list[Exception] = []
     waiting = iter(members)
 

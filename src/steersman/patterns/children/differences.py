@@ -24,7 +24,7 @@ class ItemNamed(str):
     __slots__ = ()
 
 
-def merge_patch_towards(intent: Tree, live: Tree, schema: MergeSchema | None) -> Tree:
+def merge_patch_toward(intent: Tree, live: Tree, schema: MergeSchema | None) -> Tree:
     """The smallest merge patch that gives a live object every value of an intent; empty if it has them all."""
     own = {name: value for name, value in intent.items() if name not in {"apiVersion", "kind", "metadata"}}
     metadata: Tree = intent.get("metadata") or {}

@@ -15,12 +15,10 @@ from typing import Any, cast
 import msgspec
 from msgspec import structs
 
-from steersman.client.bindings import raw_bytes, resource_version_of, tree_of, uid_of
-from steersman.client.prepared_apply import PreparedApply
+from steersman.client import PreparedApply
 from steersman.controller import InternalClient
-from steersman.errors import Conflict, Invalid
-from steersman.errors.status import ApiStatus
-from steersman.objects import Object, Unstructured
+from steersman.errors import ApiStatus, Conflict, Invalid
+from steersman.objects import Object, Unstructured, raw_bytes, resource_version_of, tree_of, uid_of
 from steersman.patches import JsonPatch, json_patch, pointer
 from steersman.patterns.children.differences import Path, Tree, find, parse_path, without_nulls
 from steersman.patterns.children.outputs import Output

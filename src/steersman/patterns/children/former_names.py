@@ -8,12 +8,14 @@ Guarantees
 
 from __future__ import annotations
 
-from steersman.cache import View
+from steersman.cache import StoredView
 from steersman.controller import InternalClient, KindLike
 from steersman.patterns.children.memory import ChildMemory
 
 
-async def taken_over(client: InternalClient, memory: ChildMemory, kind: KindLike, view: View) -> View | None:
+async def taken_over(
+    client: InternalClient, memory: ChildMemory, kind: KindLike, view: StoredView
+) -> StoredView | None:
     """The child after its ``managedFields`` entries of former names were renamed; None if it was deleted meanwhile."""
     if len(client.field_managers) < 2 or not memory.takes_over_first(view.uid):
         return view

@@ -14,9 +14,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from steersman.client.bindings import tree_of
-from steersman.controller.applies import INTENT_ANNOTATION
-from steersman.objects import GroupKind, Object, Unstructured, replace
+from steersman.controller import INTENT_ANNOTATION
+from steersman.objects import GroupKind, Object, Unstructured, replace, tree_of
 
 #: The number of children examined per kind: children of one controller are much alike.
 _LOOKED_AT = 3

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from steersman.controller import KindLike
-from steersman.controller.mappers import Labels, check_kind, kind_name
-from steersman.objects import GroupKind, GroupVersionKind, Key, Kind, Object, Unstructured
+from steersman.controller import KindLike, Labels, check_kind
+from steersman.objects import GroupKind, GroupVersionKind, Key, Kind, Object, Unstructured, kind_name
 
 
-class Identity(NamedTuple):
+class ChildIdentity(NamedTuple):
     """Identifies an object by kind and key, independent of the API version."""
 
     kind: GroupKind
@@ -84,7 +83,7 @@ class ProducedKind(NamedTuple):
     owner_references: bool
 
     @property
-    def may_be_labelled(self) -> bool:
+    def may_be_labeled(self) -> bool:
         """Whether some children are tied to their owner by a label instead of an owner reference."""
         return self.may_be_far or not self.owner_references
 

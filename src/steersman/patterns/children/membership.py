@@ -16,10 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from steersman.cache import View
-from steersman.client.prepared_apply import start_of_metadata
-from steersman.objects import Object, ObjectMeta, OwnerReference, Unstructured, encode, owner_reference, replace
-from steersman.objects.field_managers import is_manager_of
+from steersman.cache import StoredView
+from steersman.client import start_of_metadata
+from steersman.objects import (
+    Object,
+    ObjectMeta,
+    OwnerReference,
+    Unstructured,
+    encode,
+    is_manager_of,
+    owner_reference,
+    replace,
+)
 
 #: The uid of the owner, on children that no owner reference can hold.
 OWNER_UID_LABEL = "steersman.dev/owner-uid"
@@ -59,7 +67,7 @@ def standing(metadata: ObjectMeta, uid: str, bond: Bond, managers: tuple[str, ..
     )
 
 
-def standing_of(view: View, uid: str, bond: Bond) -> Standing:
+def standing_of(view: StoredView, uid: str, bond: Bond) -> Standing:
     """The same for an object in the cache, without decoding it."""
     return _standing(
         view.controller_uid or None,
@@ -97,12 +105,12 @@ def marked_by(metadata: ObjectMeta, uid: str, bond: Bond, managers: tuple[str, .
     )
 
 
-def was_marked(view: View, uid: str, bond: Bond) -> bool:
+def was_marked(view: StoredView, uid: str, bond: Bond) -> bool:
     """The same for an object in the cache, which keeps the entries of our field manager's current and former names."""
     return _field_of(uid, bond) in view.stored.managed_fields
 
 
-def was_made(view: View, uid: str) -> bool:
+def was_made(view: StoredView, uid: str) -> bool:
     """Whether our own field manager wrote the mark of this owner, a reference or a label, on a cached object."""
     by_label = view.labels.get(OWNER_UID_LABEL) == uid and was_marked(view, uid, "label")
     return by_label or was_marked(view, uid, "reference")
@@ -172,7 +180,7 @@ class Marks:
         self._text = owner_text(owner)
         self._encoded_reference = b""
 
-    def inherits(self, view: View) -> bool:
+    def inherits(self, view: StoredView) -> bool:
         """Whether our field manager created an object for an earlier owner of this name, and it outlived that owner."""
         controller = view.controller_uid
         free = not controller or was_marked(view, controller, "reference")

@@ -18,15 +18,15 @@ from collections.abc import Iterable
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from steersman.cache import View as CacheView
-from steersman.client.reads import Reading
+from steersman.cache import StoredView as CacheView
+from steersman.client import Reading
 from steersman.controller import Context, ControllerBuilder, Stores, View, claiming, internal_client
 from steersman.errors import KindNotServed
 from steersman.objects import Key, Object
 from steersman.patterns.children.conflicts import WriteConflicts
 from steersman.patterns.children.declaration_history import DeclarationHistory
 from steersman.patterns.children.intent_annotation import NormalizedKinds
-from steersman.patterns.children.kinds import Children, Identity, is_namespaced
+from steersman.patterns.children.kinds import ChildIdentity, Children, is_namespaced
 from steersman.patterns.children.membership import OWNER_ANNOTATION
 from steersman.patterns.children.server_defaults import ServerDefaults
 from steersman.patterns.children.subscriptions import Subscriptions
@@ -59,9 +59,9 @@ class ChildMemory:
         #: Owners that subscribe to objects that do not name them.
         self.subscriptions = Subscriptions()
         #: Children that no state declares anymore, and that stay until all states of their owner are complete.
-        self.pending: dict[Key, tuple[Identity, ...]] = {}
+        self.pending: dict[Key, tuple[ChildIdentity, ...]] = {}
         self._asked_at: float | None = None
-        self._judged: OrderedDict[Identity, tuple[tuple[str, str], Readiness]] = OrderedDict()
+        self._judged: OrderedDict[ChildIdentity, tuple[tuple[str, str], Readiness]] = OrderedDict()
         self._met: OrderedDict[str, None] = OrderedDict()
         self._taken_over: OrderedDict[str, None] = OrderedDict()
 
@@ -85,7 +85,7 @@ class ChildMemory:
             self.children = self.children.with_scopes(learned)
         return bool(learned)
 
-    def readiness_of(self, identity: Identity, view: CacheView) -> Readiness:
+    def readiness_of(self, identity: ChildIdentity, view: CacheView) -> Readiness:
         """Whether a child is ready; computed once per version."""
         if not view.deleting and (at_sight := readiness_at_sight(identity.kind)) is not None:
             return at_sight
@@ -183,7 +183,7 @@ class _Owners:
         if self._claimers and (claimers := self._claimers.get(view.kind.group_kind)) is not None:
             found |= dict.fromkeys(claimers(view, stores))
         if subscriptions := self._memories.of(stores).subscriptions:
-            found |= dict.fromkeys(subscriptions.owners(Identity(view.kind.group_kind, view.key)))
+            found |= dict.fromkeys(subscriptions.owners(ChildIdentity(view.kind.group_kind, view.key)))
         return found
 
 

@@ -18,11 +18,10 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
 import msgspec
 from msgspec import UNSET
 
-from steersman.client.bindings import has_status_subresource, was_read
 from steersman.controller import Context
 from steersman.errors import NotAnIntent, OwnershipError
-from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
-from steersman.patterns.children.kinds import Children, Identity, KnownKind
+from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured, has_status_subresource, was_read
+from steersman.patterns.children.kinds import ChildIdentity, Children, KnownKind
 from steersman.patterns.children.membership import Bond
 
 ObjectT = TypeVar("ObjectT", bound=Object | Unstructured)
@@ -74,7 +73,7 @@ class Output(msgspec.Struct, frozen=True, gc=False):
     """A child as it was declared."""
 
     child: Object | Unstructured
-    identity: Identity
+    identity: ChildIdentity
     known: KnownKind
     bond: Bond
     options: ChildOptions
@@ -98,7 +97,7 @@ class Outputs:
         *,
         state: str = "",
         ctx: Context | None = None,
-        taken: dict[Identity, str] | None = None,
+        taken: dict[ChildIdentity, str] | None = None,
         claimed: Mapping[GroupVersionKind, Sequence[Any]] | None = None,
     ) -> None:
         self.owner = owner
@@ -108,7 +107,7 @@ class Outputs:
         self._taken = {} if taken is None else taken
         self._claimed = claimed or {}
         self._outputs: list[Output] = []
-        self._places: dict[Identity, int] = {}
+        self._places: dict[ChildIdentity, int] = {}
         self._namespace = owner.metadata.namespace or ""
         if ctx is None and not self._namespace and type(owner).__resource__.namespaced:
             self._namespace = "default"  # a test need not set a namespace
@@ -181,7 +180,7 @@ class Outputs:
 
     # internals
 
-    def _identified(self, child: Object | Unstructured, known: KnownKind, *, owned: bool) -> tuple[Identity, Bond]:
+    def _identified(self, child: Object | Unstructured, known: KnownKind, *, owned: bool) -> tuple[ChildIdentity, Bond]:
         """The identity of a child, and what ties it to its owner."""
         own = self._namespace
         if isinstance(child, Unstructured):
@@ -204,13 +203,13 @@ class Outputs:
                     " namespace=...)"
                 )
             namespace = own
-        identity = Identity(known.group_kind, Key(namespace, name))
+        identity = ChildIdentity(known.group_kind, Key(namespace, name))
         far = bool(own) and namespace != own
         if far and namespaced and not known.across_namespaces:
             raise self._across(identity, owned=owned)
         return identity, _bond(known, owned=owned, far=far)
 
-    def _placed(self, identity: Identity, options: ChildOptions) -> tuple[int, tuple[int, ...]]:
+    def _placed(self, identity: ChildIdentity, options: ChildOptions) -> tuple[int, tuple[int, ...]]:
         after = options.get("after")
         if after is None:
             return 1, _NOTHING
@@ -230,7 +229,7 @@ class Outputs:
             places.append(found)
         return 1 + max((self._outputs[place].depth for place in places), default=0), tuple(places)
 
-    def _check_options(self, identity: Identity, options: ChildOptions) -> None:
+    def _check_options(self, identity: ChildIdentity, options: ChildOptions) -> None:
         for name in options:
             if name not in _OPTIONS:
                 near = get_close_matches(name, _OPTIONS, n=1)
@@ -256,14 +255,14 @@ class Outputs:
                 f"{self._what(identity)}: adopt=True takes an object over, but owner=False shares it; use only one of them"
             )
 
-    def _check_status(self, identity: Identity, known: KnownKind) -> None:
+    def _check_status(self, identity: ChildIdentity, known: KnownKind) -> None:
         if not isinstance(known.kind, Kind) and has_status_subresource(known.kind):
             raise ValueError(
                 f"{self._what(identity)}: its status is set, but the server ignores it here; write"
                 " out.apply(..., status=True) to apply it to the status subresource, or do not set it"
             )
 
-    def _check_references(self, identity: Identity, child: Object, options: ChildOptions) -> None:
+    def _check_references(self, identity: ChildIdentity, child: Object, options: ChildOptions) -> None:
         uid = self.owner.metadata.uid
         named = any(each.controller or each.uid == uid for each in child.metadata.owner_references or ())
         if named and options.get("owner", True):
@@ -276,7 +275,7 @@ class Outputs:
 
     # messages
 
-    def _what(self, identity: Identity | str, name: str = "") -> str:
+    def _what(self, identity: ChildIdentity | str, name: str = "") -> str:
         shown = f"{identity} {name}" if name else str(identity)
         place = f", {self.state}" if self.state else ""
         return f"{self.children.where}{place}: out.apply({shown})"
@@ -313,7 +312,7 @@ class Outputs:
             )
         return ValueError(f"{self._what(kind)}: it has no name; write metadata=ObjectMeta(name=...)")
 
-    def _across(self, identity: Identity, *, owned: bool) -> Exception:
+    def _across(self, identity: ChildIdentity, *, owned: bool) -> Exception:
         declare = f"children=(child({identity.kind.kind}, across_namespaces=True), ...)"
         owner = f"{self.owner.kind} {self.owner.key}"
         if owned:
@@ -328,7 +327,7 @@ class Outputs:
             )
         return ValueError(f"{self._what(identity)}: {words}")
 
-    def _twice(self, identity: Identity, earlier: str) -> Exception:
+    def _twice(self, identity: ChildIdentity, earlier: str) -> Exception:
         by = "" if earlier == self.state else f" by {earlier}"
         return ValueError(
             f"{self._what(identity)}: it was already declared in this reconcile{by}; declare each child"

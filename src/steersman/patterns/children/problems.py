@@ -9,7 +9,7 @@ import msgspec
 
 from steersman.errors import Conflict, Invalid
 from steersman.objects import Object, ObjectMeta
-from steersman.patterns.children.kinds import Identity
+from steersman.patterns.children.kinds import ChildIdentity
 from steersman.patterns.children.membership import Bond, is_of_predecessor, standing, whose
 
 #: How Kubernetes, and most custom kinds, report an immutable field.
@@ -47,7 +47,7 @@ class ContestedError(RuntimeError):
     """Raised when this program keeps recreating a child that is pruned because no state declares it."""
 
 
-def not_ours(identity: Identity, metadata: ObjectMeta, owner: Object, bond: Bond = "reference") -> Problem:
+def not_ours(identity: ChildIdentity, metadata: ObjectMeta, owner: Object, bond: Bond = "reference") -> Problem:
     """An object that is not ours has the name of a child."""
     belongs = whose(metadata, owner)
     if bond == "none":
@@ -78,7 +78,7 @@ def _sentence(text: str) -> str:
     return _VALUE.sub("", text.partition("\n")[0]).strip()
 
 
-def immutable(identity: Identity, words: str) -> Problem:
+def immutable(identity: ChildIdentity, words: str) -> Problem:
     """A change that needs a new object, on a child without ``recreate=True``."""
     return Problem(
         "Immutable",
@@ -88,12 +88,12 @@ def immutable(identity: Identity, words: str) -> Problem:
     )
 
 
-def recreating(identity: Identity, words: str) -> Problem:
+def recreating(identity: ChildIdentity, words: str) -> Problem:
     """The old object was deleted but is not gone yet."""
     return Problem("Recreating", f"{identity} was deleted and is recreated when it is gone: {words}")
 
 
-def cannot_recreate(identity: Identity, refused: Sequence[str]) -> Problem:
+def cannot_recreate(identity: ChildIdentity, refused: Sequence[str]) -> Problem:
     """The server rejects the object that would replace the old one."""
     return Problem(
         "Immutable",
@@ -103,7 +103,7 @@ def cannot_recreate(identity: Identity, refused: Sequence[str]) -> Problem:
     )
 
 
-def field_conflict(identity: Identity, conflict: Conflict) -> Problem:
+def field_conflict(identity: ChildIdentity, conflict: Conflict) -> Problem:
     """Another field manager owns a field of a shared child."""
     owned = "; ".join(dict.fromkeys(f'{field} is owned by "{manager}"' for manager, field in conflict.field_conflicts))
     return Problem(
@@ -113,7 +113,7 @@ def field_conflict(identity: Identity, conflict: Conflict) -> Problem:
     )
 
 
-def contested(identity: Identity, other_writer: str, after: float) -> Problem:
+def contested(identity: ChildIdentity, other_writer: str, after: float) -> Problem:
     """Another writer keeps changing a child back."""
     return Problem(
         "Contested",
@@ -123,7 +123,7 @@ def contested(identity: Identity, other_writer: str, after: float) -> Problem:
     )
 
 
-def made_again(identity: Identity) -> ContestedError:
+def made_again(identity: ChildIdentity) -> ContestedError:
     """This program recreates a child as often as it is pruned."""
     return ContestedError(
         f"this program keeps creating {identity}, which no state declares, so Steersman keeps pruning it."

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set as AbstractSet
 
 from steersman.objects import Key
-from steersman.patterns.children.kinds import Identity
+from steersman.patterns.children.kinds import ChildIdentity
 
 
 class Subscriptions:
@@ -21,18 +21,18 @@ class Subscriptions:
 
     def __init__(self) -> None:
         #: The objects that each state of an owner subscribes to.
-        self._states: dict[Key, dict[str, set[Identity]]] = {}
+        self._states: dict[Key, dict[str, set[ChildIdentity]]] = {}
         #: The subscribed owners of an object, each with the number of its states that subscribe.
-        self._owners: dict[Identity, dict[Key, int]] = {}
+        self._owners: dict[ChildIdentity, dict[Key, int]] = {}
 
     def __len__(self) -> int:
         return len(self._owners)
 
-    def owners(self, identity: Identity) -> Iterable[Key]:
+    def owners(self, identity: ChildIdentity) -> Iterable[Key]:
         """The owners that subscribe to this object."""
         return tuple(self._owners.get(identity, ()))
 
-    def add(self, owner: Key, state: str, identity: Identity) -> None:
+    def add(self, owner: Key, state: str, identity: ChildIdentity) -> None:
         """Subscribe to one more object."""
         waiting = self._states.setdefault(owner, {}).setdefault(state, set())
         if identity not in waiting:
@@ -40,7 +40,7 @@ class Subscriptions:
             owners = self._owners.setdefault(identity, {})
             owners[owner] = owners.get(owner, 0) + 1
 
-    def replace(self, owner: Key, state: str, waiting: AbstractSet[Identity]) -> None:
+    def replace(self, owner: Key, state: str, waiting: AbstractSet[ChildIdentity]) -> None:
         """Replace the subscriptions of a state."""
         before = self._states.get(owner, {}).get(state, _NOTHING)
         for identity in waiting - before:
@@ -53,7 +53,7 @@ class Subscriptions:
         for state in tuple(self._states.get(owner, ())):
             self.replace(owner, state, _NOTHING)
 
-    def _drop(self, identity: Identity, owner: Key, state: str) -> None:
+    def _drop(self, identity: ChildIdentity, owner: Key, state: str) -> None:
         states = self._states[owner]
         states[state].discard(identity)
         if not states[state]:
@@ -68,4 +68,4 @@ class Subscriptions:
             del self._owners[identity]
 
 
-_NOTHING: AbstractSet[Identity] = frozenset()
+_NOTHING: AbstractSet[ChildIdentity] = frozenset()

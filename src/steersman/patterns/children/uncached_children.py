@@ -16,7 +16,7 @@ from steersman.controller import Context, KindLike
 from steersman.errors import Conflict, Forbidden, KindNotServed
 from steersman.objects import Object, PartialObjectMetadata
 from steersman.patterns.children.change_log import log_change
-from steersman.patterns.children.kinds import Children, Identity
+from steersman.patterns.children.kinds import ChildIdentity, Children
 from steersman.patterns.children.membership import OWNER_UID_LABEL, Bond, standing
 
 #: Seconds between two searches for children that send no events.
@@ -45,12 +45,12 @@ async def delete_uncached(ctx: Context, owner: Object, children: Children, *, un
         for found in listed:
             # In the owner's namespace, references decide.
             if found.key.namespace != owner.key.namespace:
-                left += await _delete(ctx, owner, kind, Identity(group_kind, found.key), found, bond)
+                left += await _delete(ctx, owner, kind, ChildIdentity(group_kind, found.key), found, bond)
     return tuple(left)
 
 
 async def _delete(
-    ctx: Context, owner: Object, kind: KindLike, identity: Identity, found: PartialObjectMetadata, bond: Bond
+    ctx: Context, owner: Object, kind: KindLike, identity: ChildIdentity, found: PartialObjectMetadata, bond: Bond
 ) -> tuple[str, ...]:
     metadata = found.metadata
     controlled = bond == "label" and any(each.controller for each in metadata.owner_references or ())

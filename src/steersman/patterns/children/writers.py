@@ -14,16 +14,22 @@ from typing import Any, Protocol, TypeAlias, cast
 import msgspec
 from msgspec import UNSET
 
-from steersman.cache import View
-from steersman.client.bindings import has_status_subresource, tree_of
-from steersman.client.patch_documents import MergePatch
-from steersman.client.prepared_apply import NO_VERSION, PreparedApply
-from steersman.controller import InternalClient
-from steersman.controller.applies import merge_schema
+from steersman.cache import StoredView
+from steersman.client import NO_VERSION, MergePatch, PreparedApply
+from steersman.controller import InternalClient, merge_schema
 from steersman.errors import AlreadyExists, Conflict, Invalid
-from steersman.objects import GroupKind, Object, ObjectMeta, Unstructured, decode, replace
+from steersman.objects import (
+    GroupKind,
+    Object,
+    ObjectMeta,
+    Unstructured,
+    decode,
+    has_status_subresource,
+    replace,
+    tree_of,
+)
 from steersman.patches import apply_merge_patch
-from steersman.patterns.children.differences import Tree, merge_patch_towards, parse_path
+from steersman.patterns.children.differences import Tree, merge_patch_toward, parse_path
 from steersman.patterns.children.field_removal import Removal, removal_of
 from steersman.patterns.children.intent_annotation import has_intent_annotation, with_intent_annotation
 from steersman.patterns.children.membership import PRUNE_ANNOTATION, STATE_LABEL, marked_by, standing, was_made
@@ -53,7 +59,7 @@ class ChildWrite:
         self,
         output: Output,
         child: AnyObject,
-        view: View | None,
+        view: StoredView | None,
         *,
         adopting: bool,
         memory: ChildMemory,
@@ -100,7 +106,7 @@ def _prepared(work: ChildWrite) -> PreparedApply[Any]:
 class Writer(Protocol):
     """A way to write a child."""
 
-    async def unchanged(self, client: InternalClient, work: ChildWrite) -> AnyObject | View | None:
+    async def unchanged(self, client: InternalClient, work: ChildWrite) -> AnyObject | StoredView | None:
         """The live object if there is nothing to write, else None. Sends no request."""
         ...
 
@@ -119,7 +125,7 @@ def writer_for(options: ChildOptions) -> Writer:
 class _Apply:
     """Server-side apply."""
 
-    async def unchanged(self, client: InternalClient, work: ChildWrite) -> AnyObject | View | None:
+    async def unchanged(self, client: InternalClient, work: ChildWrite) -> AnyObject | StoredView | None:
         view, child = work.view, work.child
         if "status" in work.output.options:
             child = _without_status(child)
@@ -234,7 +240,7 @@ class _Create:
         return await client.patch(cast("Any", work.output.known.kind), view.key, patch), ""
 
 
-def _marks_differing(work: ChildWrite, view: View) -> Tree:
+def _marks_differing(work: ChildWrite, view: StoredView) -> Tree:
     """The marks that need a change; empty for an object that we did not create."""
     owner, bond = work.owner_uid, work.output.bond
     if bond == "none" or not was_made(view, owner):
@@ -266,7 +272,7 @@ class _Merge:
             done = await refused(client, work, error)
             return await _created(client, work, owner, word="recreated") if done is None else done
 
-    async def _changed(self, client: InternalClient, work: ChildWrite, view: View) -> AnyObject:
+    async def _changed(self, client: InternalClient, work: ChildWrite, view: StoredView) -> AnyObject:
         patch = _difference(work)
         if work.seen_version:
             patch.setdefault("metadata", {})["resourceVersion"] = work.seen_version
@@ -276,7 +282,7 @@ class _Merge:
 class _Update(_Merge):
     """Read, change, put."""
 
-    async def _changed(self, client: InternalClient, work: ChildWrite, view: View) -> AnyObject:
+    async def _changed(self, client: InternalClient, work: ChildWrite, view: StoredView) -> AnyObject:
         changed = apply_merge_patch(msgspec.json.decode(view.stored.raw), _difference(work))
         raw, child = msgspec.json.encode(changed), work.child
         obj = Unstructured.decode(raw) if isinstance(child, Unstructured) else decode(type(child), raw)
@@ -375,7 +381,7 @@ def _difference(work: ChildWrite) -> Tree:
     for text in work.output.options.get("remove", ()):
         _set_null(intent, text)
     declared = None if isinstance(child, Unstructured) else type(child)
-    return merge_patch_towards(
+    return merge_patch_toward(
         intent, msgspec.json.decode(view.stored.raw), merge_schema(work.output.known.gvk, declared)
     )
 

@@ -6,6 +6,6 @@ Guarantees
 - An SVG is self-contained, follows the reader's light or dark scheme, and works with a screen reader.
 """
 
-from steersman.patterns.drawing.mermaid import mermaid as mermaid
+from steersman.patterns.drawing.mermaid_diagram import mermaid as mermaid
 from steersman.patterns.drawing.overlay import Live as Live, Observed as Observed
-from steersman.patterns.drawing.svg import svg as svg
+from steersman.patterns.drawing.svg_diagram import svg as svg

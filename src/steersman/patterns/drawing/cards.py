@@ -112,11 +112,7 @@ def deletion_card(graph: MachineGraph, live: Live | None, width: float) -> Card 
         mood = "bad" if ready is not None and ready.mood == "bad" else "busy"
         tag = "failed here" if mood == "bad" else "runs now"
     return _card(
-        [
-            (last[0], NAME, "name", 0),
-            ("finalizer", STRONG, "condition", 1),
-            (last[1], PLAIN, "quiet", _MESSAGE_LINES),
-        ],
+        [(last[0], NAME, "name", 0), ("finalizer", STRONG, "condition", 1), (last[1], PLAIN, "quiet", _MESSAGE_LINES)],
         _details(ready, mood) if ready is not None and mood is not None else (),
         (),
         width,

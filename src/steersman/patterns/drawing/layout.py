@@ -16,7 +16,7 @@ Point: TypeAlias = tuple[float, float]
 Anchor: TypeAlias = Literal["start", "end"]
 
 #: The distance between two rows; smaller if no arrow has a label.
-GAP, UNLABELLED_GAP = 46.0, 32.0
+GAP, UNLABELED_GAP = 46.0, 32.0
 _CHANNEL = 52.0
 _TRACK = 14.0
 _LABEL = 12.0
@@ -46,7 +46,7 @@ class Placed(msgspec.Struct, frozen=True):
     height: float
 
     @property
-    def centre(self) -> float:
+    def center(self) -> float:
         """Its horizontal center."""
         return self.x + self.width / 2
 
@@ -127,11 +127,7 @@ class _Grid:
     """Boxes in cells, and the arrows between them."""
 
     def __init__(
-        self,
-        sizes: Mapping[str, Size],
-        edges: Sequence[Edge],
-        rows: Mapping[str, int],
-        columns: Mapping[str, int],
+        self, sizes: Mapping[str, Size], edges: Sequence[Edge], rows: Mapping[str, int], columns: Mapping[str, int]
     ) -> None:
         self.sizes, self.edges, self.rows, self.columns = sizes, edges, rows, columns
         self.cells = {(rows[each], columns[each]) for each in sizes}
@@ -206,16 +202,16 @@ class _Grid:
             lefts.append(x)
             x += width
             x += (_CHANNEL + _TRACK * lanes[column + 1]) if column + 1 < self.breadth else self._side(lanes[column + 1])
-        entering, labelled = [0] * self.depth, [False] * self.depth
+        entering, labeled = [0] * self.depth, [False] * self.depth
         for number, edge in enumerate(self.edges):
             entering[self.rows[edge.target]] += number in self.tracks
-            labelled[self.rows[edge.target]] |= bool(edge.label)
+            labeled[self.rows[edge.target]] |= bool(edge.label)
         heights = [
             max(self.sizes[each].height for each in self.sizes if self.rows[each] == row) for row in range(self.depth)
         ]
         y, tops = 0.0, list[float]()
         for row, height in enumerate(heights):
-            gap = GAP if labelled[row] else UNLABELLED_GAP
+            gap = GAP if labeled[row] else UNLABELED_GAP
             y += (gap + _TRACK * entering[row]) if row else 0.0
             tops.append(y)
             y += height
@@ -232,14 +228,14 @@ class _Grid:
         source, target = self.boxes[edge.source], self.boxes[edge.target]
         match self._shape(edge):
             case "straight":
-                points: tuple[Point, ...] = ((source.centre, source.bottom), (target.centre, target.y))
-                return Route(edge, points, (source.centre + 9, (source.bottom + target.y) / 2 + 4), "start")
+                points: tuple[Point, ...] = ((source.center, source.bottom), (target.center, target.y))
+                return Route(edge, points, (source.center + 9, (source.bottom + target.y) / 2 + 4), "start")
             case "out":
-                points = ((source.right, source.middle), (target.centre, source.middle), (target.centre, target.y))
+                points = ((source.right, source.middle), (target.center, source.middle), (target.center, target.y))
                 return Route(edge, points, (source.right + _LABEL, source.middle - 7), "start")
             case "back":
-                points = ((source.centre, source.bottom), (source.centre, target.middle), (target.right, target.middle))
-                return Route(edge, points, (source.centre + 9, source.bottom + 22), "start")
+                points = ((source.center, source.bottom), (source.center, target.middle), (target.right, target.middle))
+                return Route(edge, points, (source.center + 9, source.bottom + 22), "start")
             case "around":
                 return self._around(number, edge)
 
@@ -256,7 +252,7 @@ class _Grid:
         y = target.y - 20 - _TRACK * place
         # Arrows from the side end beside the straight one and its label.
         beside = min(34 + 16 * place, target.width / 2 - 14)
-        port = target.centre - beside if x < target.centre else target.centre + beside
+        port = target.center - beside if x < target.center else target.center + beside
         level = source.middle + 14 * place
         points = ((begin, level), (x, level), (x, y), (port, y), (port, target.y))
         label_at = (begin - 6, level - 6) if leftwards else (begin + 6, level - 6)

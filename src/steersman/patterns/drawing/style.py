@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 #: (selector, property) -> (in light, in dark)
-_COLOURS: Final = {
+_COLORS: Final = {
     (".page", "fill"): ("#ffffff", "#0d1117"),
     (".page", "stroke"): ("#d8dee4", "#2a313a"),
     ("text", "fill"): ("#1f2328", "#e6edf3"),
@@ -71,8 +71,8 @@ _FORMS: Final = """\
 def style(scope: str) -> str:
     """The CSS rules of a picture whose root element has this class."""
     root = f".{scope}"
-    light = "".join(_rule(root, selector, name, pair[0]) for (selector, name), pair in _COLOURS.items())
-    dark = "".join("  " + _rule(root, selector, name, pair[1]) for (selector, name), pair in _COLOURS.items())
+    light = "".join(_rule(root, selector, name, pair[0]) for (selector, name), pair in _COLORS.items())
+    dark = "".join("  " + _rule(root, selector, name, pair[1]) for (selector, name), pair in _COLORS.items())
     return f"{_FORMS.replace('%s', root)}{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
 
 

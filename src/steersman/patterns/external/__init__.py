@@ -11,12 +11,12 @@ Guarantees
 """
 
 from steersman.patterns.external.api import (
+    Absent as Absent,
     Api as Api,
     Broken as Broken,
     ExternalKey as ExternalKey,
-    Gone as Gone,
     Present as Present,
-    Refused as Refused,
+    ServiceRefused as ServiceRefused,
     Working as Working,
 )
 from steersman.patterns.external.workers import External as External, look_outside as look_outside

@@ -51,7 +51,7 @@ class Api(Protocol[T_contra, R]):
       gone, and never creates a new one. Without it, Steersman reports an external object that is out of date and leaves it alone.
 
     Steersman retries with backoff whatever a method raises. A `create` that raised may have succeeded on the service, so Steersman
-    does not call it again until `find` returns None. Raise `Refused` if certainly nothing was created: the retry then comes sooner.
+    does not call it again until `find` returns None. Raise `ServiceRefused` if certainly nothing was created: the retry then comes sooner.
     """
 
     async def find(self, key: ExternalKey, /) -> R | None:
@@ -67,7 +67,7 @@ class Api(Protocol[T_contra, R]):
         ...
 
 
-class Refused(Exception):
+class ServiceRefused(Exception):
     """Raised by an `Api`: the service refused the request and certainly did nothing. Conditions show the message unchanged."""
 
 
@@ -99,5 +99,5 @@ class Broken(msgspec.Struct, frozen=True):
         return Wait(self.message, reason="ExternalError")
 
 
-class Gone(msgspec.Struct, frozen=True):
+class Absent(msgspec.Struct, frozen=True):
     """The external object does not exist: a lookup did not find it."""

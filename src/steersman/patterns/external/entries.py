@@ -13,13 +13,13 @@ from steersman.objects import Object
 from steersman.patterns.external.api import ExternalKey
 
 Call: TypeAlias = Literal["find", "create", "update", "delete"]
-Phase: TypeAlias = Literal["unknown", "finding", "creating", "present", "updating", "deleting", "gone", "broken"]
+Progress: TypeAlias = Literal["unknown", "finding", "creating", "present", "updating", "deleting", "gone", "broken"]
 Goal: TypeAlias = Literal["none", "present", "absent"]
 #: Identifies one version of the request: the object's generation, or its resourceVersion if the kind has no generations.
 Version: TypeAlias = tuple[int, str]
 
 NEVER = float("-inf")
-_RUNNING: dict[Call, Phase] = {"find": "finding", "create": "creating", "update": "updating", "delete": "deleting"}
+_RUNNING: dict[Call, Progress] = {"find": "finding", "create": "creating", "update": "updating", "delete": "deleting"}
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,7 +173,7 @@ class Entry:
         return self.goal == "present" and self.known == "present" and self.matches
 
     @property
-    def phase(self) -> Phase:
+    def progress(self) -> Progress:
         """The progress in one word."""
         if self.failure:
             return "broken"

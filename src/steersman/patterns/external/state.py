@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar
 
 from steersman.aio import Backoff
 from steersman.objects import Key, Object
-from steersman.patterns.external.api import Broken, ExternalKey, Gone, Present, Working
+from steersman.patterns.external.api import Absent, Broken, ExternalKey, Present, Working
 from steersman.patterns.external.entries import (
     NEVER,
     Call,
@@ -34,7 +34,7 @@ from steersman.patterns.external.entries import (
     Goal,
     Judge,
     Missing,
-    Phase,
+    Progress,
     Raised,
     Result,
     Start,
@@ -96,12 +96,12 @@ class ExternalState(Generic[R]):
             return Broken(self._differs())
         return Working(self._words(entry))
 
-    def remove(self, key: ExternalKey, obj: Object, now: float, *, trace: str = "") -> Gone | Working | Broken:
+    def remove(self, key: ExternalKey, obj: Object, now: float, *, trace: str = "") -> Absent | Working | Broken:
         """Request that the external object is gone."""
         entry = self._entry(key, obj, now)
         self._ask(entry, "absent", now, trace)
         if entry.settled:
-            return Gone()
+            return Absent()
         return Broken(entry.failure) if entry.failure else Working(self._words(entry))
 
     def look(self, key: ExternalKey, obj: Object, now: float, *, appeared: bool = False) -> bool:
@@ -192,9 +192,9 @@ class ExternalState(Generic[R]):
 
     # inspection
 
-    def phases(self) -> list[tuple[ExternalKey, Phase, str]]:
+    def progress(self) -> list[tuple[ExternalKey, Progress, str]]:
         """For each object: its key, its progress, and the last failure."""
-        return [(entry.key, entry.phase, entry.failure) for entry in self._entries.values()]
+        return [(entry.key, entry.progress, entry.failure) for entry in self._entries.values()]
 
     def trace(self, uid: str) -> str:
         """The span of the reconcile that last asked."""
@@ -469,7 +469,7 @@ class ExternalState(Generic[R]):
     def _words(self, entry: Entry) -> str:
         if entry.doubted:
             return f"{self._name} was not found, but a request to create it may still be in flight"
-        doing = {"updating": "updated", "creating": "created"}.get(entry.phase, "looked for")
+        doing = {"updating": "updated", "creating": "created"}.get(entry.progress, "looked for")
         if entry.goal == "absent":
             doing = "deleted"
         return f"{self._name} is being {doing}"

@@ -22,9 +22,9 @@ import msgspec
 from steersman.aio import Supervisor, now, randomness
 from steersman.controller import Cause, Emit, Request, SourceStatistics
 from steersman.objects import Key, Object
-from steersman.patterns.external.api import Api, Broken, ExternalKey, Gone, Present, Refused, Working
+from steersman.patterns.external.api import Absent, Api, Broken, ExternalKey, Present, ServiceRefused, Working
 from steersman.patterns.external.checks import check_api, check_name, check_seconds
-from steersman.patterns.external.entries import Deleted, Missing, Phase, Raised, Result, Start, There, Timing, Work
+from steersman.patterns.external.entries import Deleted, Missing, Progress, Raised, Result, Start, There, Timing, Work
 from steersman.patterns.external.state import ExternalState
 from steersman.telemetry import current_traceparent, user_frames
 
@@ -59,7 +59,7 @@ class External(Generic[T, R]):
         @finalizer
         async def clean_up(self, storage: Storage, out: Outputs) -> Done | Wait:
             answer = self.buckets.remove(storage)
-            return Done() if isinstance(answer, Gone) else answer.wait
+            return Done() if isinstance(answer, Absent) else answer.wait
     ```
 
     ``Buckets`` is an `Api`: it finds, creates and deletes one bucket. A reconcile calls `ensure` or `remove` each time it runs;
@@ -134,13 +134,13 @@ class External(Generic[T, R]):
         if obj.deleting:
             raise ValueError(
                 f"{self.name}.ensure({key.kind} {key.key}): the object is being deleted, so a new external"
-                " object would be left behind; call remove(), and return Done() when it returns Gone"
+                " object would be left behind; call remove(), and return Done() when it returns Absent"
             )
         answer = term.state.ensure(key, obj, term.time(), trace=current_traceparent())
         term.news.set()
         return answer
 
-    def remove(self, obj: T) -> Gone | Working | Broken:
+    def remove(self, obj: T) -> Absent | Working | Broken:
         """Request that the external object is gone: look it up, delete it, and look until it is gone. Never waits."""
         term, key = self._running("remove"), _key(obj, f"{self.name}.remove")
         answer = term.state.remove(key, obj, term.time(), trace=current_traceparent())
@@ -219,11 +219,11 @@ class External(Generic[T, R]):
 
     def failed_lookups(self) -> list[tuple[ExternalKey, str]]:
         """The objects whose lookup failed, and why: what a plan could not determine."""
-        return [(key, why) for key, phase, why in self.phases() if phase == "broken" and _PLANNED not in why]
+        return [(key, why) for key, progress, why in self.progress() if progress == "broken" and _PLANNED not in why]
 
     def statistics(self) -> SourceStatistics:
         """The counters of this source; ``events`` are answers of the service."""
-        phases = self.phases()
+        progress = self.progress()
         return SourceStatistics(
             name=self.name,
             started=self._term is not None,
@@ -232,12 +232,12 @@ class External(Generic[T, R]):
             emitted=self._emitted,
             failures=self._failures,
             last_failure=self._last_failure,
-            retrying=sum(phase == "broken" for _, phase, _ in phases),
+            retrying=sum(each == "broken" for _, each, _ in progress),
         )
 
-    def phases(self) -> list[tuple[ExternalKey, Phase, str]]:
+    def progress(self) -> list[tuple[ExternalKey, Progress, str]]:
         """For each known object: its key, its progress, and the last failure."""
-        return self._term.state.phases() if self._term is not None else []
+        return self._term.state.progress() if self._term is not None else []
 
     def _check_idle(self) -> None:
         if self._term is not None:
@@ -306,7 +306,7 @@ class External(Generic[T, R]):
     async def _call(self, work: Work) -> Result:
         api = cast("Any", self._api)
         if self._only_looks and work.call != "find":
-            raise Refused(_PLANNED)
+            raise ServiceRefused(_PLANNED)
         match work.call:
             case "find":
                 found = await api.find(work.key)
@@ -326,16 +326,16 @@ class External(Generic[T, R]):
         words = _words(error)
         self._failures += 1
         self._last_failure = f"{work.call} for {work.key.kind} {work.key.key}: {words}"
-        level = logging.INFO if isinstance(error, Refused) else logging.WARNING
+        level = logging.INFO if isinstance(error, ServiceRefused) else logging.WARNING
         _log.log(
             level,
             "external %s: %s",
             self.name,
             self._last_failure,
-            exc_info=None if isinstance(error, Refused | TimeoutError | OSError) else user_frames(error),
+            exc_info=None if isinstance(error, ServiceRefused | TimeoutError | OSError) else user_frames(error),
             extra={"source": self.name, "key": str(work.key.key)},
         )
-        return Raised(words, certain=isinstance(error, Refused))
+        return Raised(words, certain=isinstance(error, ServiceRefused))
 
     def _finished(self, term: _Term[R], work: Work, result: Result, *, go_on: bool) -> Work | None:
         self._events += 1
@@ -443,6 +443,6 @@ def _words(error: Exception) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - user code: an error without a usable message is still an error
         text = "(its text cannot be read)"
-    if isinstance(error, Refused):
+    if isinstance(error, ServiceRefused):
         return text[:_LONGEST]
     return f"{type(error).__name__}: {text}"[:_LONGEST] if text else type(error).__name__

@@ -76,12 +76,7 @@ class Machine:
         node = StateNode(name=title, condition=ready, words=words or first_line(function))
         deletes = ordered_deletion or children.needs_finalizer
         graph = MachineGraph(
-            name=title,
-            kind=kind.__name__,
-            states=(node,),
-            ready=ready,
-            reports=reports,
-            deletes_children=deletes,
+            name=title, kind=kind.__name__, states=(node,), ready=ready, reports=reports, deletes_children=deletes
         )
         return cls(
             kind,

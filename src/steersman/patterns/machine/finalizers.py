@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
-from steersman.client.writes import Writer
-from steersman.errors import Conflict, Invalid, NotFound
-from steersman.errors.status import ApiStatus
+from steersman.client import Writer
+from steersman.errors import ApiStatus, Conflict, Invalid, NotFound
 from steersman.objects import Object
 from steersman.patches import JsonPatch, Operation, json_patch, pointer
 

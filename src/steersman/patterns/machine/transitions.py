@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 import msgspec
 
 from steersman.controller import Done, RequeueAfter
-from steersman.patterns.children import Identity
+from steersman.patterns.children import ChildIdentity
 from steersman.patterns.children.apply import StateResult
 from steersman.patterns.machine.graph import STEPS, MachineGraph, StateNode
 from steersman.patterns.machine.steps import Failed, Goto, Next, Step, Wait
@@ -82,7 +82,7 @@ def clean_up_transition(graph: MachineGraph, returned: object, result: StateResu
     return transition_of(graph, StateNode(name=name, condition=graph.ready), step, result)
 
 
-def announce_pending(transition: Transition, pending: Sequence[Identity]) -> Transition:
+def announce_pending(transition: Transition, pending: Sequence[ChildIdentity]) -> Transition:
     """Add to the message of a stopped state the children that Steersman deletes once all states are complete."""
     if not isinstance(transition, Stopped) or not pending:
         return transition

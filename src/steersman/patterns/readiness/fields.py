@@ -12,8 +12,7 @@ from typing import Any, cast
 
 from msgspec import UNSET
 
-from steersman.objects import Object, Unstructured
-from steersman.objects.struct import wire_name
+from steersman.objects import Object, Unstructured, wire_name
 
 #: Quoted messages are truncated to this length: a scheduler may name thousands of nodes.
 _LONGEST = 1000

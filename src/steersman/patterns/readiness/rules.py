@@ -7,8 +7,7 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 from steersman.kinds import index
-from steersman.objects import Status
-from steersman.objects.hints import declared_hints, structs_in
+from steersman.objects import Status, declared_hints, structs_in
 from steersman.patterns.readiness.fields import at, condition, generation, holds, items, number, one_line, quoted, word
 from steersman.patterns.readiness.pods import pod
 from steersman.patterns.readiness.result import Readiness, failed, ready, stale, unobserved, waits

@@ -99,7 +99,7 @@ def job(obj: Any) -> Readiness:
             return waits("Running", f"{_have(bad, 'Pod')} failed, none runs")
         return waits("Running", "none of its Pods has started yet")
     progress = (
-        f"{_have_of(done, asked, 'Pod')} succeeded" if isinstance(asked, int) else f"{_have(done, 'Pod')} succeeded"
+        f"{done} of {_have(asked, 'Pod')} succeeded" if isinstance(asked, int) else f"{_have(done, 'Pod')} succeeded"
     )
     bad = number(obj, "status", "failed")
     return waits("Running", f"{progress}, {active} active{f', {bad} failed' if bad else ''}")
@@ -146,10 +146,6 @@ def _of(some: int, asked: int, noun: str) -> str:
 
 def _have(number: int, noun: str) -> str:
     return f"{_count(number, noun)} {'has' if number == 1 else 'have'}"
-
-
-def _have_of(some: int, asked: int, noun: str) -> str:
-    return f"{some} of {_have(asked, noun)}"
 
 
 def _still(number: int, noun: str, after: str = "") -> str:

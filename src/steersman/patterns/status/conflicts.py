@@ -15,7 +15,7 @@ import msgspec
 
 from steersman.controller import Context, internal_client
 from steersman.objects import Object, to_json
-from steersman.patterns.children import Identity
+from steersman.patterns.children import ChildIdentity
 from steersman.patterns.children.conflicts import WriteConflicts, find_other_writer
 from steersman.patterns.status.conditions import Observations
 from steersman.patterns.status.draft import StatusDraft, Tree
@@ -32,7 +32,7 @@ async def write_unless_contested(
     after: Tree | None,
 ) -> float | None:
     """Write the observations; if they are held back, return the seconds until the next attempt."""
-    place, fresh = Identity(type(obj).gvk().group_kind, obj.key), False
+    place, fresh = ChildIdentity(type(obj).gvk().group_kind, obj.key), False
     if conflicts.knows(obj.key, place):
         said = _said(obj, observations, after)
         held = conflicts.held(obj.key, place, said, _now())

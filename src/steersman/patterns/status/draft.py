@@ -17,15 +17,21 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from steersman.aio import now
-from steersman.client.applied_intent import intent_of, merge_schema_of
-from steersman.client.bindings import has_status_subresource, raw_bytes, was_read
-from steersman.client.patch_documents import MergePatch
+from steersman.client import MergePatch, intent_of, merge_schema_of
 from steersman.controller import Context, internal_client
 from steersman.errors import ConfigError, NotFound
-from steersman.objects import Object, to_json
-from steersman.objects.difference import fingerprint
-from steersman.objects.hints import StructShape, field_shapes, wire_names
-from steersman.patches import MergeSchema, extract_applied as extract_tree
+from steersman.objects import (
+    Object,
+    StructShape,
+    field_shapes,
+    fingerprint,
+    has_status_subresource,
+    raw_bytes,
+    to_json,
+    was_read,
+    wire_names,
+)
+from steersman.patches import MergeSchema, extract_applied_tree as extract_tree
 from steersman.patterns.machine.graph import SUSPENDED
 from steersman.patterns.status.conditions import Observation, Observations, condition_trees, cut
 from steersman.patterns.status.merge import merge_changes
@@ -59,7 +65,7 @@ def status_form(kind: type[Object]) -> StatusForm:
         root = merge_schema_of(kind.gvk(), kind)
     except TypeError:
         # A model of another program's kind: its list types are in the CRD on the server, and unknown here.
-        return _modelled(kind, subresource)
+        return _modeled(kind, subresource)
     status = root.field("status")
     conditions = status.field("conditions") if status is not None and status.declares("conditions") else None
     if status is None or conditions is None:
@@ -74,7 +80,7 @@ def status_form(kind: type[Object]) -> StatusForm:
     )
 
 
-def _modelled(kind: type[Object], subresource: str) -> StatusForm:
+def _modeled(kind: type[Object], subresource: str) -> StatusForm:
     shape = field_shapes(kind).get("status")
     fields = wire_names(shape.cls).values() if isinstance(shape, StructShape) else ()
     if "conditions" not in fields:

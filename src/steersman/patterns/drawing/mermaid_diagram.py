@@ -53,10 +53,10 @@ def _lines(graph: MachineGraph, live: Live | None) -> Iterator[str]:
         yield "        finalizer -- Done --> gone"
         yield "    end"
     if live is not None:
-        yield from _colours(graph, live)
+        yield from _colors(graph, live)
 
 
-def _colours(graph: MachineGraph, live: Live) -> Iterator[str]:
+def _colors(graph: MachineGraph, live: Live) -> Iterator[str]:
     moods: dict[str, Mood] = {_id(name): live.mood(graph, name) for name in graph.names}
     ready = live.conditions.get(graph.ready)
     moods[_id(END)] = "good" if ready is not None and ready.mood == "good" else "unknown"

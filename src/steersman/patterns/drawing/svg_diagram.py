@@ -6,17 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from steersman.patterns.drawing.cards import (
-    PLAIN,
-    SMALL,
-    STRONG,
-    Card,
-    deletion_card,
-    state_card,
-    width_of_cards,
-)
+from steersman.patterns.drawing.cards import PLAIN, SMALL, STRONG, Card, deletion_card, state_card, width_of_cards
 from steersman.patterns.drawing.description import END, START, description, edges_of
-from steersman.patterns.drawing.layout import GAP, UNLABELLED_GAP, Edge, Layout, Placed, Point, Route, Size, arrange
+from steersman.patterns.drawing.layout import GAP, UNLABELED_GAP, Edge, Layout, Placed, Point, Route, Size, arrange
 from steersman.patterns.drawing.overlay import Live, Mood
 from steersman.patterns.drawing.style import style
 from steersman.patterns.drawing.text import Font, printable, shorten, wrap
@@ -141,7 +133,7 @@ class _Picture:
     def _dots(self, layout: Layout) -> Iterator[str]:
         start = layout.boxes[START]
         look = "dot passed" if self.live is not None and self.live.conditions else "dot"
-        yield f'<circle class="{look}" cx="{_n(start.centre)}" cy="{_n(start.middle)}" r="7"/>'
+        yield f'<circle class="{look}" cx="{_n(start.center)}" cy="{_n(start.middle)}" r="7"/>'
         yield _text(start.right + 9, start.middle + 4, "each reconcile starts here", "quiet small")
 
     def _look(self, edge: Edge) -> str:
@@ -186,7 +178,7 @@ class _Picture:
         if self.deletion is None:
             return 0.0
         return (
-            _LANE_TOP + _DOT.height + UNLABELLED_GAP + self.deletion.size.height + GAP + self.end.height + _LANE_PADDING
+            _LANE_TOP + _DOT.height + UNLABELED_GAP + self.deletion.size.height + GAP + self.end.height + _LANE_PADDING
         )
 
     def _lane(self) -> Iterator[str]:
@@ -199,17 +191,17 @@ class _Picture:
         yield f'<g transform="translate({_n(self.lane_left)} {_n(self.top)})"{aside}>'
         yield _rect(0, 0, width, self._lane_height(), "lane", 12)
         yield _text(_LANE_PADDING, 25, "when the object is deleted", "quiet strong")
-        centre = width / 2
-        dot = Placed(centre - 7, _LANE_TOP, _DOT.width, _DOT.height)
-        box = Placed(_LANE_PADDING, dot.bottom + UNLABELLED_GAP, card.size.width, card.size.height)
+        center = width / 2
+        dot = Placed(center - 7, _LANE_TOP, _DOT.width, _DOT.height)
+        box = Placed(_LANE_PADDING, dot.bottom + UNLABELED_GAP, card.size.width, card.size.height)
         gone = _pill_size("gone")
-        pill = Placed(centre - gone.width / 2, box.bottom + GAP, gone.width, gone.height)
-        yield from _arrow(((centre, dot.bottom), (centre, box.y)), "passed" if deleting else "")
-        yield from _arrow(((centre, box.bottom), (centre, pill.y)), "")
-        yield f'<circle class="dot{" passed" if deleting else ""}" cx="{_n(centre)}" cy="{_n(dot.middle)}" r="7"/>'
+        pill = Placed(center - gone.width / 2, box.bottom + GAP, gone.width, gone.height)
+        yield from _arrow(((center, dot.bottom), (center, box.y)), "passed" if deleting else "")
+        yield from _arrow(((center, box.bottom), (center, pill.y)), "")
+        yield f'<circle class="dot{" passed" if deleting else ""}" cx="{_n(center)}" cy="{_n(dot.middle)}" r="7"/>'
         yield from _box(card, box)
         yield from _pill(pill, "gone", None)
-        yield _text(centre + 9, (box.bottom + pill.y) / 2 + 4, "Done", "label quiet")
+        yield _text(center + 9, (box.bottom + pill.y) / 2 + 4, "Done", "label quiet")
         yield "</g>"
 
 
@@ -266,8 +258,8 @@ def _pill(place: Placed, words: str, mood: Mood | None) -> Iterator[str]:
     yield _rect(place.x, place.y, place.width, place.height, f"box {mood or ''}".strip(), 17)
     if mood is not None:
         yield from _sign(place.x + 19, place.middle, mood)
-    centre = place.centre + (8 if mood is not None else 0)
-    yield _text(centre, place.middle + 4.5, words, f"said {mood}" if mood else "strong", middle=True)
+    center = place.center + (8 if mood is not None else 0)
+    yield _text(center, place.middle + 4.5, words, f"said {mood}" if mood else "strong", middle=True)
 
 
 def _sign(x: float, y: float, mood: Mood) -> Iterator[str]:
@@ -298,7 +290,7 @@ def _way(points: tuple[Point, ...], radius: float = 9.0) -> str:
     parts = [f"M{_n(points[0][0])} {_n(points[0][1])}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         reach = min(radius, _distance(before, corner) / 2, _distance(corner, after) / 2)
-        enter, leave = _towards(corner, before, reach), _towards(corner, after, reach)
+        enter, leave = _toward(corner, before, reach), _toward(corner, after, reach)
         parts.append(f"L{_n(enter[0])} {_n(enter[1])}")
         parts.append(f"Q{_n(corner[0])} {_n(corner[1])} {_n(leave[0])} {_n(leave[1])}")
     parts.append(f"L{_n(points[-1][0])} {_n(points[-1][1])}")
@@ -309,7 +301,7 @@ def _distance(one: Point, other: Point) -> float:
     return abs(one[0] - other[0]) + abs(one[1] - other[1])
 
 
-def _towards(start: Point, end: Point, reach: float) -> Point:
+def _toward(start: Point, end: Point, reach: float) -> Point:
     return (start[0] + reach * _sign_of(end[0] - start[0]), start[1] + reach * _sign_of(end[1] - start[1]))
 
 
