@@ -8,5 +8,6 @@ Guarantees
 - A plan contains no value of a Secret.
 """
 
+from steersman.plan.dry_runs import only_dry_runs as only_dry_runs
 from steersman.plan.planner import plan_changes as plan_changes
 from steersman.plan.result import Plan as Plan, PlannedChange as PlannedChange, Remark as Remark

@@ -16,9 +16,7 @@ from urllib.parse import unquote
 import msgspec
 
 from steersman.errors import ApiError
-from steersman.wire import Request, describe_request
-from steersman.wire.content import JSON
-from steersman.wire.paths import ResourcePath, parse_path
+from steersman.wire import JSON, HttpRequest, ResourcePath, describe_request, parse_path
 
 Tree: TypeAlias = dict[str, Any]
 
@@ -41,7 +39,7 @@ class NotTried(Exception):
     """Why a write cannot be tried with a dry run."""
 
 
-def is_read(request: Request) -> bool:
+def is_read(request: HttpRequest) -> bool:
     """Whether a request only reads, whatever the server does."""
     if request.method not in READS or any(name.lower() in _OVERRIDES for name, _ in request.headers):
         return False
@@ -63,7 +61,7 @@ def is_event(path: ResourcePath) -> bool:
     return path.resource == "events" and path.group in {"", "events.k8s.io"}
 
 
-def place_of(request: Request) -> ResourcePath:
+def place_of(request: HttpRequest) -> ResourcePath:
     """The path of a write that can be tried; otherwise raises `NotTried` with the reason."""
     path = None if "?" in request.path or "#" in request.path else parse_path(request.path)
     if path is None:
@@ -81,7 +79,7 @@ def place_of(request: Request) -> ResourcePath:
     return path
 
 
-def tree_of(request: Request) -> Any:
+def tree_of(request: HttpRequest) -> Any:
     """The JSON body of a request; raises `NotTried` if it is something else."""
     if not request.body:
         return {}
@@ -91,7 +89,7 @@ def tree_of(request: Request) -> Any:
         raise NotTried("the body is not JSON, and a plan sends only what it can parse") from None
 
 
-def says_dry_run(request: Request) -> bool:
+def says_dry_run(request: HttpRequest) -> bool:
     """Whether the program itself requested a dry run, and so intends no change."""
     if request.method != "DELETE" or not request.body:
         return _ALL in request.query
@@ -99,17 +97,17 @@ def says_dry_run(request: Request) -> bool:
     return isinstance(tree, dict) and cast("Tree", tree).get("dryRun") == ["All"]
 
 
-def dry_run_of(request: Request, path: ResourcePath, tree: Any) -> Request:
+def dry_run_of(request: HttpRequest, path: ResourcePath, tree: Any) -> HttpRequest:
     """The same write as a dry run; ``tree`` is its body."""
     query = (*((name, value) for name, value in request.query if name.lower() != "dryrun"), _ALL)
     if request.method != "DELETE":
-        return Request(request.method, path.path, query, request.headers, msgspec.json.encode(tree))
+        return HttpRequest(request.method, path.path, query, request.headers, msgspec.json.encode(tree))
     options: Tree = {"kind": "DeleteOptions", "apiVersion": "v1", **(tree or {}), "dryRun": ["All"]}
     headers = tuple(pair for pair in request.headers if pair[0].lower() != "content-type")
-    return Request("DELETE", path.path, query, (*headers, ("Content-Type", JSON)), msgspec.json.encode(options))
+    return HttpRequest("DELETE", path.path, query, (*headers, ("Content-Type", JSON)), msgspec.json.encode(options))
 
 
-def only_dry_runs(request: Request) -> None:
+def only_dry_runs(request: HttpRequest) -> None:
     """Raise `WritesNothing` unless a request is a read or a dry run: a gate for a whole program."""
     if is_read(request):
         return
@@ -137,7 +135,7 @@ class _DeleteBody(msgspec.Struct):
     dry_run: list[str] = msgspec.field(name="dryRun", default_factory=list[str])
 
 
-def _asks_for_nothing(request: Request) -> bool:
+def _asks_for_nothing(request: HttpRequest) -> bool:
     """Whether the body of a deletion makes it a dry run."""
     body = request.body or b""
     try:

@@ -18,7 +18,7 @@ import msgspec
 
 from steersman.objects import GroupVersionKind, Key
 from steersman.plan.diffs import Tree, merged, part
-from steersman.wire.paths import ResourcePath
+from steersman.wire import ResourcePath
 
 #: Above every real version: etcd counts its writes, and 10**15 of them take longer than the life of a cluster.
 PLANNED_VERSIONS = 10**15

@@ -32,11 +32,17 @@ from steersman.plan.dry_runs import (
     tree_of,
 )
 from steersman.plan.planned_objects import PLANNED_VERSIONS, Location, PlannedObject, PlannedObjects
-from steersman.transport import Response, SendOptions, Transport, TransportWrapper
-from steersman.transport.buffered_response import BufferedResponse
-from steersman.wire import Request
-from steersman.wire.content import APPLY_PATCH, JSON, JSON_PATCH, MERGE_PATCH
-from steersman.wire.paths import ResourcePath, group_version_path, parse_path
+from steersman.transport import BufferedResponse, Response, SendOptions, Transport, TransportWrapper
+from steersman.wire import (
+    APPLY_PATCH,
+    JSON,
+    JSON_PATCH,
+    MERGE_PATCH,
+    HttpRequest,
+    ResourcePath,
+    group_version_path,
+    parse_path,
+)
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 #: Statuses that every program must handle anyway: not found, conflict, expired, retry later.
@@ -59,7 +65,7 @@ class PlanTransport(TransportWrapper):
         #: Whether the servers of groups outside Kubernetes support dry runs.
         self._tried: dict[tuple[str, str], bool] = {}
 
-    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
+    async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
         """Send a request if it changes nothing; see `Transport.send`."""
         if is_read(request):
             if not options.get("stream") and (known := await self._read(request)) is not None:
@@ -74,7 +80,7 @@ class PlanTransport(TransportWrapper):
             return self._reject(request, str(reason))
         return await self._try(request, path, tree, options.get("timeout"))
 
-    async def _try(self, request: Request, path: ResourcePath, tree: Any, seconds: float | None) -> Response:
+    async def _try(self, request: HttpRequest, path: ResourcePath, tree: Any, seconds: float | None) -> Response:
         if is_event(path):
             return _answer(200 if path.name else 201, tree)
         if path.name is None and request.method == "DELETE":
@@ -92,7 +98,7 @@ class PlanTransport(TransportWrapper):
 
     # reading planned objects
 
-    async def _read(self, request: Request) -> Response | None:
+    async def _read(self, request: HttpRequest) -> Response | None:
         path = parse_path(request.path)
         if path is None or (path.subresource is not None and path.subresource != "status"):
             return None
@@ -103,7 +109,7 @@ class PlanTransport(TransportWrapper):
             return _missing(path) if known.after is None else _answer(200, _as_asked(request, known.after))
         return await self._list_of_one(request, path)
 
-    async def _list_of_one(self, request: Request, path: ResourcePath) -> Response | None:
+    async def _list_of_one(self, request: HttpRequest, path: ResourcePath) -> Response | None:
         """Answer a list of one name, which is how a cache checks an object that it is unsure about."""
         query = dict(request.query)
         selector = query.get("fieldSelector", "")
@@ -194,11 +200,11 @@ class PlanTransport(TransportWrapper):
             self._planned.rejected(_what(attempt.request, attempt.path, attempt.tree), words)
         return BufferedResponse(response.status, response.headers, body)
 
-    async def _delete_many(self, request: Request, path: ResourcePath) -> Response:
+    async def _delete_many(self, request: HttpRequest, path: ResourcePath) -> Response:
         """Find out which objects would be deleted, with a list instead of a deletion."""
         headers = tuple(pair for pair in request.headers if pair[0].lower() != "content-type")
         selection = tuple(pair for pair in request.query if pair[0] in {"labelSelector", "fieldSelector"})
-        async with await self._inner.send(Request("GET", path.path, selection, headers)) as response:
+        async with await self._inner.send(HttpRequest("GET", path.path, selection, headers)) as response:
             body = await response.read()
         listed = _tree(body)
         if response.status != 200 or listed is None:
@@ -216,7 +222,7 @@ class PlanTransport(TransportWrapper):
         """The object on the server; None if it does not exist or is unreadable."""
         headers = [pair for pair in attempt.request.headers if pair[0].lower() not in {"accept", "content-type"}]
         path = msgspec.structs.replace(attempt.path, subresource=None).path
-        request = Request("GET", path, headers=(*headers, ("Accept", JSON)))
+        request = HttpRequest("GET", path, headers=(*headers, ("Accept", JSON)))
         async with await self._inner.send(request, timeout=attempt.timeout) as response:
             return _tree(await response.read()) if response.status == 200 else None
 
@@ -239,7 +245,7 @@ class PlanTransport(TransportWrapper):
                 found = {**found, field: {**rest, "resourceVersion": version} if version else rest}
         return found
 
-    def _reject(self, request: Request, words: str) -> Response:
+    def _reject(self, request: HttpRequest, words: str) -> Response:
         path = parse_path(request.path)
         try:
             tree = tree_of(request)
@@ -248,9 +254,9 @@ class PlanTransport(TransportWrapper):
         self._planned.rejected(_what(request, path, tree), words)
         return _answer(405, _status(405, "MethodNotAllowed", words))
 
-    async def _check_known(self, request: Request, path: ResourcePath) -> None:
+    async def _check_known(self, request: HttpRequest, path: ResourcePath) -> None:
         """Reject writes to a server without dry runs: an aggregated server may serve the group."""
-        if path.group in _own_groups():
+        if path.group in {version.group for version in all_group_versions()}:
             return
         key = (path.group, path.version)
         if key not in self._tried:
@@ -261,10 +267,10 @@ class PlanTransport(TransportWrapper):
                 " nothing else"
             )
 
-    async def _knows_dry_runs(self, request: Request, path: ResourcePath) -> bool:
+    async def _knows_dry_runs(self, request: HttpRequest, path: ResourcePath) -> bool:
         headers = [pair for pair in request.headers if pair[0].lower() not in {"accept", "content-type"}]
         document = f"/openapi/v3{group_version_path(path.group, path.version)}"
-        ask = Request("GET", document, headers=(*headers, ("Accept", JSON)))
+        ask = HttpRequest("GET", document, headers=(*headers, ("Accept", JSON)))
         for _ in range(_ASKED_AGAIN):  # a kind installed just now is described a moment later
             try:
                 async with await self._inner.send(ask) as response:
@@ -280,7 +286,7 @@ class PlanTransport(TransportWrapper):
 class _Attempt(msgspec.Struct, frozen=True):
     """A write to one object."""
 
-    request: Request
+    request: HttpRequest
     path: ResourcePath
     place: Location
     tree: Any
@@ -339,7 +345,7 @@ def _tree(body: bytes) -> Tree | None:
     return cast("Tree", found) if isinstance(found, dict) else None
 
 
-def _as_asked(request: Request, tree: Tree) -> Tree:
+def _as_asked(request: HttpRequest, tree: Tree) -> Tree:
     """An object in the form that a read requests."""
     if "as=PartialObjectMetadata" not in (request.header("Accept") or "").replace(" ", ""):
         return tree
@@ -361,7 +367,7 @@ def _is_planned(version: Any) -> bool:
     return isinstance(version, str) and version.isdigit() and int(version) > PLANNED_VERSIONS
 
 
-def _what(request: Request, path: ResourcePath | None, tree: Any) -> str:
+def _what(request: HttpRequest, path: ResourcePath | None, tree: Any) -> str:
     """A write as text: ``create Deployment default/web``."""
     if path is None:
         return f"{request.method} {request.path}"
@@ -373,7 +379,3 @@ def _what(request: Request, path: ResourcePath | None, tree: Any) -> str:
     verb = "apply" if (request.header("Content-Type") or "").startswith(APPLY_PATCH) else _VERBS.get(request.method)
     where = f"{path.resource}/{path.subresource}" if path.subresource else path.resource
     return f"{verb or request.method} {kind or where} {key}"
-
-
-def _own_groups() -> frozenset[str]:
-    return frozenset(version.group for version in all_group_versions())

@@ -12,7 +12,6 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from typing import Any, cast
 
@@ -24,17 +23,14 @@ from steersman.client import Client
 from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, Requeue, RequeueAfter
 from steersman.controller.attempts import Conflicted, Failed, Finished, attempt
 from steersman.errors import PlanFailed, ReconcileStuck
-from steersman.manager import Manager
-from steersman.manager.signals import LAST_SECONDS
-from steersman.patterns.children import Identity
-from steersman.patterns.external import External
-from steersman.patterns.reconciler import MachineReconciler
+from steersman.manager import LAST_SECONDS, Manager
+from steersman.patterns import ChildIdentity, External, MachineReconciler
 from steersman.plan.planned_objects import CURRENT, PlannedObjects, Reconcile
 
 #: How often one object is reconciled.
 ROUNDS = 8
 _POLL = 0.02
-#: The phases of an external object during its first lookup: only that is waited for.
+#: The progress of an external object during its first lookup: only that is waited for.
 _LOOKED_FOR = frozenset({"unknown", "finding"})
 _PATIENCE = 10.0
 
@@ -50,7 +46,7 @@ class Trial(msgspec.Struct):
     #: How often it was reconciled: once, and once more for each external result.
     times: int = 1
     #: The children to delete once everything is ready.
-    pending: tuple[Identity, ...] = ()
+    pending: tuple[ChildIdentity, ...] = ()
 
 
 class Trials:
@@ -171,7 +167,9 @@ def _is_done(manager: Manager) -> bool:
     controllers = manager.controllers
     if len(controllers) != len(manager.plans) or not all(each.working and not each.busy for each in controllers):
         return False
-    return all(phase not in _LOOKED_FOR for external in _externals(manager) for _, phase, _ in external.phases())
+    return all(
+        progress not in _LOOKED_FOR for external in _externals(manager) for _, progress, _ in external.progress()
+    )
 
 
 def _externals(manager: Manager) -> list[External[Any, Any]]:
@@ -184,7 +182,7 @@ def _externals(manager: Manager) -> list[External[Any, Any]]:
 
 
 def _cannot_begin(manager: Manager, *, late: bool) -> str:
-    missing = _names(informer.gvk.kind for informer in manager.informers if not informer.served)
+    missing = ", ".join(dict.fromkeys(informer.gvk.kind for informer in manager.informers if not informer.served))
     if missing:
         return (
             f"the server does not serve {missing}: install the definitions first (steersman generate crds), then plan"
@@ -196,7 +194,3 @@ def _cannot_begin(manager: Manager, *, late: bool) -> str:
 def _why(manager: Manager) -> str:
     errors = [scope.last_error for informer in manager.informers for scope in informer.statistics().scopes]
     return next((f": {error}" for error in errors if error), "")
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(names))
