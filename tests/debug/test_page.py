@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from steersman.cache import InformerStatistics
 from steersman.cache.statistics import ScopeStatistics
 from steersman.controller import Cause, Causes, ControllerStatistics, KeyRecord, QueueStatistics, Request
-from steersman.controller.sources import SourceStatistics
+from steersman.controller.sources.source import SourceStatistics
 from steersman.debug import (
     BlockedLoop,
     CheckResult,
@@ -19,7 +19,7 @@ from steersman.debug import (
     duration,
     percent,
 )
-from steersman.debug.page import explanation, overview, problems
+from steersman.debug.page import explanation, overview, problems_of
 from steersman.objects import GroupVersionKind, Key
 
 NOW = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
@@ -217,7 +217,7 @@ def test_a_mapper_that_fails_is_seen_with_what_it_left_behind():
     page = Page(overview(manager(controllers=(controller(sources=(failing,)),))))
     assert "mapping failed 7 times; 3 objects to be mapped again: mapper on <Secret a/b>" in page.text
     lost = replace(failing, retrying=0, given_up=2)
-    found = problems(manager(controllers=(controller(sources=(lost,)),)))
+    found = problems_of(manager(controllers=(controller(sources=(lost,)),)))
     assert [each.tone for each in found] == ["bad"]
     assert "2 deleted objects were given up" in found[0].words
 
@@ -237,7 +237,7 @@ def test_a_start_is_given_its_time():
     young = manager(
         phase="syncing", started=NOW - timedelta(seconds=3), controllers=(waiting,), checks=(check,), informers=()
     )
-    assert problems(young) == []
+    assert problems_of(young) == []
     assert "Starting: the caches are filling" in Page(overview(young)).text
     old = replace(young, started=NOW - timedelta(minutes=3))
     assert "site reconciles nothing yet: waiting for the first list of Site" in Page(overview(old)).text
@@ -261,7 +261,7 @@ def test_a_stale_cache_comes_first():
     """What is decided on it is wrong whatever else is right."""
     failing = controller(keys=[record(result="error", failures=5, error="it broke")])
     silent = informer(staleness=400.0, last_error="nothing came for 100 s")
-    (first, *_) = problems(manager(controllers=(failing,), informers=(informer("v1 Pod"), silent)))
+    (first, *_) = problems_of(manager(controllers=(failing,), informers=(informer("v1 Pod"), silent)))
     assert first.tone == "bad"
     assert first.subject == "web.example.com/v1 Site"
     assert first.words == "the watch is lost, the cache may be stale, for 6 min 40 s: nothing came for 100 s"
@@ -275,7 +275,7 @@ def test_a_process_that_stands_by_is_not_ill():
         leader=LeaderStatistics(lease="default/site-operator", identity="b", leading=False, holder="a"),
         checks=(CheckResult(name="leader", kind="ready", ok=False, message="another leads"),),
     )
-    assert problems(standing_by) == []
+    assert problems_of(standing_by) == []
     page = Page(overview(standing_by))
     assert "Standing by: another process leads" in page.text
     assert "Led by a ; this is b" in page.text
@@ -299,7 +299,7 @@ def test_a_check_and_a_blocked_loop_are_shown():
 
 def test_an_old_block_is_kept_but_is_no_news():
     old = BlockedLoop(at=NOW - timedelta(hours=2), seconds=0.7, task="t", stack="")
-    assert problems(manager(blocked=(old,))) == []
+    assert problems_of(manager(blocked=(old,))) == []
     assert "2 h ago" in Page(overview(manager(blocked=(old,)))).text
 
 
@@ -332,7 +332,7 @@ def test_ids_are_not_repeated():
 
 def test_keys_that_ask_to_be_run_again_do_not_fail():
     again = controller(keys=[record(result="requeue", failures=3, next_run=1.0)], queue=queue(delayed=1, failing=1))
-    assert problems(manager(controllers=(again,))) == []
+    assert problems_of(manager(controllers=(again,))) == []
 
 
 def test_links_within_the_page_lead_somewhere():

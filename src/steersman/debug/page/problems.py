@@ -43,7 +43,7 @@ class Problem(msgspec.Struct, frozen=True):
     place: str
 
 
-def problems(statistics: ManagerStatistics) -> list[Problem]:
+def problems_of(statistics: ManagerStatistics) -> list[Problem]:
     """All problems, worst first."""
     # Stale caches come first: every decision based on them may be wrong.
     caches = [problem for each in statistics.informers for problem in _informer(each, statistics)]

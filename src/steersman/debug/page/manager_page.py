@@ -14,24 +14,8 @@ from collections.abc import Iterable, Sequence
 
 from steersman.controller import ControllerStatistics, KeyRecord, Request
 from steersman.debug.page.document import document, section
-from steersman.debug.page.elements import (
-    DASH,
-    NOTHING,
-    Child,
-    Html,
-    ago,
-    badge,
-    element,
-    join,
-    key_link,
-    result_badge,
-)
-from steersman.debug.page.problems import (
-    FAILED,
-    Problem,
-    failing,
-    problems,
-)
+from steersman.debug.page.elements import DASH, NOTHING, Child, Html, ago, badge, element, join, key_link, result_badge
+from steersman.debug.page.problems import FAILED, Problem, failing, problems_of
 from steersman.debug.page.tables import (
     blocked_table,
     checks_table,
@@ -43,8 +27,7 @@ from steersman.debug.page.tables import (
 )
 from steersman.debug.statistics import Explanation, ManagerStatistics
 from steersman.debug.text import count, duration, next_run, percent
-from steersman.objects import Key
-from steersman.objects.misuse import nearest
+from steersman.objects import Key, nearest
 
 #: Row limits of the longer tables, and of all tables of recent reconciles together.
 FAILING_ROWS = 1000
@@ -55,7 +38,7 @@ PROBLEM_ROWS = 12
 
 def overview(statistics: ManagerStatistics) -> str:
     """The page about the whole manager."""
-    found = problems(statistics)
+    found = problems_of(statistics)
     return document(
         statistics,
         title=_title(statistics, found),
