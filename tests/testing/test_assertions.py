@@ -99,7 +99,7 @@ async def test_the_failure_tells_the_difference_the_object_and_the_reconciles(co
               generation: 1
             spec:
               title: hello
-              behaviour: ''
+              behavior: ''
             status:
               checks: 0
               ready: true
@@ -115,7 +115,7 @@ async def test_the_failure_tells_why_reconciles_failed_and_what_events_say(contr
     about = ObjectReference(api_version="pages.test.steersman.dev/v1", kind="Page", name="home")
     about.namespace = control_plane.namespace
     async with control_plane.running(manager) as operator:
-        await client.create(page(behaviour="fail"))
+        await client.create(page(behavior="fail"))
         event = Event(metadata=ObjectMeta(name="home.1"), involved_object=about, type="Warning")
         event.reason, event.message, event.count = "Fire", "the printer is hot", 3
         await client.create(event)

@@ -21,7 +21,7 @@ async def test_a_requeue_after_an_hour(control_plane, clock):
     client = control_plane.client
     began = clock.now()
     async with control_plane.running(manager) as operator:
-        await client.create(page(behaviour="hourly"))
+        await client.create(page(behavior="hourly"))
         await operator.drained()
         for checks in (1, 2, 3):
             await clock.advance(HOUR - 60)
@@ -37,7 +37,7 @@ async def test_a_requeue_after_an_hour(control_plane, clock):
 async def test_waiting_takes_no_time(control_plane, clock):
     client = control_plane.client
     async with asyncio.timeout(10_000_000), control_plane.running(manager):
-        await client.create(page(behaviour="hourly"))
+        await client.create(page(behavior="hourly"))
         await eventually(client, Page, "home", has={"status": {"checks": 6}}, within=7 * HOUR)
         await consistently(client, ConfigMap, "home", has={"data": {"title": "hello"}}, during=6 * HOUR)
         with pytest.raises(AssertionError, match="within 3 h"):
@@ -82,7 +82,7 @@ async def test_time_passes_as_ever_in_between(clock):
     loop = asyncio.get_running_loop()
     before = loop.time()
     await asyncio.sleep(0.02)
-    assert 0.02 <= loop.time() - before < 5
+    assert 0.02 <= loop.time() - before < 60
 
 
 async def test_what_sleeps_again_and_again_is_told(clock, monkeypatch):

@@ -52,14 +52,14 @@ async def test_without_an_operator_it_waits_for_the_control_plane(control_plane)
 async def test_a_later_look_is_not_waited_for(control_plane):
     """What asks to run in an hour has nothing to do now."""
     async with control_plane.running(manager) as operator:
-        await control_plane.client.create(page(behaviour="hourly"))
+        await control_plane.client.create(page(behavior="hourly"))
         await operator.drained()
         assert operator.runs_of("home")[-1][1].result == "requeue_after"
 
 
 async def test_a_reconcile_that_fails_is_named_with_its_error(control_plane, clock):
     async with control_plane.running(manager) as operator:
-        await control_plane.client.create(page(behaviour="fail"))
+        await control_plane.client.create(page(behavior="fail"))
         lines = await report(control_plane, operator, within=10)
     assert lines[0] == "after 10 s there is still work to do:"
     assert "    controller page: 1 key to be retried" in lines
@@ -73,7 +73,7 @@ async def test_a_reconcile_that_fails_is_named_with_its_error(control_plane, clo
 
 async def test_a_reconcile_that_always_asks_again_is_named(control_plane, clock):
     async with control_plane.running(manager) as operator:
-        await control_plane.client.create(page(behaviour="requeue"))
+        await control_plane.client.create(page(behavior="requeue"))
         lines = await report(control_plane, operator, within=30)
     assert re.fullmatch(
         r"controller page reconciled NS/home \d+ times meanwhile, the last time because Page NS/home appeared "

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from steersman.testing import EngineError
-from steersman.testing.environment import Environment
+from steersman.testing.engine.environment import Environment
 
 
 def _program(path: Path) -> str:

@@ -32,7 +32,7 @@ async def test_a_mistaken_flag_is_shown_with_the_log(engine_folders, processes_o
 
 
 async def test_a_start_that_takes_too_long_says_what_it_waited_for(engine_folders, processes_of, monkeypatch) -> None:
-    """The time-out of the environment is honoured, and the error tells the last answer."""
+    """The time-out of the environment is honored, and the error tells the last answer."""
     monkeypatch.setenv("KUBEBUILDER_CONTROLPLANE_START_TIMEOUT", "300ms")
     with pytest.raises(EngineError, match=r"-0 was not ready within 0\.3 s \(last check: http"):
         async with Engine.start():

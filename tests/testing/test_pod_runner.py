@@ -15,8 +15,8 @@ from steersman.kinds.batch_v1 import Job, JobSpec
 from steersman.kinds.core_v1 import Container, Pod, PodSpec, PodTemplateSpec
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import find_condition, is_true
-from steersman.testing import Engine, Failed, PodOutcome, PodRunner, Running, Succeeded, Waiting, eventually
-from steersman.testing.pod_status import observe
+from steersman.testing import Engine, PodFailed, PodOutcome, PodRunner, PodRunning, PodSucceeded, PodWaiting, eventually
+from steersman.testing.pods.status import observe
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ async def test_an_image_that_cannot_be_pulled_keeps_a_deployment_unavailable(cli
     broken = True
 
     def outcome(pod: Pod) -> PodOutcome:
-        return Waiting("ImagePullBackOff", "no such image") if broken else Running()
+        return PodWaiting("ImagePullBackOff", "no such image") if broken else PodRunning()
 
     async def waiting() -> bool:
         pods = await client.list(Pod, namespace=namespace)
@@ -138,7 +138,7 @@ async def test_a_job_completes(client: Client, namespace: str) -> None:
         found = await client.get(Job, "work")
         return found.status is not None and is_true(found.status.conditions, "Complete")
 
-    async with PodRunner(client, outcome=lambda _: Succeeded(), namespaces=(namespace,)):
+    async with PodRunner(client, outcome=lambda _: PodSucceeded(), namespaces=(namespace,)):
         await client.create(job())
         await until(complete)
         status = (await client.get(Job, "work")).status
@@ -151,7 +151,7 @@ async def test_a_job_fails(client: Client, namespace: str) -> None:
         found = await client.get(Job, "work")
         return found.status is not None and is_true(found.status.conditions, "Failed")
 
-    async with PodRunner(client, outcome=lambda _: Failed("OOMKilled", 137), namespaces=(namespace,)):
+    async with PodRunner(client, outcome=lambda _: PodFailed("OOMKilled", 137), namespaces=(namespace,)):
         await client.create(job())
         await until(failed)
         status = (await client.get(Job, "work")).status
@@ -239,12 +239,12 @@ async def test_a_pod_that_runs_is_not_written_to_again(control_plane) -> None:
 @pytest.mark.parametrize(
     ("policy", "outcome", "phase", "reason"),
     [
-        ("Always", Running(), "Running", "running"),
-        ("Always", Succeeded(), "Running", "CrashLoopBackOff"),
-        ("OnFailure", Succeeded(), "Succeeded", "Completed"),
-        ("OnFailure", Failed(), "Running", "CrashLoopBackOff"),
-        ("Never", Failed("OOMKilled", 137), "Failed", "OOMKilled"),
-        ("Never", Waiting("ErrImagePull"), "Pending", "ErrImagePull"),
+        ("Always", PodRunning(), "Running", "running"),
+        ("Always", PodSucceeded(), "Running", "CrashLoopBackOff"),
+        ("OnFailure", PodSucceeded(), "Succeeded", "Completed"),
+        ("OnFailure", PodFailed(), "Running", "CrashLoopBackOff"),
+        ("Never", PodFailed("OOMKilled", 137), "Failed", "OOMKilled"),
+        ("Never", PodWaiting("ErrImagePull"), "Pending", "ErrImagePull"),
     ],
 )
 def test_phase_and_containers_agree_and_saying_it_again_changes_nothing(
@@ -260,10 +260,10 @@ def test_phase_and_containers_agree_and_saying_it_again_changes_nothing(
     (state,) = [each.state for each in pod.status.container_statuses or () if each.state is not None]
     told = state.waiting or state.terminated
     assert (told.reason if told else "running") == reason
-    assert is_true(pod.status.conditions, "Ready") == isinstance(outcome, Running)
+    assert is_true(pod.status.conditions, "Ready") == isinstance(outcome, PodRunning)
     assert observe(pod, outcome, datetime(2031, 1, 1, tzinfo=UTC)) == pod.status
 
 
 def test_mistakes_are_named() -> None:
     with pytest.raises(ValueError, match="non-zero exit code"):
-        Failed("Completed", 0)
+        PodFailed("Completed", 0)

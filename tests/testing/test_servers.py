@@ -61,7 +61,7 @@ async def test_groups(control_plane, crd_group):
 
 async def test_time(control_plane, clock):
     async with control_plane.running(manager) as operator:
-        await control_plane.client.create(page(behaviour="hourly"))
+        await control_plane.client.create(page(behavior="hourly"))
         await operator.drained()
         await clock.advance(3600)
         await eventually(control_plane.client, Page, "home", has={"status": {"checks": 1}})

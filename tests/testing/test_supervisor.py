@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from steersman.testing import EngineError
-from steersman.testing.processes import supervised
+from steersman.testing.engine.processes import supervised
 
 # Writes its name when it is asked to end, which shows the order; `stubborn` ones never hear it.
 PROGRAM = """
@@ -35,7 +35,7 @@ def _argv(name: str, folder: Path, manner: str = "obedient") -> list[str]:
 
 
 async def _started(folder: Path, *names: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not all((folder / f"journal.{name}").exists() for name in names):  # noqa: ASYNC110 - files set no event
             await asyncio.sleep(0.01)
 
@@ -97,7 +97,7 @@ async def test_killing_the_supervisor_kills_its_programs(engine_folder, tmp_path
         # The system's reaper may take its time over the zombie; a pidfd is ready once the process has ended.
         ended = asyncio.Event()
         asyncio.get_running_loop().add_reader(watched, ended.set)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await ended.wait()
         asyncio.get_running_loop().remove_reader(watched)
         os.close(watched)

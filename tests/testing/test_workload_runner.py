@@ -20,7 +20,7 @@ from steersman.kinds.apps_v1 import (
 from steersman.kinds.core_v1 import Container, Pod, PodSpec, PodTemplateSpec
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import controller_of, find_condition, is_true
-from steersman.testing import PodOutcome, Running, Waiting, WorkloadRunner, eventually
+from steersman.testing import PodOutcome, PodRunning, PodWaiting, WorkloadRunner, eventually
 
 MANAGER = "kube-controller-manager"
 
@@ -179,7 +179,7 @@ async def test_a_rollout_goes_on_where_another_runner_left_it(control_plane) -> 
     client, broken = control_plane.client, True
 
     def outcome(pod: Pod) -> PodOutcome:
-        return Waiting("ImagePullBackOff") if broken and pod.spec.containers[0].image == "web:2" else Running()
+        return PodWaiting("ImagePullBackOff") if broken and pod.spec.containers[0].image == "web:2" else PodRunning()
 
     async with WorkloadRunner(client, outcome=outcome):
         await client.create(deployment())
@@ -198,7 +198,7 @@ async def test_a_rollout_goes_on_where_another_runner_left_it(control_plane) -> 
 async def test_skipped_time_makes_a_stuck_rollout_late(control_plane, clock) -> None:
     """The deadline of a rollout is tested without waiting for it."""
     client = control_plane.client
-    async with WorkloadRunner(client, outcome=lambda _: Waiting("ImagePullBackOff")):
+    async with WorkloadRunner(client, outcome=lambda _: PodWaiting("ImagePullBackOff")):
         await client.create(deployment(progress_deadline_seconds=600))
         await control_plane.drained()
         await clock.advance(601)

@@ -10,7 +10,7 @@ from steersman import ObjectMeta
 from steersman.kinds.batch_v1 import Job, JobSpec, PodFailurePolicy, PodFailurePolicyRule
 from steersman.kinds.core_v1 import Container, Event, Pod, PodSpec, PodTemplateSpec
 from steersman.objects import find_condition, is_true
-from steersman.testing import Failed, PodOutcome, Running, Succeeded, WorkloadRunner, eventually
+from steersman.testing import PodFailed, PodOutcome, PodRunning, PodSucceeded, WorkloadRunner, eventually
 
 
 def job(**more: Any) -> Job:
@@ -23,7 +23,7 @@ def condition(kind: str) -> dict[str, Any]:
 
 
 def succeeds(_: Pod) -> PodOutcome:
-    return Succeeded()
+    return PodSucceeded()
 
 
 async def test_every_pod_is_counted_once_and_then_nothing_is_written(control_plane) -> None:
@@ -46,7 +46,7 @@ async def test_counting_goes_on_where_another_runner_left_it(control_plane) -> N
     client, over = control_plane.client, set[str]()
 
     def outcome(pod: Pod) -> PodOutcome:
-        return Succeeded() if pod.key.name in over else Running()
+        return PodSucceeded() if pod.key.name in over else PodRunning()
 
     for _ in range(3):
         async with WorkloadRunner(client, outcome=outcome) as runner:
@@ -65,7 +65,7 @@ async def test_counting_goes_on_where_another_runner_left_it(control_plane) -> N
 async def test_failed_pods_are_replaced_with_growing_delays(control_plane, clock) -> None:
     """The backoff limit of a Job is tested without waiting for it."""
     client = control_plane.client
-    async with WorkloadRunner(client, outcome=lambda _: Failed("OOMKilled", 137)):
+    async with WorkloadRunner(client, outcome=lambda _: PodFailed("OOMKilled", 137)):
         await client.create(job(backoff_limit=3))
         pods = list[int]()
         for seconds in (0, 11, 21, 41):

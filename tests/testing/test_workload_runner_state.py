@@ -17,7 +17,7 @@ from steersman.kinds.core_v1 import (
 )
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import is_true
-from steersman.testing import PodOutcome, Running, Waiting, WorkloadRunner, eventually
+from steersman.testing import PodOutcome, PodRunning, PodWaiting, WorkloadRunner, eventually
 
 
 def stateful_set(replicas: int = 3, **more: Any) -> StatefulSet:
@@ -64,7 +64,7 @@ async def test_pods_come_one_after_the_other(control_plane) -> None:
     def outcome(pod: Pod) -> PodOutcome:
         at_creation.setdefault(pod.key.name, sorted(ready))
         ready.add(pod.key.name)
-        return Running()
+        return PodRunning()
 
     ready: set[str] = set()
     async with WorkloadRunner(client, outcome=outcome):
@@ -96,7 +96,7 @@ async def test_an_update_goes_on_where_another_runner_left_it(control_plane) -> 
     client, broken = control_plane.client, True
 
     def outcome(pod: Pod) -> PodOutcome:
-        return Waiting("ImagePullBackOff") if broken and pod.spec.containers[0].image == "db:2" else Running()
+        return PodWaiting("ImagePullBackOff") if broken and pod.spec.containers[0].image == "db:2" else PodRunning()
 
     async with WorkloadRunner(client, outcome=outcome):
         await client.create(stateful_set())

@@ -22,26 +22,26 @@ from steersman._lazy_names import lazy_names
 if TYPE_CHECKING:
     from steersman.testing.assertions import consistently as consistently, eventually as eventually
     from steersman.testing.clock import Clock as Clock
-    from steersman.testing.engine import Engine as Engine, EngineStart as EngineStart
-    from steersman.testing.errors import EngineError as EngineError, KubectlError as KubectlError
-    from steersman.testing.fault_proxy import FaultProxy as FaultProxy
-    from steersman.testing.operators import Operator as Operator
-    from steersman.testing.parts import (
-        ApiServer as ApiServer,
-        ControllerManager as ControllerManager,
+    from steersman.testing.engine.engine import Engine as Engine, EngineStart as EngineStart
+    from steersman.testing.engine.errors import EngineError as EngineError, KubectlError as KubectlError
+    from steersman.testing.engine.parts import (
         EtcdMember as EtcdMember,
+        KubeApiServer as KubeApiServer,
+        KubeControllerManager as KubeControllerManager,
         Part as Part,
     )
+    from steersman.testing.fault_proxy import FaultProxy as FaultProxy
+    from steersman.testing.operators import Operator as Operator
     from steersman.testing.plane import Plane as Plane
-    from steersman.testing.pod_runner import PodRunner as PodRunner
-    from steersman.testing.pod_status import (
-        Failed as Failed,
+    from steersman.testing.pods.runner import PodRunner as PodRunner
+    from steersman.testing.pods.status import (
+        PodFailed as PodFailed,
         PodOutcome as PodOutcome,
-        Running as Running,
-        Succeeded as Succeeded,
-        Waiting as Waiting,
+        PodRunning as PodRunning,
+        PodSucceeded as PodSucceeded,
+        PodWaiting as PodWaiting,
     )
     from steersman.testing.workload_runner import WorkloadRunner as WorkloadRunner
-    from steersman.testing.write_watch import Write as Write, Writes as Writes
+    from steersman.testing.write_watch import RecordedWrite as RecordedWrite, Writes as Writes
 else:
     __getattr__, __dir__ = lazy_names()

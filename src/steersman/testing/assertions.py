@@ -13,10 +13,9 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from typing import Any, Literal, TypeVar, cast, overload
+from typing import Any, Literal, TypeAlias, TypeVar, cast, overload
 
-from steersman.client import Added, Client, Deleted, Modified
-from steersman.client.reads import KeyLike
+from steersman.client import Added, Client, Deleted, KeyLike, Modified
 from steersman.debug import count, duration
 from steersman.errors import ApiError, DeadlineExceeded, Expired
 from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
@@ -25,7 +24,10 @@ from steersman.testing.expectations import Expected, differences, expected_tree
 from steersman.testing.report import difference_lines, event_lines, object_lines, run_lines, tree_of
 
 ObjectT = TypeVar("ObjectT", bound=Object)
+T = TypeVar("T")
 Found = Object | Unstructured | None
+Has: TypeAlias = Expected | None
+Check: TypeAlias = Callable[[T], object] | None
 Condition = Callable[[], object | Awaitable[object]]
 
 #: How often to call a condition that is a plain function.
@@ -40,14 +42,7 @@ class _Expectation:
     """The expectation of one call about one object."""
 
     def __init__(
-        self,
-        client: Client,
-        kind: type[Object] | Kind,
-        key: KeyLike,
-        check: Callable[[Any], object] | None,
-        has: Expected | None,
-        *,
-        gone: bool,
+        self, client: Client, kind: type[Object] | Kind, key: KeyLike, check: Check[Any], has: Has, *, gone: bool
     ) -> None:
         if gone and (check is not None or has is not None):
             raise TypeError("gone=True expects no object: remove check and has")
@@ -148,9 +143,9 @@ async def eventually(
     client: Client,
     kind: type[ObjectT],
     key: KeyLike,
-    check: Callable[[ObjectT], object] | None = None,
+    check: Check[ObjectT] = None,
     *,
-    has: Expected | None = None,
+    has: Has = None,
     within: float = 10.0,
 ) -> ObjectT: ...
 @overload
@@ -158,9 +153,9 @@ async def eventually(
     client: Client,
     kind: Kind,
     key: KeyLike,
-    check: Callable[[Unstructured], object] | None = None,
+    check: Check[Unstructured] = None,
     *,
-    has: Expected | None = None,
+    has: Has = None,
     within: float = 10.0,
 ) -> Unstructured: ...
 @overload
@@ -173,9 +168,9 @@ async def eventually(
     client: Client | Condition,
     kind: Any = None,
     key: Any = None,
-    check: Callable[[Any], object] | None = None,
+    check: Check[Any] = None,
     *,
-    has: Expected | None = None,
+    has: Has = None,
     gone: bool = False,
     within: float = 10.0,
 ) -> Any:
@@ -212,20 +207,14 @@ async def consistently(
     client: Client,
     kind: type[ObjectT],
     key: KeyLike,
-    check: Callable[[ObjectT], object] | None = None,
+    check: Check[ObjectT] = None,
     *,
-    has: Expected | None = None,
+    has: Has = None,
     during: float = 1.0,
 ) -> None: ...
 @overload
 async def consistently(
-    client: Client,
-    kind: Kind,
-    key: KeyLike,
-    check: Callable[[Unstructured], object] | None = None,
-    *,
-    has: Expected | None = None,
-    during: float = 1.0,
+    client: Client, kind: Kind, key: KeyLike, check: Check[Unstructured] = None, *, has: Has = None, during: float = 1.0
 ) -> None: ...
 @overload
 async def consistently(
@@ -237,9 +226,9 @@ async def consistently(
     client: Client | Condition,
     kind: Any = None,
     key: Any = None,
-    check: Callable[[Any], object] | None = None,
+    check: Check[Any] = None,
     *,
-    has: Expected | None = None,
+    has: Has = None,
     gone: bool = False,
     during: float = 1.0,
 ) -> None:

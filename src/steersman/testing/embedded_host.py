@@ -24,7 +24,9 @@ from steersman.testing.background_context import BackgroundContext
 from steersman.testing.hosts import Host, create_namespace, remove
 from steersman.testing.loop_bridge import LoopBridgeTransport, call_on, closing, handler_over
 from steersman.testing.loop_thread import LoopThread
+from steersman.testing.webhook_registration import answered_in_process
 from steersman.transport import Transport
+from steersman.webhooks import WebhookServer
 
 
 class WrongLoop(RuntimeError):
@@ -86,7 +88,6 @@ class EmbeddedHost(Host):
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Transport]:
-        """A transport to it."""
         transport: Transport = (await self.plane()).transport()
         if self._thread is not None:
             transport = LoopBridgeTransport(transport, self._loop)
@@ -94,19 +95,23 @@ class EmbeddedHost(Host):
             yield transport
 
     async def settled(self, client: Client) -> None:
-        """Wait for its controllers."""
         del client
         plane = await self.plane()
         await (plane.settled() if self._thread is None else self._thread.call(plane.settled()))
 
+    @asynccontextmanager
+    async def webhooks(self, server: WebhookServer, client: Client, name: str) -> AsyncGenerator[None]:
+        """Call these webhooks for a block, without a socket."""
+        calls = (await self.plane()).server.webhooks
+        async with answered_in_process(server, client, name, calls.answer_in_process):
+            yield
+
     @property
     def url(self) -> str:
-        """Its address."""
         return self._listening()[0]
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
         return self._listening()[1]
 
     def _listening(self) -> tuple[str, Path]:
@@ -120,13 +125,11 @@ class EmbeddedHost(Host):
         return self._port
 
     def clean_up(self, *, namespace: str = "", group: str = "") -> Future[None] | None:
-        """Start deleting."""
         if self._thread is None:
             return None
         return self._thread.submit(remove(self._plane.client, namespace, group))
 
     def end(self) -> None:
-        """Stop everything it started."""
         self._stack.close()
         if self._context is not None:
             self._context.end()
@@ -149,8 +152,7 @@ async def _listening(
     host: EmbeddedHost, loop: asyncio.AbstractEventLoop, folder: Path
 ) -> AsyncGenerator[tuple[str, Path]]:
     from steersman.apiserver.serving import Authority, write_kubeconfig  # noqa: PLC0415 - few tests need certificates
-    from steersman.transport import ServerTls  # noqa: PLC0415
-    from steersman.transport.listener import Listener  # noqa: PLC0415
+    from steersman.transport import HttpListener, ServerTls  # noqa: PLC0415 - imports aiohttp's server
 
     found: list[Transport] = []
 
@@ -168,7 +170,7 @@ async def _listening(
             client_ca_data=authority.certificate,
             require_client=False,
         )
-        listener = await stack.enter_async_context(Listener(handler_over(way), tls=tls, grace=0.1))
+        listener = await stack.enter_async_context(HttpListener(handler_over(way), tls=tls, grace=0.1))
         path = folder / "kubeconfig"
         admin = authority.client("admin", groups=("system:masters",))
         write_kubeconfig(path, url=listener.address, authority=authority.certificate, user=admin)

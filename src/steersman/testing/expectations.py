@@ -11,10 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from steersman.objects import Object, Unstructured
-from steersman.objects.difference import same_json, to_json
-from steersman.objects.document import encode_custom
-from steersman.objects.struct import Struct
+from steersman.objects import Object, Struct, Unstructured, encode_custom, same_json, to_json
 
 #: A part of an object as JSON. Maps are compared by the expected keys. Every expected item of a list of maps must be
 #: found. None expects the field to be absent; ``...`` expects it to be present with any value.

@@ -16,8 +16,7 @@ import socket
 import struct
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from steersman.aio import Supervisor
@@ -99,10 +98,8 @@ class FaultProxy:
         await self.accept()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._owner.__aexit__(kind, error, trace)
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return await self._owner.__aexit__(*error)
 
     def _end(self) -> None:
         assert self._tasks is not None

@@ -13,20 +13,26 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 
-from steersman.client import Client, Config
-from steersman.client.credentials import Credentials, StaticCredentials
-from steersman.client.discovery_order import discover_config
-from steersman.client.identity import credentials_for
-from steersman.client.transports import transport_for
+from steersman.client import (
+    Client,
+    Config,
+    Credentials,
+    StaticCredentials,
+    credentials_for,
+    discover_config,
+    transport_for,
+)
 from steersman.errors import ConfigError, NotFound
 from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
 from steersman.kinds.core_v1 import Namespace
 from steersman.objects import Object, ObjectMeta
-from steersman.testing.engine import Engine
-from steersman.testing.errors import EngineError
+from steersman.testing.engine.engine import Engine
+from steersman.testing.engine.errors import EngineError
 from steersman.testing.loop_bridge import closing
 from steersman.testing.loop_thread import LoopThread
+from steersman.testing.webhook_registration import answered_on_a_port
 from steersman.transport import Transport
+from steersman.webhooks import WebhookServer
 
 #: How long a store must be unchanged to count as settled, if its controllers cannot be queried.
 _QUIET = 0.3
@@ -77,6 +83,10 @@ class Host(ABC):
         while before != (before := await revision_of(client)):  # noqa: ASYNC110 - no event says "nothing happens"
             await asyncio.sleep(_QUIET)
 
+    def webhooks(self, server: WebhookServer, client: Client, name: str) -> AbstractAsyncContextManager[None]:
+        """Call these webhooks for a block; by default the server calls a port of this machine."""
+        return answered_on_a_port(server, client, name)
+
     @abstractmethod
     def make_namespace(self, name: str) -> None:
         """Ensure that a namespace exists before the first request."""
@@ -124,17 +134,14 @@ class RemoteHost(Host):
 
     @property
     def url(self) -> str:
-        """Its address."""
         return self.config.server
 
     @property
     def credentials(self) -> Credentials:
-        """The administrator's credentials."""
         return self._credentials
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Transport]:
-        """A transport to it."""
         async with closing(transport_for(self.config, self._credentials)) as transport:
             yield transport
 
@@ -150,7 +157,6 @@ class EngineHost(RemoteHost):
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
         return self.engine.kubeconfig
 
     async def install(self, client: Client, classes: Iterable[type[Object]]) -> None:
@@ -166,11 +172,9 @@ class EngineHost(RemoteHost):
             await controllers.restart()
 
     def make_namespace(self, name: str) -> None:
-        """Create it now."""
         self.engine.submit(self.engine.create_namespace(name)).result()
 
     def clean_up(self, *, namespace: str = "", group: str = "") -> Future[None]:
-        """Start deleting."""
         engine = self.engine
         cleaned = engine.submit(engine.delete_namespace(namespace) if namespace else engine.delete_crds(group))
         if engine.is_existing_cluster:
@@ -193,7 +197,6 @@ class ExistingHost(RemoteHost):
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
         if self._kubeconfig is None:
             raise EngineError(
                 f"--steersman-server={self.name} is an address, which has no kubeconfig: pass the path of a kubeconfig "
@@ -202,17 +205,14 @@ class ExistingHost(RemoteHost):
         return self._kubeconfig
 
     def clean_up(self, *, namespace: str = "", group: str = "") -> Future[None]:
-        """Start deleting."""
         cleaned = self._thread.submit(remove(self._housekeeper, namespace, group))
         cleaned.result()  # a lasting cluster is cleaned before the test counts as done
         return cleaned
 
     def make_namespace(self, name: str) -> None:
-        """Create it now."""
         self._thread.submit(create_namespace(self._housekeeper, name)).result()
 
     def end(self) -> None:
-        """Stop everything it started."""
         self._thread.stop().result()
 
 

@@ -19,6 +19,7 @@ from steersman.errors import ApiError, DeadlineExceeded
 from steersman.testing.background_context import BackgroundContext
 from steersman.transport import (
     MAX_BODY,
+    BufferedResponse,
     Handler,
     Response,
     SendOptions,
@@ -26,8 +27,7 @@ from steersman.transport import (
     Transport,
     TransportWrapper,
 )
-from steersman.transport.buffered_response import BufferedResponse
-from steersman.wire import Request, describe_request
+from steersman.wire import HttpRequest, describe_request
 
 R = TypeVar("R")
 
@@ -46,8 +46,7 @@ class LoopBridgeTransport(TransportWrapper):
         super().__init__(inner)
         self._loop = loop
 
-    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
-        """Send a request and wait for the head of its response; see `Transport.send`."""
+    async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
 
         async def whole() -> BufferedResponse:
             # one crossing for the whole response
@@ -66,7 +65,7 @@ class LoopBridgeTransport(TransportWrapper):
 class _Stream(Closable):
     """A streamed response; its chunks are queued here as they come."""
 
-    def __init__(self, inner: Response, loop: asyncio.AbstractEventLoop, request: Request) -> None:
+    def __init__(self, inner: Response, loop: asyncio.AbstractEventLoop, request: HttpRequest) -> None:
         self._inner = inner
         self._loop = loop
         self._request = request
@@ -127,7 +126,7 @@ class _Stream(Closable):
 def handler_over(send: Callable[[], Coroutine[Any, Any, Transport]]) -> Handler:
     """A server that forwards every request to the transport that ``send`` returns."""
 
-    async def handle(request: Request) -> ServerResponse:
+    async def handle(request: HttpRequest) -> ServerResponse:
         transport = await send()
         response = await transport.send(request, stream=True)
         return ServerResponse(status=response.status, headers=tuple(response.headers.items()), body=_body(response))
@@ -149,7 +148,7 @@ class LateTransport:
         self._name = name
         self._here: dict[asyncio.AbstractEventLoop, BackgroundContext[Transport]] = {}
 
-    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
+    async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
         """Send a request and wait for the head of its response; see `Transport.send`."""
         transport = await self.ready()
         return await transport.send(request, **options)

@@ -10,20 +10,20 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from steersman.aio import Supervisor
 from steersman.cache import Informer
 from steersman.client import Client
-from steersman.controller import Controller, ControllerPlan, KeyRecord, Planned
-from steersman.controller.watchdog import THRESHOLD
+from steersman.controller import BLOCKED_AFTER, Controller, ControllerPlan, KeyRecord, Planned
 from steersman.debug import ManagerStatistics, count
-from steersman.manager import Manager
-from steersman.manager.event_log import EventLog
+from steersman.errors import error_leaves
+from steersman.manager import EventLog, Manager
 from steersman.objects import Key, Kind
 from steersman.testing.participants import participation
+from steersman.webhooks import Hook
 
 #: The maximum number of recorded reconciles; the oldest are dropped.
 _RUNS_MAX = 10_000
@@ -107,7 +107,7 @@ class Operator:
 
 
 def manager_of(
-    what: Manager | ControllerPlan | Planned | Iterable[ControllerPlan | Planned],
+    what: Manager | ControllerPlan | Planned | Hook | Iterable[ControllerPlan | Planned | Hook],
     namespaces: Sequence[str] | None,
     *,
     own: Sequence[str] = (),
@@ -143,7 +143,7 @@ async def running(
     """Run a manager for a block; see `Plane.running`."""
     __tracebackhide__ = True
     if manager.watchdog is None:
-        manager.watchdog = THRESHOLD
+        manager.watchdog = BLOCKED_AFTER
     operator = Operator(manager, drained, crashes=crashes)
     ended = asyncio.Event()
     try:
@@ -161,16 +161,8 @@ async def running(
         failed = group.subgroup(OperatorFailed)
         if failed is None:
             raise
-        raise next(_leaves(failed)) from None
+        raise error_leaves(failed)[0] from None
     operator.check()
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from _leaves(each)
-    else:
-        yield error
 
 
 async def _run(manager: Manager, client: Client, ended: asyncio.Event) -> None:

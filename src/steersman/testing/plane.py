@@ -10,25 +10,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Unpack
 
 from steersman._version import __version__
-from steersman.client import Client, ClientOptions, Impersonation
-from steersman.client.credentials import ImpersonatingCredentials
+from steersman.client import Client, ClientOptions, ImpersonatingCredentials, Impersonation
 from steersman.controller import ControllerPlan, Planned
 from steersman.kinds.core_v1 import Namespace
 from steersman.manager import Manager
 from steersman.objects import Object, ObjectMeta
 from steersman.testing.drain import drained
-from steersman.testing.environment import Environment
-from steersman.testing.existing_cluster import find_kubectl
+from steersman.testing.engine.environment import Environment
+from steersman.testing.engine.existing_cluster import find_kubectl
+from steersman.testing.engine.kubectl import run_kubectl
 from steersman.testing.hosts import Host
-from steersman.testing.kubectl import run_kubectl
 from steersman.testing.loop_bridge import LateTransport
 from steersman.testing.operators import Operator, manager_of, running
 from steersman.testing.write_watch import WatchedTransport, Writes, WriteWatch
+from steersman.webhooks import Hook
 
 
 class Plane:
@@ -125,7 +125,7 @@ class Plane:
     @asynccontextmanager
     async def running(
         self,
-        operator: Manager | ControllerPlan | Planned | Iterable[ControllerPlan | Planned],
+        operator: Manager | ControllerPlan | Planned | Hook | Iterable[ControllerPlan | Planned | Hook],
         *,
         namespaces: Sequence[str] | None = None,
         user: str = "",
@@ -139,6 +139,7 @@ class Plane:
         - An operator of a namespaced kind works in the test's namespaces at the start of the block, unless it has its
           own. ``namespaces`` overrides them; ``namespaces=()`` means all.
         - The definitions of its own kinds are installed first, unless ``install=False``.
+        - Its webhooks are registered and called during the block, for all namespaces.
         - The test fails at the end of the block if the operator ended early, or crashed in a reconcile.
           ``crashes=True`` allows crashes.
         """
@@ -148,8 +149,10 @@ class Plane:
             await self.install(*manager.own_kinds)
         name = manager.name or "operator"
         client = self.client_as(user, field_manager=name) if user else self.client_with(field_manager=name)
-        async with running(manager, client, drained=self.drained, crashes=crashes) as started:
-            yield started
+        async with AsyncExitStack() as stack:
+            if manager.webhooks.hooks:
+                await stack.enter_async_context(self._host.webhooks(manager.webhooks, self.client, name))
+            yield await stack.enter_async_context(running(manager, client, drained=self.drained, crashes=crashes))
 
     async def settled(self) -> None:
         """Wait until the control plane's own controllers are idle.

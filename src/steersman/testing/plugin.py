@@ -15,7 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from steersman.testing.clock import Clock
-    from steersman.testing.engine import Engine
+    from steersman.testing.engine.engine import Engine
     from steersman.testing.hosts import Host
     from steersman.testing.plane import Plane
 
@@ -80,7 +80,7 @@ def engine(
     """A real API server and etcd, shared by all tests of the run."""
     import shutil  # noqa: PLC0415 - see the module's guarantees
 
-    from steersman.testing.engine import Engine  # noqa: PLC0415 - see the module's guarantees
+    from steersman.testing.engine.engine import Engine  # noqa: PLC0415 - see the module's guarantees
 
     options = {**_controllers(), **engine_options} if _server(request.config) == "engine" else engine_options
     with Engine.start(**options) as engine:

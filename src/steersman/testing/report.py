@@ -13,14 +13,12 @@ import msgspec
 import yaml
 
 from steersman.client import Client
-from steersman.client.bindings import raw_bytes
 from steersman.controller import KeyRecord, Request
 from steersman.debug import count, duration, next_run
 from steersman.errors import ApiError
 from steersman.kinds.core_v1 import Event
-from steersman.manager.explanations import ready_of
-from steersman.objects import GroupVersionKind, Key, Object, Unstructured
-from steersman.objects.difference import encode
+from steersman.manager import ready_of
+from steersman.objects import GroupVersionKind, Key, Object, Unstructured, encode, raw_bytes
 from steersman.testing.expectations import ABSENT, Difference
 from steersman.testing.participants import Participant, participants
 
@@ -98,7 +96,9 @@ def run_lines(kind: GroupVersionKind, key: Key, last: Object | Unstructured | No
         for controller in participant.controllers:
             for primary, each in sorted(wanted):
                 if controller.primary is not None and controller.primary.kind == primary:
-                    if each != key and (ready := ready_of(participant.informers, controller.primary, each)):
+                    if (primary, each) != (kind.kind, key) and (
+                        ready := ready_of(participant.informers, controller.primary, each)
+                    ):
                         lines.append(f"Its owner {primary} {each} has the condition Ready {ready}")
                     lines += _runs_of(participant, controller.name, primary, each)
     return lines or _other_runs(participation, kind, key)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 import msgspec
 
@@ -19,19 +18,18 @@ from steersman.client import Client
 from steersman.kinds.core_v1 import Pod
 from steersman.testing.drain import drained
 from steersman.testing.operators import running
-from steersman.testing.pod_runner import PodRunner, runs
-from steersman.testing.pod_status import PodOutcome
+from steersman.testing.pods.runner import PodRunner, runs
+from steersman.testing.pods.status import PodOutcome
 from steersman.testing.workload_controllers import NAME, workload_manager
 from steersman.testing.workload_controllers.own_node import OwnNode
 from steersman.transport import Response, SendOptions, TransportWrapper
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 
 class _NamedTransport(TransportWrapper):
     """A transport that sets the controllers' user agent: deletions carry no field manager to attribute them by."""
 
-    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
-        """Send a request and wait for the head of its response; see `Transport.send`."""
+    async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
         kept = tuple(each for each in request.headers if each[0].lower() != "user-agent")
         named = msgspec.structs.replace(request, headers=(("User-Agent", NAME), *kept))
         return await self._inner.send(named, **options)
@@ -85,10 +83,8 @@ class WorkloadRunner:
             self._stack = stack.pop_all()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._stack.__aexit__(kind, error, trace)
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stack.__aexit__(*error)
 
     def look_again(self) -> None:
         """Call ``outcome`` again for every Pod, after its inputs have changed."""

@@ -14,14 +14,11 @@ from typing import Any, TypeVar, Unpack, cast
 
 import msgspec
 
-from steersman.objects import Key, Kind, Object
-from steersman.objects.field_managers import is_manager_of
+from steersman.objects import Key, Kind, Object, is_manager_of
 from steersman.testing.expectations import ABSENT
 from steersman.testing.report import value_words
-from steersman.transport import Response, SendOptions, Transport, TransportWrapper
-from steersman.transport.buffered_response import BufferedResponse
-from steersman.wire import Request
-from steersman.wire.paths import ResourcePath, parse_path
+from steersman.transport import BufferedResponse, Response, SendOptions, Transport, TransportWrapper
+from steersman.wire import HttpRequest, ResourcePath, parse_path
 
 T = TypeVar("T")
 
@@ -31,7 +28,7 @@ _APPLY = ("application/apply-patch",)
 _OWN = frozenset({"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"})
 
 
-class Write(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedWrite(msgspec.Struct, frozen=True, kw_only=True):
     """One writing request."""
 
     verb: str
@@ -59,7 +56,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.verb} {what}{who}: {'; '.join(self.changes) or 'changed nothing'}"
 
 
-class Writes(list[Write]):
+class Writes(list[RecordedWrite]):
     """Writes in the order of their responses: ``assert writes == []``."""
 
     def of(self, kind: type[Object] | Kind | str, key: Key | str | None = None) -> Writes:
@@ -105,7 +102,7 @@ class WriteWatch:
         """Whether a recording is active."""
         return bool(self._looking)
 
-    def note(self, write: Write) -> None:
+    def note(self, write: RecordedWrite) -> None:
         """Add a write to all active recordings."""
         for each in self._looking:
             each.append(write)
@@ -118,8 +115,7 @@ class WatchedTransport(TransportWrapper):
         super().__init__(inner)
         self._watch = watch
 
-    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
-        """Send a request and wait for the head of its response; see `Transport.send`."""
+    async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
         place = _place(request) if self._watch.active and request.method in _VERBS else None
         if place is None:
             return await self._inner.send(request, **options)
@@ -135,11 +131,13 @@ class WatchedTransport(TransportWrapper):
         if place.name is None:
             return None
         path = msgspec.structs.replace(place, subresource=None, subpath=None).path
-        async with await self._inner.send(Request("GET", path, headers=(("Accept", "application/json"),))) as answer:
+        async with await self._inner.send(
+            HttpRequest("GET", path, headers=(("Accept", "application/json"),))
+        ) as answer:
             return _tree(await answer.read()) if answer.status == 200 else None
 
 
-def _place(request: Request) -> ResourcePath | None:
+def _place(request: HttpRequest) -> ResourcePath | None:
     """Where a request writes; None if it writes nothing."""
     if ("dryRun", "All") in request.query:
         return None
@@ -151,8 +149,8 @@ def _place(request: Request) -> ResourcePath | None:
 
 
 def _write(
-    request: Request, place: ResourcePath, status: int, before: dict[str, Any] | None, after: dict[str, Any] | None
-) -> Write:
+    request: HttpRequest, place: ResourcePath, status: int, before: dict[str, Any] | None, after: dict[str, Any] | None
+) -> RecordedWrite:
     after = after or {}
     sent = _tree(request.body or b"") or {}
     verb = _VERBS[request.method]
@@ -168,7 +166,7 @@ def _write(
     name = place.name or str(after.get("metadata", {}).get("name", "")) or "*"
     refused = status >= 400
     comparable = not refused and before is not None and after.get("kind") == before.get("kind")
-    return Write(
+    return RecordedWrite(
         verb=verb,
         kind=kind,
         key=Key(place.namespace or "", name),

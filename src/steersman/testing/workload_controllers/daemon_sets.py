@@ -13,19 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from steersman.aio import now
-from steersman.controller import (
-    Context,
-    ControllerPlan,
-    Done,
-    Outcome,
-    Reconciler,
-    Request,
-    Requeue,
-    RequeueAfter,
-    Stores,
-    View,
-    controller_for,
-)
+from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, Requeue, Stores, View, controller_for
 from steersman.errors import StatusError
 from steersman.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus, RollingUpdateDaemonSet
 from steersman.kinds.core_v1 import (
@@ -38,22 +26,20 @@ from steersman.kinds.core_v1 import (
     Pod,
 )
 from steersman.objects import Key, ObjectMeta, replace, scaled_value
-from steersman.testing import pod_placement
-from steersman.testing.pod_placement import node_of
+from steersman.testing.pods import placement as pod_placement
+from steersman.testing.pods.placement import node_of
 from steersman.testing.workload_controllers import pods
 from steersman.testing.workload_controllers.claims import adopters, candidates, claim
 from steersman.testing.workload_controllers.revisions import REVISION, History
+from steersman.testing.workload_controllers.workload_reconciler import WorkloadReconciler, write_status
 
 _STEPS = 30
 _GENERATION = "pod-template-generation"
 _GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 
 
-class DaemonSets(Reconciler[DaemonSet]):
+class DaemonSets(WorkloadReconciler[DaemonSet]):
     """Reconciles DaemonSets."""
-
-    def __init__(self) -> None:
-        self._refusals = pods.Refusals()
 
     def plan(self) -> ControllerPlan:
         """The controller's plan."""
@@ -75,13 +61,11 @@ class DaemonSets(Reconciler[DaemonSet]):
                 return Done()
             step = _Step(ctx, owner)
             wrote = await step.take()
-            uid = owner.metadata.uid or ""
             if step.refused:
-                return RequeueAfter(self._refusals.delay(uid))
-            self._refusals.forget(uid)
+                return self.rejected(owner)
             if not wrote:
                 wait = pods.next_available(step.pods, owner.spec.min_ready_seconds or 0, step.moment)
-                return Done() if wait is None else RequeueAfter(wait)
+                return self.after(owner, wait)
         return Requeue()
 
 
@@ -279,11 +263,7 @@ class _Step:
             number_unavailable=wanted - available or None,
             collision_count=collisions,
         )
-        if status == owner.status:
-            return False
-        owner.status = status
-        await self._ctx.client.update(owner, subresource="status")
-        return True
+        return await write_status(self._ctx, owner, status)
 
 
 def _age(pod: Pod) -> tuple[bool, str, str]:

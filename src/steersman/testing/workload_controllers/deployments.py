@@ -16,15 +16,12 @@ from steersman.controller import (
     ControllerPlan,
     Done,
     Outcome,
-    Reconciler,
     Request,
     Requeue,
-    RequeueAfter,
     controller_for,
     owners_through,
     when,
 )
-from steersman.controlplane.service_accounts import is_terminating
 from steersman.errors import AlreadyExists, Forbidden, StatusError
 from steersman.kinds.apps_v1 import Deployment, DeploymentStatus, ReplicaSet, ReplicaSetSpec
 from steersman.kinds.core_v1 import Pod
@@ -33,6 +30,7 @@ from steersman.objects import ObjectMeta, controller_of, find_condition, owner_r
 from steersman.testing.workload_controllers import deployment_status, pods, rollouts
 from steersman.testing.workload_controllers.claims import adopters, candidates, claim
 from steersman.testing.workload_controllers.hashes import canonical, template_hash
+from steersman.testing.workload_controllers.workload_reconciler import WorkloadReconciler
 
 #: The maximum number of steps in one reconcile; more follow later.
 _STEPS = 30
@@ -40,11 +38,8 @@ _NAME_CHARACTERS = 253
 _UNLIMITED = 2**31 - 1
 
 
-class Deployments(Reconciler[Deployment]):
+class Deployments(WorkloadReconciler[Deployment]):
     """Reconciles Deployments."""
-
-    def __init__(self) -> None:
-        self._refusals = pods.Refusals()
 
     def plan(self) -> ControllerPlan:
         """The controller's plan."""
@@ -68,10 +63,9 @@ class Deployments(Reconciler[Deployment]):
                 if await _Rollout(ctx, owner).step():
                     continue
             except _Refused:
-                return RequeueAfter(self._refusals.delay(owner.metadata.uid or ""))
-            self._refusals.forget(owner.metadata.uid or "")
+                return self.rejected(owner)
             wait = deployment_status.next_check(owner, owner.status or DeploymentStatus(), now())
-            return Done() if wait is None or owner.spec.paused else RequeueAfter(wait)
+            return self.after(owner, None if owner.spec.paused else wait)
         return Requeue()
 
 
@@ -208,7 +202,7 @@ class _Rollout:
         except AlreadyExists:
             return await self._resolve_collision(new)
         except StatusError as error:
-            if isinstance(error, Forbidden) and is_terminating(error):
+            if isinstance(error, Forbidden) and error.namespace_terminating:
                 return False
             message = f'Failed to create new replica set "{name}": {error.status.message}'
             ctx.events.record(owner, "Warning", "ReplicaSetCreateError", "Create", message)

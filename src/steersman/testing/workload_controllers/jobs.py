@@ -15,17 +15,7 @@ from datetime import datetime
 
 from steersman.aio import now
 from steersman.client import StrategicPatch
-from steersman.controller import (
-    Context,
-    ControllerPlan,
-    Done,
-    Outcome,
-    Reconciler,
-    Request,
-    Requeue,
-    RequeueAfter,
-    controller_for,
-)
+from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, Requeue, controller_for
 from steersman.errors import NotFound
 from steersman.kinds.batch_v1 import Job, JobCondition, JobStatus, UncountedTerminatedPods
 from steersman.kinds.core_v1 import EnvVar, EnvVarSource, ObjectFieldSelector, Pod
@@ -34,6 +24,7 @@ from steersman.objects import ObjectMeta, find_condition, is_true, replace
 from steersman.testing.workload_controllers import job_status, pods
 from steersman.testing.workload_controllers.claims import adopters, candidates, claim
 from steersman.testing.workload_controllers.job_status import FINALIZER, INDEX, Tally
+from steersman.testing.workload_controllers.workload_reconciler import WorkloadReconciler
 
 _STEPS = 30
 _ENVIRONMENT = "JOB_COMPLETION_INDEX"
@@ -42,11 +33,8 @@ _MANAGER = "kubernetes.io/job-controller"
 _PREFIX_CHARACTERS = 58
 
 
-class Jobs(Reconciler[Job]):
+class Jobs(WorkloadReconciler[Job]):
     """Reconciles Jobs."""
-
-    def __init__(self) -> None:
-        self._refusals = pods.Refusals()
 
     def plan(self) -> ControllerPlan:
         """The controller's plan."""
@@ -75,11 +63,7 @@ class Jobs(Reconciler[Job]):
             except NotFound:
                 # A Pod was deleted during the write.
                 continue
-            uid = job.metadata.uid or ""
-            if step.refused:
-                return RequeueAfter(self._refusals.delay(uid))
-            self._refusals.forget(uid)
-            return Done() if step.wait is None else RequeueAfter(step.wait)
+            return self.rejected(job) if step.refused else self.after(job, step.wait)
         return Requeue()
 
 

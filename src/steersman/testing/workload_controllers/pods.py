@@ -14,9 +14,8 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from steersman.aio import Backoff, Supervisor, randomness
+from steersman.aio import Supervisor
 from steersman.controller import Context
-from steersman.controlplane.service_accounts import is_terminating
 from steersman.errors import Forbidden, NotFound, StatusError
 from steersman.kinds.core_v1 import Pod, PodTemplateSpec
 from steersman.objects import Object, ObjectMeta, find_condition, is_true, owner_reference
@@ -90,7 +89,7 @@ async def create(ctx: Context, owner: Object, pod: Pod) -> Pod | None:
     try:
         made = await ctx.client.create(pod)
     except StatusError as error:
-        if isinstance(error, Forbidden) and is_terminating(error):
+        if isinstance(error, Forbidden) and error.namespace_terminating:
             return None
         ctx.events.record(owner, "Warning", "FailedCreate", "Create", f"Error creating: {error.status.message}")
         raise
@@ -180,19 +179,3 @@ def _cost(pod: Pod) -> int:
         return int((pod.metadata.annotations or {}).get(_DELETION_COST, "0"))
     except ValueError:
         return 0
-
-
-class Refusals:
-    """The backoff after rejections by the server, per object; avoids a busy loop against a quota."""
-
-    def __init__(self) -> None:
-        self._backoffs: dict[str, Backoff] = {}
-
-    def delay(self, uid: str) -> float:
-        """The seconds to wait after another rejection."""
-        backoff = self._backoffs.setdefault(uid, Backoff(initial=0.1, maximum=5.0))
-        return backoff.next_delay(randomness())
-
-    def forget(self, uid: str) -> None:
-        """Reset the backoff: the request succeeded, or the object is gone."""
-        self._backoffs.pop(uid, None)

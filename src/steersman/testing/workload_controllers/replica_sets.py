@@ -11,29 +11,18 @@ from __future__ import annotations
 from datetime import datetime
 
 from steersman.aio import now
-from steersman.controller import (
-    Context,
-    ControllerPlan,
-    Done,
-    Outcome,
-    Reconciler,
-    Request,
-    RequeueAfter,
-    controller_for,
-)
+from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, controller_for
 from steersman.errors import StatusError
 from steersman.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from steersman.kinds.core_v1 import Pod, PodTemplateSpec
 from steersman.objects import Selector, controller_of, find_condition, replace
 from steersman.testing.workload_controllers import pods
 from steersman.testing.workload_controllers.claims import adopters, candidates, claim
+from steersman.testing.workload_controllers.workload_reconciler import WorkloadReconciler, write_status
 
 
-class ReplicaSets(Reconciler[ReplicaSet]):
+class ReplicaSets(WorkloadReconciler[ReplicaSet]):
     """Reconciles ReplicaSets."""
-
-    def __init__(self) -> None:
-        self._refusals = pods.Refusals()
 
     def plan(self) -> ControllerPlan:
         """The controller's plan."""
@@ -64,18 +53,10 @@ class ReplicaSets(Reconciler[ReplicaSet]):
             pod for pod in everything if pods.is_terminating_pod(pod) and selector.matches(pod.metadata.labels)
         ]
         status = status_of(owner, ours, len(terminating), error, moment)
-        if status != owner.status:
-            owner.status = status
-            await ctx.client.update(owner, subresource="status")
-        return self._next(owner, ours, error, moment)
-
-    def _next(self, owner: ReplicaSet, ours: list[Pod], error: StatusError | None, moment: datetime) -> Outcome:
-        uid = owner.metadata.uid or ""
+        await write_status(ctx, owner, status)
         if error is not None:
-            return RequeueAfter(self._refusals.delay(uid))
-        self._refusals.forget(uid)
-        wait = pods.next_available(ours, owner.spec.min_ready_seconds or 0, moment)
-        return Done() if wait is None else RequeueAfter(wait)
+            return self.rejected(owner)
+        return self.after(owner, pods.next_available(ours, owner.spec.min_ready_seconds or 0, moment))
 
 
 def _replicas(owner: ReplicaSet) -> int:

@@ -12,18 +12,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from steersman.aio import now
-from steersman.controller import (
-    Context,
-    ControllerPlan,
-    Done,
-    Outcome,
-    Reconciler,
-    Request,
-    Requeue,
-    RequeueAfter,
-    controller_for,
-)
-from steersman.controlplane.service_accounts import is_terminating
+from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, Requeue, controller_for
 from steersman.errors import AlreadyExists, Conflict, Forbidden, StatusError
 from steersman.kinds.apps_v1 import ControllerRevision, StatefulSet, StatefulSetStatus
 from steersman.kinds.core_v1 import PersistentVolumeClaim, Pod
@@ -31,15 +20,13 @@ from steersman.objects import Key, replace, scaled_value
 from steersman.testing.workload_controllers import pods, stateful_pods
 from steersman.testing.workload_controllers.claims import adopters, candidates, claim
 from steersman.testing.workload_controllers.revisions import History, by_name, template_of
+from steersman.testing.workload_controllers.workload_reconciler import WorkloadReconciler, write_status
 
 _STEPS = 100
 
 
-class StatefulSets(Reconciler[StatefulSet]):
+class StatefulSets(WorkloadReconciler[StatefulSet]):
     """Reconciles StatefulSets."""
-
-    def __init__(self) -> None:
-        self._refusals = pods.Refusals()
 
     def plan(self) -> ControllerPlan:
         """The controller's plan."""
@@ -58,7 +45,6 @@ class StatefulSets(Reconciler[StatefulSet]):
             owner = await ctx.client.find(StatefulSet, request.key)
             if owner is None:
                 return Done()
-            uid = owner.metadata.uid or ""
             step = _Step(ctx, owner)
             try:
                 if await step.take():
@@ -66,13 +52,11 @@ class StatefulSets(Reconciler[StatefulSet]):
             except Conflict:
                 raise
             except StatusError as error:
-                if isinstance(error, Forbidden) and is_terminating(error):
+                if isinstance(error, Forbidden) and error.namespace_terminating:
                     return Done()
                 await step.report()
-                return RequeueAfter(self._refusals.delay(uid))
-            self._refusals.forget(uid)
-            wait = pods.next_available(step.pods, owner.spec.min_ready_seconds or 0, step.moment)
-            return Done() if wait is None else RequeueAfter(wait)
+                return self.rejected(owner)
+            return self.after(owner, pods.next_available(step.pods, owner.spec.min_ready_seconds or 0, step.moment))
         return Requeue()
 
 
@@ -95,11 +79,7 @@ class _Step:
         found = await candidates(self._ctx, Pod, owner)
         await self._history.read(owner.spec.selector)
         self.pods = await claim(
-            self._ctx,
-            owner,
-            found,
-            owner.spec.selector,
-            matches=lambda pod: stateful_pods.ordinal(owner, pod) >= 0,
+            self._ctx, owner, found, owner.spec.selector, matches=lambda pod: stateful_pods.ordinal(owner, pod) >= 0
         )
         self._update = await self._history.newest()
         self._current = by_name(self._history.revisions, self._status.current_revision) or self._update
@@ -297,11 +277,7 @@ class _Step:
         rolling = owner.spec.update_strategy is None or owner.spec.update_strategy.type != "OnDelete"
         if rolling and {status.updated_replicas or 0, status.ready_replicas or 0, status.replicas} == {size}:
             status.current_replicas, status.current_revision = status.updated_replicas, status.update_revision
-        if status == owner.status:
-            return False
-        owner.status = status
-        await self._ctx.client.update(owner, subresource="status")
-        return True
+        return await write_status(self._ctx, owner, status)
 
     async def _truncate(self) -> bool:
         assert self._current is not None

@@ -14,8 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from steersman.aio import Supervisor, now
 from steersman.cache import Cache, Informer, KindOptions
@@ -25,17 +24,17 @@ from steersman.errors import NotFound
 from steersman.kinds.core_v1 import Binding, ObjectReference, Pod
 from steersman.objects import Key, ObjectMeta
 from steersman.testing.participants import participation
-from steersman.testing.pod_placement import node_of
-from steersman.testing.pod_status import PodOutcome, Running, Waiting, killed, observe
+from steersman.testing.pods.placement import node_of
+from steersman.testing.pods.status import PodOutcome, PodRunning, PodWaiting, killed, observe
 
-_CREATING = Waiting("ContainerCreating")
+_CREATING = PodWaiting("ContainerCreating")
 _OVER = frozenset({"Succeeded", "Failed"})
 
 
 def runs(pod: Pod) -> PodOutcome:
     """The default outcome: the Pod runs and is ready."""
     del pod
-    return Running()
+    return PodRunning()
 
 
 class _Part:
@@ -59,12 +58,12 @@ class PodRunner:
     """Makes the Pods of an API server run, for the duration of its block.
 
     ```python
-    async with PodRunner(client, delay=0.2, outcome=lambda pod: Waiting("ImagePullBackOff")):
+    async with PodRunner(client, delay=0.2, outcome=lambda pod: PodWaiting("ImagePullBackOff")):
         ...
     ```
 
-    ``outcome`` is called for a Pod whenever it changes, and decides how far it gets: `Running`, `Waiting`, `Succeeded`
-    or `Failed`. Before that, a Pod waits ``delay`` seconds with ``ContainerCreating``. ``namespaces`` limits the
+    ``outcome`` is called for a Pod whenever it changes, and decides how far it gets: `PodRunning`, `PodWaiting`, `PodSucceeded`
+    or `PodFailed`. Before that, a Pod waits ``delay`` seconds with ``ContainerCreating``. ``namespaces`` limits the
     runner; ``node`` is the name of the node to bind Pods to.
     """
 
@@ -104,12 +103,10 @@ class PodRunner:
             self._stack = stack.pop_all()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         assert self._controller is not None
         self._controller.stop()
-        await self._stack.__aexit__(kind, error, trace)
+        await self._stack.__aexit__(*error)
 
     def look_again(self) -> None:
         """Call ``outcome`` again for every Pod, after its inputs have changed."""

@@ -11,12 +11,12 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from steersman.aio import Supervisor
-from steersman.testing.errors import EngineError
+from steersman.testing.engine.errors import EngineError
 
 _PROGRAM = Path(__file__).with_name("supervisor.py")
 
@@ -118,7 +118,9 @@ async def supervised(*, folder: Path, budget: float, log: Path | None) -> AsyncG
                     yield processes
                 finally:
                     assert process.stdin is not None
-                    process.stdin.close()
+                    # A request to a supervisor that was killed may still wait to be written.
+                    with suppress(BrokenPipeError):
+                        process.stdin.close()
                     # The answers end when the supervisor does.
                     await reading
         finally:

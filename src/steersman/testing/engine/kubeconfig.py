@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from steersman.testing.certificates import KeyPair, write_secret
+from steersman.testing.engine.certificates import KeyPair, write_secret
 
 
 def write_kubeconfig(path: Path, *, url: str, ca_file: Path, admin: KeyPair, token: str) -> None:

@@ -16,11 +16,11 @@ from typing import Any
 import aiohttp
 
 from steersman.aio import Supervisor, new_uid
-from steersman.testing.certificates import CertificateAuthority, write_secret, write_signing_key
-from steersman.testing.cluster import Cluster, Credentials
-from steersman.testing.environment import Environment
-from steersman.testing.errors import EngineError
-from steersman.testing.flags import (
+from steersman.testing.engine.certificates import CertificateAuthority, write_secret, write_signing_key
+from steersman.testing.engine.cluster import Cluster, Credentials
+from steersman.testing.engine.environment import Environment
+from steersman.testing.engine.errors import EngineError
+from steersman.testing.engine.flags import (
     EtcdAddress,
     Secrets,
     Topology,
@@ -29,11 +29,11 @@ from steersman.testing.flags import (
     etcd_flags,
     merged,
 )
-from steersman.testing.kubeconfig import write_kubeconfig
+from steersman.testing.engine.kubeconfig import write_kubeconfig
+from steersman.testing.engine.parts import EtcdMember, KubeApiServer, KubeControllerManager, Launch, Surroundings
+from steersman.testing.engine.ports import Ports
+from steersman.testing.engine.processes import supervised
 from steersman.testing.loop_thread import LoopThread
-from steersman.testing.parts import ApiServer, ControllerManager, EtcdMember, Launch, Surroundings
-from steersman.testing.ports import Ports
-from steersman.testing.processes import supervised
 
 # Stages are stopped from the highest to the lowest. Each etcd member has its own, up to this: members stopped together
 # would wait for each other to take over leadership.
@@ -128,7 +128,7 @@ class _Builder:
         )
         if self._topology.controller_manager:
             launch = self._controller_manager(cluster.kubeconfig)
-            cluster.controller_manager = ControllerManager(launch, around)
+            cluster.controller_manager = KubeControllerManager(launch, around)
         return cluster
 
     def _etcd(self, number: int, members: Sequence[EtcdAddress]) -> Launch:
@@ -139,7 +139,7 @@ class _Builder:
     def _data(self, member: EtcdAddress) -> Path:
         return self._folder / member.name
 
-    def _api_server(self, number: int, members: Sequence[EtcdAddress], around: Surroundings) -> ApiServer:
+    def _api_server(self, number: int, members: Sequence[EtcdAddress], around: Surroundings) -> KubeApiServer:
         name = f"kube-apiserver-{number}"
         port = self._ports.reserve()
         flags = api_server_flags(
@@ -154,7 +154,7 @@ class _Builder:
             admin=self.credentials.admin,
             token=self.credentials.token,
         )
-        return ApiServer(launch, around, kubeconfig=kubeconfig)
+        return KubeApiServer(launch, around, kubeconfig=kubeconfig)
 
     def _controller_manager(self, kubeconfig: Path) -> Launch:
         name = "kube-controller-manager"

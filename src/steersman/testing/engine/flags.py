@@ -13,23 +13,13 @@ PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager")
 
 # Enough for common tests: cascading deletion, namespace deletion, workloads that create Pods. Each controller costs
 # memory and requests; `flags={"kube-controller-manager": ["--controllers=*"]}` runs them all.
-_CONTROLLERS = (
-    "garbage-collector-controller",
-    "namespace-controller",
-    "clusterrole-aggregation-controller",
-    "cronjob-controller",
-    "daemonset-controller",
-    "deployment-controller",
-    "disruption-controller",
-    "endpointslice-controller",
-    "job-controller",
-    "persistentvolumeclaim-protection-controller",
-    "replicaset-controller",
-    "replicationcontroller-controller",
-    "resourcequota-controller",
-    "serviceaccount-controller",
-    "statefulset-controller",
-    "ttl-after-finished-controller",
+_CONTROLLERS = tuple(
+    """
+    garbage-collector-controller namespace-controller clusterrole-aggregation-controller cronjob-controller
+    daemonset-controller deployment-controller disruption-controller endpointslice-controller job-controller
+    persistentvolumeclaim-protection-controller replicaset-controller replicationcontroller-controller
+    resourcequota-controller serviceaccount-controller statefulset-controller ttl-after-finished-controller
+    """.split()  # noqa: SIM905
 )
 
 

@@ -19,15 +19,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from steersman.testing.assembly import running_cluster
-from steersman.testing.cluster import Cluster
-from steersman.testing.environment import Environment
-from steersman.testing.errors import EngineError
-from steersman.testing.existing_cluster import ExistingCluster, existing_cluster, find_kubectl
-from steersman.testing.flags import Topology
-from steersman.testing.kubectl import run_kubectl
+from steersman.testing.engine.assembly import running_cluster
+from steersman.testing.engine.cluster import Cluster
+from steersman.testing.engine.environment import Environment
+from steersman.testing.engine.errors import EngineError
+from steersman.testing.engine.existing_cluster import ExistingCluster, existing_cluster, find_kubectl
+from steersman.testing.engine.flags import Topology
+from steersman.testing.engine.kubectl import run_kubectl
+from steersman.testing.engine.parts import EtcdMember, KubeApiServer, KubeControllerManager
 from steersman.testing.loop_thread import LoopThread
-from steersman.testing.parts import ApiServer, ControllerManager, EtcdMember
 
 if TYPE_CHECKING:
     from steersman.client import Client, ClientOptions
@@ -73,10 +73,7 @@ class Engine:
         - ``USE_EXISTING_CLUSTER=true``: start nothing, and use the cluster of the default kubeconfig.
         """
         topology = Topology(
-            api_servers=api_servers,
-            etcd_members=etcd_members,
-            controller_manager=controller_manager,
-            flags=flags or {},
+            api_servers=api_servers, etcd_members=etcd_members, controller_manager=controller_manager, flags=flags or {}
         )
         return EngineStart(topology, Environment.read())
 
@@ -119,7 +116,7 @@ class Engine:
         return self._own("logs").logs
 
     @property
-    def api_servers(self) -> tuple[ApiServer, ...]:
+    def api_servers(self) -> tuple[KubeApiServer, ...]:
         """The API servers, to kill, pause and restart."""
         return self._own("api_servers").api_servers
 
@@ -129,7 +126,7 @@ class Engine:
         return self._own("etcd").etcd
 
     @property
-    def controller_manager(self) -> ControllerManager:
+    def controller_manager(self) -> KubeControllerManager:
         """The controller manager, if the engine was started with one."""
         manager = self._own("controller_manager").controller_manager
         if manager is None:

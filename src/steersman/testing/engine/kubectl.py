@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from steersman.testing.errors import KubectlError
+from steersman.testing.engine.errors import KubectlError
 
 
 async def run_kubectl(

@@ -16,9 +16,9 @@ from typing import Any
 
 import yaml
 
-from steersman.testing.environment import Environment
-from steersman.testing.errors import EngineError, KubectlError
-from steersman.testing.kubectl import run_kubectl
+from steersman.testing.engine.environment import Environment
+from steersman.testing.engine.errors import EngineError, KubectlError
+from steersman.testing.engine.kubectl import run_kubectl
 
 
 class ExistingCluster:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steersman.golang import duration_nanoseconds
-from steersman.testing.errors import EngineError
+from steersman.testing.engine.errors import EngineError
 
 _ASSETS = {
     "kube-apiserver": "TEST_ASSET_KUBE_APISERVER",

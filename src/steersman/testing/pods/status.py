@@ -31,24 +31,24 @@ from steersman.objects import set_condition
 HOST_IP = "192.168.0.1"
 
 
-class Running(msgspec.Struct, frozen=True, kw_only=True):
+class PodRunning(msgspec.Struct, frozen=True, kw_only=True):
     """All containers run, and are ready by default."""
 
     ready: bool = True
 
 
-class Waiting(msgspec.Struct, frozen=True):
-    """The containers do not start: ``Waiting("ImagePullBackOff")``."""
+class PodWaiting(msgspec.Struct, frozen=True):
+    """The containers do not start: ``PodWaiting("ImagePullBackOff")``."""
 
     reason: str
     message: str = ""
 
 
-class Succeeded(msgspec.Struct, frozen=True):
+class PodSucceeded(msgspec.Struct, frozen=True):
     """The containers exited with 0. With ``restartPolicy: Always`` they restart and exit again."""
 
 
-class Failed(msgspec.Struct, frozen=True):
+class PodFailed(msgspec.Struct, frozen=True):
     """The containers failed. Unless ``restartPolicy`` is Never, they restart and fail again."""
 
     reason: str = "Error"
@@ -56,10 +56,10 @@ class Failed(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.exit_code == 0:
-            raise ValueError("Failed needs a non-zero exit code; use Succeeded() for a Pod that exits with 0")
+            raise ValueError("PodFailed needs a non-zero exit code; use PodSucceeded() for a Pod that exits with 0")
 
 
-PodOutcome: TypeAlias = Running | Waiting | Succeeded | Failed
+PodOutcome: TypeAlias = PodRunning | PodWaiting | PodSucceeded | PodFailed
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -111,15 +111,15 @@ def _status_of(pod: Pod, seen: _Seen, now: datetime) -> PodStatus:
 
 def _seen(pod: Pod, outcome: PodOutcome, now: datetime) -> _Seen:
     match outcome:
-        case Running(ready=ready):
+        case PodRunning(ready=ready):
             return _Seen(ContainerState(running=ContainerStateRunning(started_at=now)), "Running", ready)
-        case Waiting(reason, message):
+        case PodWaiting(reason, message):
             return _Seen(_waiting(reason, message), "Pending")
-        case Succeeded():
+        case PodSucceeded():
             if pod.spec.restart_policy in {None, "Always"}:
                 return _Seen(_waiting("CrashLoopBackOff"), "Running")
             return _Seen(_terminated("Completed", 0, now), "Succeeded")
-        case Failed(reason, exit_code):
+        case PodFailed(reason, exit_code):
             if pod.spec.restart_policy != "Never":
                 return _Seen(_waiting("CrashLoopBackOff"), "Running")
             return _Seen(_terminated(reason, exit_code, now), "Failed")

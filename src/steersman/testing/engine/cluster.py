@@ -16,9 +16,9 @@ from typing import Any
 
 import aiohttp
 
-from steersman.testing.certificates import KeyPair
-from steersman.testing.errors import EngineError
-from steersman.testing.parts import ApiServer, ControllerManager, EtcdMember, Part, Surroundings
+from steersman.testing.engine.certificates import KeyPair
+from steersman.testing.engine.errors import EngineError
+from steersman.testing.engine.parts import EtcdMember, KubeApiServer, KubeControllerManager, Part, Surroundings
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -40,8 +40,8 @@ class Cluster:
         self.credentials = credentials
         self._around = around
         self.etcd: tuple[EtcdMember, ...] = ()
-        self.api_servers: tuple[ApiServer, ...] = ()
-        self.controller_manager: ControllerManager | None = None
+        self.api_servers: tuple[KubeApiServer, ...] = ()
+        self.controller_manager: KubeControllerManager | None = None
         self._backups = 0
 
     @property
@@ -156,13 +156,7 @@ class Cluster:
                 await self._request("DELETE", f"{_CRDS}/{name}", also_fine=404)
 
     async def _request(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: object = None,
-        accept: str = "application/json",
-        also_fine: int = 200,
+        self, method: str, path: str, *, body: object = None, accept: str = "application/json", also_fine: int = 200
     ) -> dict[str, Any]:
         """Send a request to a serving API server as administrator; retries once if a restart cut the connection."""
         server = next((part for part in self.api_servers if part.running and not part.paused), self.api_servers[0])

@@ -8,7 +8,6 @@ listen receives no connections).
 from __future__ import annotations
 
 import socket
-from types import TracebackType
 from typing import Self
 
 
@@ -30,8 +29,6 @@ class Ports:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for held in self._held:
             held.close()

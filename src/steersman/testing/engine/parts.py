@@ -18,9 +18,9 @@ from typing import Any
 import aiohttp
 
 from steersman.aio import Supervisor
-from steersman.testing.errors import EngineError, last_lines
+from steersman.testing.engine.errors import EngineError, last_lines
+from steersman.testing.engine.processes import Processes
 from steersman.testing.loop_thread import LoopThread
-from steersman.testing.processes import Processes
 
 _POLL_SECONDS = 0.03
 # A longer check means that the program is paused or overloaded: retry on a new connection.
@@ -233,7 +233,7 @@ class Part(ABC):
         return text == "ok"
 
 
-class ApiServer(Part):
+class KubeApiServer(Part):
     """A kube-apiserver; all API servers of an engine share one etcd."""
 
     def __init__(self, launch: Launch, around: Surroundings, *, kubeconfig: Path) -> None:
@@ -257,7 +257,7 @@ class ApiServer(Part):
         return "/readyz"
 
 
-class ControllerManager(Part):
+class KubeControllerManager(Part):
     """The kube-controller-manager, connected to the first API server."""
 
     def _ready_path(self) -> str:

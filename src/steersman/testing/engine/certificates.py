@@ -13,7 +13,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from steersman.apiserver.serving import Authority, Credentials
+from steersman.apiserver.serving import Authority
+from steersman.transport import PemKeyPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class CertificateAuthority:
         """Make a client certificate for `user`, a member of `groups`."""
         return self._written(name, self._authority.client(user, groups=groups))
 
-    def _written(self, name: str, credentials: Credentials) -> KeyPair:
+    def _written(self, name: str, credentials: PemKeyPair) -> KeyPair:
         pair = KeyPair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
         write_secret(pair.certificate_file, credentials.certificate)
         write_secret(pair.key_file, credentials.key)
