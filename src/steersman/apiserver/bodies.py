@@ -14,13 +14,14 @@ from typing import Any, cast
 
 import msgspec
 
+from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.decoding import conform, decode_body, media_type_of
 from steersman.apiserver.decoding.body import TYPE_META
-from steersman.apiserver.decoding.bounds import check_names, check_values
-from steersman.apiserver.decoding.protobuf import Malformed, read_envelope, read_message
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
 from steersman.apiserver.errors import bad_request, too_large
 from steersman.apiserver.go_types.shapes import referred
+from steersman.apiserver.json_trees import decode_tree
+from steersman.apiserver.protobuf.reader import Malformed, read_envelope, read_message
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest
@@ -30,7 +31,6 @@ from steersman.patches import check_depth
 from steersman.wire import JSON, YAML
 
 _DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
-_decode = msgspec.json.Decoder().decode
 
 
 def read_body(request: ServerRequest, limit: int) -> bytes:
@@ -88,12 +88,12 @@ def parse_json(body: bytes) -> Any:
     """A JSON document of limited depth. As in Go, invalid UTF-8 is read as replacement characters."""
     check_values(body)
     try:
-        tree = _decode(body)
+        tree = decode_tree(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         text = readable_json(body)
         if text == body:
             raise
-        tree = _decode(text)
+        tree = decode_tree(text)
     check_depth(tree)
     check_names(tree, len(body))
     return tree

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from steersman.apiserver.json_trees import decode_tree
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.storage import Record
 
@@ -20,7 +21,6 @@ _METADATA = b'"metadata":{'
 #: How many bytes of a list are printed at a time.
 _PIECE = 128 * 1024
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
 
 
 class _MetadataOnly(msgspec.Struct):
@@ -33,7 +33,7 @@ _decode_metadata = msgspec.json.Decoder(_MetadataOnly).decode
 
 def copied(tree: Any) -> Any:
     """A copy of a JSON tree that shares nothing with it. Raises if a value is not JSON."""
-    return _decode(_encode(tree))
+    return decode_tree(_encode(tree))
 
 
 def encode_stored(tree: dict[str, Any]) -> bytes:
@@ -43,22 +43,28 @@ def encode_stored(tree: dict[str, Any]) -> bytes:
     # The order of the first three makes reading cheap.
     ordered = {"kind": tree["kind"], "apiVersion": tree["apiVersion"], "metadata": metadata} | tree
     ordered["metadata"] = metadata
-    return _encode(ordered)
+    # A copy: msgspec's own bytes keep the memory of a larger buffer.
+    return bytes(memoryview(_encode(ordered)))
 
 
 def decode_stored(record: Record) -> dict[str, Any]:
     """The tree of a stored object, with its resourceVersion."""
-    tree: dict[str, Any] = _decode(record.value)
+    tree: dict[str, Any] = decode_tree(record.value)
     tree.setdefault("metadata", {})["resourceVersion"] = str(record.modified)
     return tree
 
 
 def served(definition: Definition, record: Record) -> Record:
     """A stored object in the group-version of a definition."""
-    if definition.conversion is None or definition.conversion.is_same(record):
+    conversion = definition.conversion
+    if conversion is None:
         return record
-    tree: dict[str, Any] = _decode(record.value)
-    definition.conversion.from_stored(tree)
+    if conversion.webhook is not None:
+        record = conversion.webhook.known(record) or record
+    if conversion.is_same(record):
+        return record
+    tree: dict[str, Any] = decode_tree(record.value)
+    conversion.from_stored(tree)
     tree["kind"], tree["apiVersion"] = definition.gvk.kind, definition.gvk.api_version
     # The answer to a dry run may hold only its kind.
     return record._replace(value=encode_stored(tree) if "metadata" in tree else _encode(tree))

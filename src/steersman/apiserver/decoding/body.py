@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 import msgspec
 
-from steersman.apiserver.decoding.bounds import check_names, check_values
+from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.decoding.custom_resource import read_custom
-from steersman.apiserver.decoding.protobuf import Malformed, read_envelope, read_message
+from steersman.apiserver.decoding.stored_size import check_storable
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
-from steersman.apiserver.errors import Refused, bad_request, too_large, unsupported_media_type
+from steersman.apiserver.errors import RequestRejected, bad_request, too_large, unsupported_media_type
 from steersman.apiserver.go_types.fit import count_fields, field_count, fits
 from steersman.apiserver.go_types.reader import (
     SHOWN_MAX,
@@ -37,7 +37,10 @@ from steersman.apiserver.go_types.reader import (
 )
 from steersman.apiserver.go_types.shapes import shape_of
 from steersman.apiserver.go_types.tree_errors import tree_words
+from steersman.apiserver.json_trees import decode_tree
+from steersman.apiserver.protobuf.reader import Malformed, read_envelope, read_message
 from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.workers import LARGE
 from steersman.golang import cannot_unmarshal, json_syntax_problem, json_type, readable_json, too_large_number
 from steersman.objects import GroupVersionKind
 from steersman.patches import MAX_DEPTH, TooDeep, check_depth
@@ -45,7 +48,8 @@ from steersman.wire import JSON, PROTOBUF, YAML
 
 #: The maximum length of a body, as in kube-apiserver.
 BODY_MAX = 3 * 1024 * 1024
-_decode = msgspec.json.Decoder().decode
+#: How many objects in a body could become an object too large to be stored.
+_MANY_OBJECTS = 10_000
 _SHOWN = 30
 _ESCAPED_BYTES = re.compile("[\ud800-\udfff]")
 #: An escape, which can become half of a surrogate pair.
@@ -87,7 +91,7 @@ class _Text(msgspec.Struct):
 def decode_body(
     raw: bytes, content_type: str | None, definition: Definition, *, field_validation: str, limit: int = BODY_MAX
 ) -> Decoded:
-    """Decode the object in a body. Raises `Refused` if it is not of the definition's kind.
+    """Decode the object in a body. Raises `RequestRejected` if it is not of the definition's kind.
 
     ``field_validation`` is "Strict", "Warn" or "Ignore"; the limit is in bytes.
     """
@@ -102,13 +106,15 @@ def decode_body(
     text = _yaml_text(raw, kind) if media_type == YAML else _json_text(raw, kind)
     check_names(text.tree, len(raw))
     given = _type_meta(text, kind)
+    if raw.count(b"{") + raw.count(b"null") > _MANY_OBJECTS:
+        check_storable(definition, text.tree, raw)
     if definition.custom:
         return _custom(definition, text, given, field_validation)
     return _built_in(definition, text, given, field_validation)
 
 
 def conform(definition: Definition, tree: Tree, twice: list[str], directive: str) -> list[str]:
-    """Make a patched tree conform to its kind, in place, and return warnings. Raises `Refused` if it cannot.
+    """Make a patched tree conform to its kind, in place, and return warnings. Raises `RequestRejected` if it cannot.
 
     A refused tree is as before, or empty if it is too large to be shown in a message.
     ``twice`` are the duplicate fields of the patch's text: see `said_twice`.
@@ -117,9 +123,9 @@ def conform(definition: Definition, tree: Tree, twice: list[str], directive: str
     given = _type_meta(text, definition.gvk.kind)
     try:
         decoded = (_custom if definition.custom else _built_in)(definition, text, given, directive, twice)
-    except Refused:
+    except RequestRejected:
         if text.shown:
-            tree.update(_decode(text.shown))
+            tree.update(decode_tree(text.shown))
         raise
     if decoded.tree is not tree:
         tree.clear()
@@ -131,10 +137,10 @@ def said_twice(body: bytes) -> list[str]:
     """The messages about duplicate fields of a JSON text."""
     try:
         try:
-            count = count_fields(_decode(body))
+            count = count_fields(decode_tree(body))
         except (msgspec.DecodeError, UnicodeDecodeError):
             body = readable_json(body)
-            count = count_fields(_decode(body))
+            count = count_fields(decode_tree(body))
         return [] if field_count(body, count) else duplicates(parse_pairs(body.decode()))
     except (msgspec.DecodeError, JSONDecodeError, RecursionError):
         return []
@@ -172,14 +178,16 @@ def _protobuf(raw: bytes, definition: Definition) -> Decoded:
         raise bad_request(_handled(given, expected, str(error))) from None
     if given != expected:
         _refuse_kind(expected, given)
+    check_storable(definition, tree, raw)
     tree["kind"], tree["apiVersion"] = expected.kind, expected.api_version
     return Decoded(tree, [])
 
 
 def _json_text(raw: bytes, kind: str) -> _Text:
     try:
-        tree = _decode(raw)
-        check_depth(tree)
+        tree = decode_tree(raw)
+        if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:
+            check_depth(tree)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TooDeep):
         problem_found = json_syntax_problem(raw, depth=MAX_DEPTH)
         if problem_found is not None:
@@ -189,7 +197,9 @@ def _json_text(raw: bytes, kind: str) -> _Text:
         # A number that does not fit a double would become null: the text is kept, and its decoder rejects it.
         too_large = too_large_number(text)
         try:
-            return _Text(plain(parse_pairs(text.decode())) if too_large else _decode(text), text, raw, [], too_large)
+            return _Text(
+                plain(parse_pairs(text.decode())) if too_large else decode_tree(text), text, raw, [], too_large
+            )
         except (msgspec.DecodeError, JSONDecodeError, RecursionError, ValueError):
             _unrecognized(kind, "couldn't get version/kind; json parse error: unexpected end of JSON input", raw)
     return _Text(tree, raw, raw, [])
@@ -211,7 +221,7 @@ def _yaml_text(raw: bytes, kind: str) -> _Text:
         _unrecognized(kind, str(error), raw)
     as_json = msgspec.json.encode(_without_surrogates(tree) if _SURROGATE.search(raw) else tree, order="sorted")
     del tree
-    return _Text(_decode(as_json), as_json, raw, twice)
+    return _Text(decode_tree(as_json), as_json, raw, twice)
 
 
 def _unrecognized(kind: str, why: str, raw: bytes | None, *, of_tree: str = "") -> NoReturn:
@@ -308,7 +318,7 @@ def _pairs(text: _Text) -> Any:
     try:
         return parse_pairs(text.json.decode())
     except (UnicodeDecodeError, JSONDecodeError, RecursionError):
-        return as_pairs(_decode(text.json))
+        return as_pairs(decode_tree(text.json))
 
 
 def _custom(
@@ -323,18 +333,19 @@ def _custom(
             raise bad_request(_handled(expected, expected, why))
         _unrecognized(expected.kind, why, text.sent if text.json else None)
     findings: list[str] = []
-    if text.json and not field_count(text.json, count_fields(tree)):
+    if text.json and not _is_printed(tree, text.json) and not field_count(text.json, count_fields(tree)):
         # The tree is dropped meanwhile: two of a dense body would take too much memory.
         del tree
         findings = duplicates(_pairs(text))
-        tree = plain(parse_pairs(text.json.decode())) if text.too_large else _decode(text.json)
+        tree = plain(parse_pairs(text.json.decode())) if text.too_large else decode_tree(text.json)
     if given in _OF_ALL_GROUPS:
         # Its fields are known, but not here.
         raise _other_version(tree, expected)
     if text.too_large:
         raise bad_request(_handled(given, expected, text.too_large))
     try:
-        findings += read_custom(_schema(definition, given), tree)
+        has_form = given == expected and definition.strategy.has_form(tree)
+        findings += read_custom(_schema(definition, given), tree, has_form=has_form)
     except Unreadable as error:
         raise bad_request(_handled(given, expected, str(error))) from None
     warnings = _told(given, text, [*twice, *findings], directive)
@@ -343,6 +354,11 @@ def _custom(
         raise _other_version(tree, expected)
     tree["kind"], tree["apiVersion"] = given.kind, given.api_version
     return Decoded(tree, warnings)
+
+
+def _is_printed(tree: Tree, text: bytes) -> bool:
+    """Whether a text is as short as its tree can be printed: then it holds no field twice."""
+    return len(text) < LARGE and msgspec.json.encode(tree) == text
 
 
 def _schema(definition: Definition, given: GroupVersionKind) -> Tree:
@@ -391,6 +407,9 @@ def _is_registered(kind: GroupVersionKind) -> bool:
 
 
 def _refuse_kind(expected: GroupVersionKind, given: GroupVersionKind) -> NoReturn:
+    if given.group_kind == expected.group_kind and _is_registered(given):
+        # Another version of the same kind can be converted, but is not expected here.
+        raise _other_version({"apiVersion": given.api_version}, expected)
     if not _is_registered(given):
         why = f'no kind "{given.kind}" is registered for version "{given.api_version}" in scheme "pkg/runtime/scheme.go:111"'
     else:

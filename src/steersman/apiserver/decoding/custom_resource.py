@@ -47,12 +47,15 @@ def _step(path: list[str], name: str) -> str:
     return f".{name}" if path else name
 
 
-def read_custom(schema: Schema, tree: Tree) -> list[str]:
+def read_custom(schema: Schema, tree: Tree, *, has_form: bool = False) -> list[str]:
     """Normalize the metadata of a tree in place.
 
+    ``has_form`` says that the rest of the tree has the form of its schema.
     Returns what strict decoding rejects; raises `Unreadable` for wrong types.
     """
     found = _read_metadata(tree, "") if "metadata" in tree else []
+    if has_form:
+        return [f'unknown field "{path}"' for path in found]
     unknown = _Paths()
     _unknown(schema, tree, [], unknown, root=True)
     embedded: list[str] = []

@@ -2,9 +2,9 @@
 
 Guarantees
 - Plain scalars have the server's meaning: ``on`` and ``y`` are booleans, ``010`` is eight, a date is a string.
-- Aliases cannot expand a text beyond the limits of a body: each use of an alias counts against `bounds.VALUES_MAX` and
-  the limit of characters. Only JSON types result.
-- Work and memory grow with the length of the text, whatever it merges.
+- Aliases cannot expand a text beyond the limits of a body: each use of an alias counts against the limits of
+  `steersman.apiserver.bounds` and the limit of characters. Only JSON types result.
+- Work and memory grow with the length of the text, whatever it merges: values are made as their text is parsed.
 - Of several documents the first counts.
 """
 
@@ -12,12 +12,24 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, cast
+from operator import add
+from typing import Any, NamedTuple, cast
 
 import yaml
 from yaml.scanner import ScannerError
 
-from steersman.apiserver.decoding.bounds import VALUES_MAX
+from steersman.apiserver.bounds import (
+    EMPTY_LIST,
+    EMPTY_OBJECT,
+    ITEM,
+    LIST,
+    OBJECT,
+    TEXT,
+    VALUES_MAX,
+    memory_max,
+    too_dense,
+)
+from steersman.golang import quoted
 from steersman.patches import MAX_DEPTH
 
 #: The number of values that a text may have beyond its bytes, after expanding aliases: a short text is a short
@@ -35,84 +47,72 @@ _INTEGER = re.compile(r"[-+]?(?:0x[0-9a-fA-F]+|0b[01]+|0o[0-7]+|[0-9]+)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _WORDS = {"mapping values are not allowed here": "mapping values are not allowed in this context"}
 _MERGE = "<<"
+#: How many different names of fields are shared.
+_NAMES_MAX = 1_000
+#: How many items of a collection a message shows.
+_SHOWN_MAX = 100
+_EXCESSIVE = "yaml: document contains excessive aliasing"
 
 
 class UnreadableYaml(Exception):
     """The text is not YAML that JSON can express; the message is the server's."""
 
 
+class _Size(NamedTuple):
+    """What a value counts for: values, characters, bytes of memory."""
+
+    values: int
+    characters: int
+    memory: int
+
+    def since(self, earlier: _Size) -> _Size:
+        """The difference to an earlier count."""
+        return _Size(*(now - then for now, then in zip(self, earlier, strict=True)))
+
+
+class _Node(NamedTuple):
+    """A value, how deep it nests, and what a key needs: whether it is plain, and its line."""
+
+    value: Any
+    height: int = 0
+    is_plain: bool = False
+    line: int = 0
+
+
+_NO_NODE = _Node(None)
+
+
 class _Collection:
-    """A list, or a mapping as a flat list of alternating keys and values."""
+    """A list or a mapping whose end has not been read."""
 
-    __slots__ = ("is_mapping", "items")
+    __slots__ = ("anchor", "before", "height", "is_mapping", "key", "merged", "value")
 
-    def __init__(self, *, is_mapping: bool) -> None:
+    def __init__(self, *, is_mapping: bool, anchor: str | None, before: _Size) -> None:
+        self.value: Any = {} if is_mapping else []
         self.is_mapping = is_mapping
-        self.items: list[Any] = []
-
-
-class _Scalar:
-    """A scalar: its text, whether it is plain without a tag or style, and its line."""
-
-    __slots__ = ("is_styled", "line", "tagged", "text")
-
-    def __init__(self, event: yaml.ScalarEvent) -> None:
-        self.text: str = event.value
-        self.is_styled = bool(event.style)
-        self.tagged = event.tag is not None
-        mark: Any = event.start_mark
-        self.line: int = mark.line + 1
+        self.anchor = anchor
+        #: What had been counted before it.
+        self.before = before
+        self.height = 0
+        #: The key whose value follows.
+        self.key = _NO_NODE
+        self.merged: dict[str, Any] = {}
 
 
 def read_yaml(body: bytes) -> tuple[Any, list[str]]:
     """The tree of a YAML text, and the messages about its duplicate fields."""
+    builder = _Builder(len(body))
+    parse: Any = yaml.parse  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     try:
-        node = _composed(body.decode("utf-8", "replace"))
+        for event in parse(body.decode("utf-8", "replace"), Loader=_LOADER):
+            if isinstance(event, yaml.DocumentEndEvent):
+                break
+            builder.take(event)
     except yaml.MarkedYAMLError as error:
         raise UnreadableYaml(_error_words(error)) from None
     except yaml.YAMLError:
         raise UnreadableYaml("yaml: control characters are not allowed") from None
-    if node is None:
-        return None, []
-    reader = _Reader(min(VALUES_MAX, _VALUES_SPARE + len(body)), max(_TEXT_MAX, len(body)))
-    return reader.value(node, 0), reader.twice
-
-
-def _composed(text: str) -> Any:  # noqa: C901 - one branch an event
-    """The first document of a text. Does not recurse, and raises if it nests too deeply."""
-    root = _Collection(is_mapping=False)
-    open_: list[_Collection] = [root]
-    anchors: dict[str, Any] = {}
-    parse: Any = yaml.parse  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    for number, event in enumerate(parse(text, Loader=_LOADER)):
-        if number > VALUES_MAX:
-            raise UnreadableYaml(f"yaml: document contains more than {VALUES_MAX} values")
-        if isinstance(event, yaml.DocumentEndEvent):
-            break
-        if isinstance(event, yaml.CollectionEndEvent):
-            open_.pop()
-            continue
-        if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in anchors:
-                raise UnreadableYaml(f"yaml: unknown anchor '{event.anchor}' referenced")
-            open_[-1].items.append(anchors[event.anchor])
-            continue
-        node: Any = event
-        if isinstance(event, yaml.CollectionStartEvent):
-            node = _Collection(is_mapping=isinstance(event, yaml.MappingStartEvent))
-        elif isinstance(event, yaml.ScalarEvent):
-            # An event is ten times as large.
-            node = _Scalar(event)
-        else:
-            continue
-        open_[-1].items.append(node)
-        if event.anchor is not None:
-            anchors[event.anchor] = node
-        if isinstance(node, _Collection):
-            open_.append(node)
-            if len(open_) > MAX_DEPTH:
-                raise UnreadableYaml(f"yaml: exceeded max depth of {MAX_DEPTH}")
-    return root.items[0] if root.items else None
+    return builder.finished(), builder.twice
 
 
 def _error_words(error: yaml.MarkedYAMLError) -> str:
@@ -137,54 +137,170 @@ def _line(error: yaml.MarkedYAMLError) -> int:
     return line + 1 if line and isinstance(error, ScannerError) else line
 
 
-class _Reader:
-    def __init__(self, values: int, characters: int) -> None:
+class _Builder:
+    """Makes values of the events of one document; it does not recurse."""
+
+    def __init__(self, size: int) -> None:
         self.twice: list[str] = []
-        self._left = values
-        self._characters_left = characters
+        self._size = size
+        self._most = _Size(_VALUES_SPARE + size, max(_TEXT_MAX, size), memory_max(size))
+        self._counted = _Size(0, 0, 0)
+        self._open = [_Collection(is_mapping=False, anchor=None, before=self._counted)]
+        #: The nodes of anchors, with what they count for; None while their end has not been read.
+        self._anchors: dict[str, tuple[_Node, _Size] | None] = {}
+        #: The first value that YAML does not allow, and the first one that JSON cannot express: each is reported if the
+        #: rest of the text has no problem of the sort before.
+        self._problem = self._no_json = ""
+        self._names: dict[str, str] = {}
 
-    def value(self, node: Any, depth: int) -> Any:
-        self._left -= 1
-        if self._left < 0 or depth > MAX_DEPTH:
-            raise UnreadableYaml("yaml: document contains excessive aliasing")
-        if isinstance(node, _Scalar):
-            self._characters_left -= len(node.text)
-            if self._characters_left < 0:
-                raise UnreadableYaml("yaml: document contains excessive aliasing")
-            return _scalar(node)
-        if node.is_mapping:
-            return self._mapping(node.items, depth)
-        return [self.value(item, depth + 1) for item in node.items]
+    def take(self, event: Any) -> None:
+        """Take the next event."""
+        if isinstance(event, yaml.ScalarEvent):
+            self._take_scalar(event)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._close()
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._start(event)
+        elif isinstance(event, yaml.AliasEvent):
+            self._take_alias(str(event.anchor))
 
-    def _mapping(self, items: list[Any], depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        merged: dict[str, Any] = {}
-        for at in range(0, len(items) - 1, 2):
-            key = self.value(items[at], depth + 1)
-            value = self.value(items[at + 1], depth + 1)
-            if key == _MERGE and not items[at].is_styled:
-                for each in cast("list[Any]", value) if isinstance(value, list) else [value]:
-                    for name, inner in cast("dict[str, Any]", each).items() if isinstance(each, dict) else ():
-                        # The first of several merged values counts.
-                        merged.setdefault(name, inner)
-                continue
-            name = _key(key, value)
-            if name in found:
-                shown = f'"{key}"' if isinstance(key, str) else name
-                self.twice.append(f"line {items[at].line}: key {shown} already set in map")
-            found[name] = value
-        return merged | found
+    def finished(self) -> Any:
+        """The value of the document; None if it is empty."""
+        if self._problem or self._no_json:
+            raise UnreadableYaml(self._problem or self._no_json)
+        found: list[Any] = self._open[0].value
+        return found[0] if found else None
+
+    def _take_scalar(self, event: Any) -> None:
+        before = self._counted
+        value = self._scalar(event)
+        if isinstance(value, str) and self._is_key_next:
+            # Names repeat; the tree of a JSON text shares them as well.
+            value = self._names.setdefault(value, value) if len(self._names) < _NAMES_MAX else value
+            self._count(_Size(0, len(value), 0))
+        else:
+            self._count(_Size(1, len(event.value), ITEM + (TEXT if isinstance(value, str) else 0)))
+        node = _Node(value, 0, not event.style, event.start_mark.line + 1)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node, self._counted.since(before)
+        self._put(node)
+
+    def _scalar(self, event: Any) -> Any:
+        text: str = event.value
+        if event.style or event.tag is not None:
+            return text
+        try:
+            return _scalar(text)
+        except UnreadableYaml as error:
+            self._no_json = self._no_json or str(error)
+            return None
+
+    def _start(self, event: Any) -> None:
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        self._open.append(_Collection(is_mapping=is_mapping, anchor=event.anchor, before=self._counted))
+        self._count(_Size(1, 0, ITEM + (OBJECT if is_mapping else LIST)))
+        if len(self._open) > MAX_DEPTH:
+            raise UnreadableYaml(f"yaml: exceeded max depth of {MAX_DEPTH}")
+
+    def _close(self) -> None:
+        closed = self._open.pop()
+        if not closed.value:
+            self._count(_Size(0, 0, EMPTY_OBJECT if closed.is_mapping else EMPTY_LIST))
+        node = _Node(closed.merged | closed.value if closed.merged else closed.value, closed.height + 1)
+        if closed.anchor is not None:
+            self._anchors[closed.anchor] = node, self._counted.since(closed.before)
+        self._put(node)
+
+    def _take_alias(self, anchor: str) -> None:
+        if anchor not in self._anchors:
+            raise UnreadableYaml(f"yaml: unknown anchor '{anchor}' referenced")
+        found = self._anchors[anchor]
+        if found is None:
+            self._problem = self._problem or f"yaml: anchor '{anchor}' value contains itself"
+            found = _NO_NODE, _Size(1, 0, 0)
+        node, size = found
+        self._count(size)
+        if len(self._open) + node.height > MAX_DEPTH:
+            raise UnreadableYaml(_EXCESSIVE)
+        self._put(node._replace(value=_copied(node.value)))
+
+    def _count(self, size: _Size) -> None:
+        values, characters, memory = self._counted = _Size(*map(add, self._counted, size))
+        most = self._most
+        if values > VALUES_MAX:
+            raise UnreadableYaml(f"yaml: document contains more than {VALUES_MAX} values")
+        if values > most.values or characters > most.characters:
+            raise UnreadableYaml(_EXCESSIVE)
+        if memory > most.memory:
+            raise too_dense()
+
+    @property
+    def _is_key_next(self) -> bool:
+        into = self._open[-1]
+        return into.is_mapping and into.key is _NO_NODE
+
+    def _put(self, node: _Node) -> None:
+        """Put a value into the innermost open collection."""
+        into = self._open[-1]
+        into.height = max(into.height, node.height)
+        if not into.is_mapping:
+            into.value.append(node.value)
+        elif into.key is _NO_NODE:
+            into.key = node
+        else:
+            key, into.key = into.key, _NO_NODE
+            self._put_member(into, key, node.value)
+
+    def _put_member(self, into: _Collection, key: _Node, value: Any) -> None:
+        if key.is_plain and key.value == _MERGE:
+            for each in cast("list[Any]", value) if isinstance(value, list) else [value]:
+                for name, inner in cast("dict[str, Any]", each).items() if isinstance(each, dict) else ():
+                    # The first of several merged values counts.
+                    into.merged.setdefault(name, inner)
+            return
+        if key.height:
+            self._problem = self._problem or f"yaml: invalid map key: {_source(key.value)}"
+            return
+        if key.value is None:
+            unsupported = "unsupported map key of type: %!s(<nil>), key: <nil>, value: "
+            self._no_json = self._no_json or unsupported + _source(value)
+            return
+        name = _key(key.value)
+        if name in into.value:
+            shown = f'"{key.value}"' if isinstance(key.value, str) else name
+            self.twice.append(f"line {key.line}: key {shown} already set in map")
+        into.value[name] = value
 
 
-def _key(key: Any, value: Any) -> str:
+def _copied(value: Any) -> Any:
+    """A value of its own: trees are changed in place."""
+    if isinstance(value, dict):
+        return {name: _copied(inner) for name, inner in cast("dict[str, Any]", value).items()}
+    return list(map(_copied, cast("list[Any]", value))) if isinstance(value, list) else value
+
+
+def _key(key: Any) -> str:
     if isinstance(key, str):
         return key
     if isinstance(key, bool):
         return "true" if key else "false"
-    if isinstance(key, (int, float)):
-        return str(key)
-    kinds = {type(None): "%!s(<nil>)", dict: "map[interface {}]interface {}", list: "[]interface {}"}
-    raise UnreadableYaml(f"unsupported map key of type: {kinds[type(key)]}, key: <nil>, value: {value}")
+    return str(key)
+
+
+def _source(value: Any) -> str:
+    """A value in the form of Go's source; of a long list or mapping only that it is there."""
+    if isinstance(value, (dict, list)) and len(cast("list[Any]", value)) > _SHOWN_MAX:
+        return "..."
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value).items()
+        return f"map[interface {{}}]interface {{}}{{{', '.join(f'{_source(k)}:{_source(v)}' for k, v in members)}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(_source, cast('list[Any]', value)))}}}"
+    if value is None:
+        return "interface {}(nil)"
+    return quoted(value) if isinstance(value, str) else str(value).lower()
 
 
 _NOT_FINITE = {
@@ -194,10 +310,8 @@ _NOT_FINITE = {
 }
 
 
-def _scalar(scalar: _Scalar) -> Any:
-    text = scalar.text
-    if scalar.is_styled or scalar.tagged:
-        return text
+def _scalar(text: str) -> Any:
+    """The value of a plain scalar."""
     if text in _NULLS:
         return None
     if text.lower() in _BOOLS and text in {text.lower(), text.title(), text.upper()}:

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
 
+from steersman.aio import collector_paused
 from steersman.apiserver.go_types import scalars
 from steersman.apiserver.go_types.shapes import Shape
 from steersman.apiserver.go_types.tree_errors import tree_words
@@ -82,7 +83,8 @@ _printed_decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=_written,
 
 def parse_pairs(text: str) -> Any:
     """A valid JSON text with all its fields and with numbers as written."""
-    return _decoder.decode(text)
+    with collector_paused():
+        return _decoder.decode(text)
 
 
 def read_tree(reader: TypedReader, tree: Any, shape: Shape) -> Any:
@@ -97,8 +99,10 @@ def read_tree(reader: TypedReader, tree: Any, shape: Shape) -> Any:
         return reader.read(as_pairs(tree), shape)
     if isinstance(tree, dict):
         cast("dict[str, Any]", tree).clear()
+    with collector_paused():
+        pairs = _printed_decoder.decode(text.decode())
     try:
-        return reader.read(_printed_decoder.decode(text.decode()), shape)
+        return reader.read(pairs, shape)
     except Unreadable as error:
         # Its frames would hold what was read so far.
         unreadable = error.with_traceback(None)

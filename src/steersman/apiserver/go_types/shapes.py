@@ -44,8 +44,11 @@ _REFERENCES: dict[str, Kind] = {
 _TOLD_APART = {
     ("io.k8s.api.core.v1.Secret", "data"),
     ("io.k8s.api.core.v1.ConfigMap", "binaryData"),
+    ("io.k8s.api.autoscaling.v2.HPAScalingRules", "policies"),
     ("io.k8s.api.core.v1.PersistentVolumeClaimSpec", "accessModes"),
+    ("io.k8s.api.core.v1.PersistentVolumeSpec", "capacity"),
     ("io.k8s.api.core.v1.VolumeResourceRequirements", "requests"),
+    ("io.k8s.api.networking.v1.IngressSpec", "rules"),
 }
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
@@ -84,6 +87,11 @@ class Shape:
             is_omitted = name in omitted and (self.definition, name) not in _TOLD_APART
             found[name] = Place(_shape(node, go), tuple(embedded), is_omitted)
         return found
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The fields of a struct that the server always prints."""
+        return tuple(self._node.get("required") or ())
 
     @cached_property
     def inner(self) -> Shape:
