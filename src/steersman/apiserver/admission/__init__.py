@@ -3,12 +3,14 @@
 from steersman.apiserver.admission.attributes import (
     Admission as Admission,
     AdmissionFunction as AdmissionFunction,
+    AdmissionOperation as AdmissionOperation,
     Attributes as Attributes,
-    Operation as Operation,
     Plugin as Plugin,
+    WriteView as WriteView,
 )
-from steersman.apiserver.admission.claim_growth import ClaimGrowth as ClaimGrowth
+from steersman.apiserver.admission.builtin_plugins import (
+    BUILTIN_PLUGINS as BUILTIN_PLUGINS,
+    chosen_plugins as chosen_plugins,
+)
 from steersman.apiserver.admission.definition_lifecycle import DefinitionLifecycle as DefinitionLifecycle
-from steersman.apiserver.admission.namespace_lifecycle import NamespaceLifecycle as NamespaceLifecycle
-from steersman.apiserver.admission.pod_classes import PodClasses as PodClasses
 from steersman.apiserver.admission.unsupported_features import UnsupportedFeatures as UnsupportedFeatures

@@ -2,41 +2,73 @@
 
 Guarantees
 - Plugins run in the given order: first all `admit` methods, which may change objects, then all `validate` methods.
-- A plugin rejects a write by raising `Refused`; then nothing is stored.
+- A plugin rejects a write by raising `RequestRejected`; then nothing is stored.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from steersman.apiserver.errors import Refused, forbidden
+from steersman.apiserver.errors import RequestRejected, forbidden
+from steersman.apiserver.metrics import ServerMetrics
 from steersman.apiserver.registry.definition import Definition, Surroundings, Tree
 from steersman.apiserver.request import ServerRequest
 
-Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+#: The maximum size of the index of plugins by operation and resource.
+_CALLED_MAX = 4096
+
+AdmissionOperation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+
+
+class WriteView(NamedTuple):
+    """What clients see of a write whose object has another kind, such as the Scale of a Deployment.
+
+    ``show`` makes it from the object, and ``take`` writes its changes back; both are None if the object is already in this form.
+    """
+
+    definition: Definition
+    show: Callable[[Tree], Tree] | None = None
+    take: Callable[[Tree, Tree], None] | None = None
 
 
 class Attributes:
     """One write. `Plugin.admit` may change `obj` in place, but never `old`."""
 
-    __slots__ = ("context", "dry_run", "name", "namespace", "obj", "old", "operation", "request")
+    __slots__ = (
+        "context",
+        "dry_run",
+        "is_reinvocation",
+        "name",
+        "namespace",
+        "obj",
+        "old",
+        "operation",
+        "options",
+        "request",
+        "state",
+        "view",
+        "wants_reinvocation",
+    )
 
     def __init__(
         self,
         context: Surroundings,
         request: ServerRequest,
-        operation: Operation,
+        operation: AdmissionOperation,
         *,
         namespace: str,
         name: str,
         obj: Tree | None,
         old: Tree | None,
         dry_run: bool,
+        options: Any = None,
+        view: WriteView | None = None,
     ) -> None:
         self.context = context
         self.request = request
-        self.operation: Operation = operation
+        self.operation: AdmissionOperation = operation
         self.namespace = namespace
         #: Empty while a name is not generated yet, and for the deletion of a collection.
         self.name = name
@@ -45,6 +77,14 @@ class Attributes:
         #: None for a creation.
         self.old = old
         self.dry_run = dry_run
+        #: The options of a deletion.
+        self.options = options
+        #: The kind that clients see, if it is not that of the resource.
+        self.view = view
+        #: Whether a plugin changed the object so that the others must see it again, and whether they do.
+        self.wants_reinvocation = self.is_reinvocation = False
+        #: What a plugin remembers between its calls, by its own key.
+        self.state: dict[object, Any] | None = None
 
     @property
     def definition(self) -> Definition:
@@ -56,9 +96,10 @@ class Attributes:
         """The subresource being written; empty for the object itself."""
         return self.request.info.subresource
 
-    def refused(self, why: str) -> Refused:
+    def refused(self, why: str) -> RequestRejected:
         """The rejection of this write: ``raise attributes.refused("it has no owner")``, a 403 that names the object."""
-        return forbidden(self.definition.named, self.name, why)
+        metadata: Tree = (self.obj or {}).get("metadata", {})
+        return forbidden(self.definition.named, self.name or metadata.get("generateName") or "Unknown", why)
 
     def warn(self, text: str) -> None:
         """Add a warning to an allowed write: kubectl and `Client` show it."""
@@ -79,7 +120,9 @@ class Plugin:
     """
 
     #: The operations that it is called for.
-    operations: frozenset[Operation] = frozenset({"CREATE", "UPDATE", "DELETE"})
+    operations: frozenset[AdmissionOperation] = frozenset({"CREATE", "UPDATE", "DELETE"})
+    #: The groups and names of the resources that it is called for, such as ``("", "pods")``; None for all.
+    resources: frozenset[tuple[str, str]] | None = None
 
     async def admit(self, attributes: Attributes) -> None:
         """Change the object, or reject it. Called before validation."""
@@ -93,7 +136,7 @@ AdmissionFunction: TypeAlias = Callable[[Attributes], Awaitable[None]]
 
 
 class _Function(Plugin):
-    operations: frozenset[Operation] = frozenset({"CREATE", "UPDATE"})
+    operations: frozenset[AdmissionOperation] = frozenset({"CREATE", "UPDATE"})
 
     def __init__(self, function: AdmissionFunction) -> None:
         self._function = function
@@ -104,28 +147,75 @@ class _Function(Plugin):
 
 
 class Admission:
-    """The plugins of a server, in order. `plugins` may be changed while it runs.
+    """The plugins of a server, in order.
 
-    ``guards`` see an object after all plugins have changed it.
+    ``guards`` see an object after all plugins have changed it. The plugins in ``last`` run after all others.
     """
 
-    def __init__(self, plugins: Sequence[Plugin | AdmissionFunction] = (), *, guards: Sequence[Plugin] = ()) -> None:
-        self.plugins: list[Plugin] = []
+    def __init__(
+        self,
+        plugins: Sequence[Plugin | AdmissionFunction] = (),
+        *,
+        guards: Sequence[Plugin] = (),
+        last: Sequence[Plugin] = (),
+        metrics: ServerMetrics | None = None,
+    ) -> None:
+        self._plugins: list[Plugin] = []
         self._guards = tuple(guards)
+        self._last = list(last)
+        #: The plugins that admit, and those that validate, by operation, group and resource.
+        self._called: dict[tuple[AdmissionOperation, str, str], tuple[Sequence[Plugin], Sequence[Plugin]]] = {}
+        self._metrics = metrics
         self.add(*plugins)
 
     def add(self, *plugins: Plugin | AdmissionFunction) -> None:
         """Add plugins after the others."""
-        self.plugins += (each if isinstance(each, Plugin) else _Function(each) for each in plugins)
+        self._plugins += (each if isinstance(each, Plugin) else _Function(each) for each in plugins)
+        self._called.clear()
+
+    def add_last(self, plugin: Plugin) -> None:
+        """Add a plugin that runs after all others."""
+        self._last.append(plugin)
+        self._called.clear()
 
     async def admit(self, attributes: Attributes) -> None:
-        """Call `admit` of every plugin."""
-        for plugin in (*self.plugins, *self._guards):
-            if attributes.operation in plugin.operations:
-                await plugin.admit(attributes)
+        """Call `admit` of every plugin; once more if one of them wants that."""
+        admitting, _ = self._find(attributes)
+        await self._call("admit", attributes, [each.admit for each in admitting])
+        if attributes.wants_reinvocation:
+            attributes.is_reinvocation = True
+            await self._call("admit", attributes, [each.admit for each in admitting])
 
     async def validate(self, attributes: Attributes) -> None:
         """Call `validate` of every plugin."""
-        for plugin in self.plugins:
-            if attributes.operation in plugin.operations:
-                await plugin.validate(attributes)
+        _, validating = self._find(attributes)
+        await self._call("validate", attributes, [each.validate for each in validating])
+
+    async def _call(self, step: str, attributes: Attributes, functions: Sequence[AdmissionFunction]) -> None:
+        loop = asyncio.get_running_loop()
+        began, rejected = loop.time(), True
+        try:
+            for function in functions:
+                await function(attributes)
+            rejected = False
+        finally:
+            if self._metrics is not None:
+                self._metrics.admitted(step, attributes.operation, loop.time() - began, rejected=rejected)
+
+    def _find(self, attributes: Attributes) -> tuple[Sequence[Plugin], Sequence[Plugin]]:
+        definition = attributes.definition
+        key = (attributes.operation, definition.gvk.group, definition.resource)
+        found = self._called.get(key)
+        if found is None:
+            if len(self._called) >= _CALLED_MAX:
+                self._called.clear()
+            own = [each for each in (*self._plugins, *self._last, *self._guards) if _concerns(each, *key)]
+            found = self._called[key] = (
+                [each for each in own if type(each).admit is not Plugin.admit],
+                [each for each in own if type(each).validate is not Plugin.validate and each not in self._guards],
+            )
+        return found
+
+
+def _concerns(plugin: Plugin, operation: AdmissionOperation, group: str, resource: str) -> bool:
+    return operation in plugin.operations and (plugin.resources is None or (group, resource) in plugin.resources)

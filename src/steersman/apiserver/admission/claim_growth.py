@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steersman.apiserver.admission.attributes import Attributes, Operation, Plugin
+from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, metadata, subtree
 from steersman.objects import Quantity
@@ -16,14 +16,13 @@ _FIXED = (
 class ClaimGrowth(Plugin):
     """Rejects a larger claim unless its StorageClass allows expansion."""
 
-    operations: frozenset[Operation] = frozenset({"UPDATE"})
+    operations: frozenset[AdmissionOperation] = frozenset({"UPDATE"})
+    resources = frozenset({("", "persistentvolumeclaims")})
 
     async def validate(self, attributes: Attributes) -> None:
         """Check a changed claim."""
-        definition, obj, old = attributes.definition, attributes.obj, attributes.old
-        if definition.gvk.group or definition.resource != "persistentvolumeclaims" or obj is None or old is None:
-            return
-        if _asked(obj) <= _asked(old):
+        obj, old = attributes.obj, attributes.old
+        if obj is None or old is None or _asked(obj) <= _asked(old):
             return
         name = inner(metadata(obj), "annotations").get(_CLASS_ANNOTATION) or obj["spec"].get("storageClassName")
         record = await attributes.context.read("storage.k8s.io", "storageclasses", "", name) if name else None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from steersman.apiserver.admission.attributes import Attributes, Operation, Plugin
+from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
 
 
 class DefinitionLifecycle(Plugin):
     """Rejects new instances of terminating definitions."""
 
-    operations: frozenset[Operation] = frozenset({"CREATE"})
+    operations: frozenset[AdmissionOperation] = frozenset({"CREATE"})
 
     def __init__(self, is_terminating: Callable[[str, str], bool]) -> None:
         self._is_terminating = is_terminating

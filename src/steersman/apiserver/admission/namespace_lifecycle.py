@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from steersman.apiserver.admission.attributes import Attributes, Operation, Plugin
+from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import Named, forbidden, not_found
-from steersman.errors.status import StatusCause
+from steersman.errors import StatusCause
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 _NAMESPACES = Named("", "namespaces")
@@ -18,7 +18,7 @@ _NAMESPACES = Named("", "namespaces")
 class NamespaceLifecycle(Plugin):
     """Needs a server that serves namespaces."""
 
-    operations: frozenset[Operation] = frozenset({"CREATE", "UPDATE", "DELETE"})
+    operations: frozenset[AdmissionOperation] = frozenset({"CREATE", "UPDATE", "DELETE"})
 
     async def admit(self, attributes: Attributes) -> None:
         """Reject writes without a living namespace, and the deletion of an immortal one."""
@@ -26,8 +26,8 @@ class NamespaceLifecycle(Plugin):
             if attributes.operation == "DELETE" and attributes.name in IMMORTAL:
                 raise forbidden(_NAMESPACES, attributes.name, "this namespace may not be deleted")
             return
-        # Remains of a namespace can only be deleted.
-        if attributes.operation == "DELETE" or not attributes.namespace:
+        # Objects of a missing namespace can only be deleted. A review must not reveal whether a namespace exists.
+        if attributes.operation == "DELETE" or not attributes.namespace or attributes.definition.review is not None:
             return
         record = await attributes.context.read("", "namespaces", "", attributes.namespace)
         if record is None:

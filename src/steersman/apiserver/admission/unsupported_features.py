@@ -1,35 +1,22 @@
 """Objects that configure features that this server does not have.
 
-Guarantee: none of them is stored as if it had an effect. It is rejected or, if it is also useful to others, stored with
-a warning.
+Guarantee: the server rejects such an object or, if other programs use it, stores it with a warning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steersman.apiserver.admission.attributes import Attributes, Operation, Plugin
-
-_HOOKS = "this server does not call webhooks; use a plugin in ApiServer(admission=[...]) instead"
-_POLICIES = "this server does not evaluate admission policies; use a plugin in ApiServer(admission=[...]) instead"
+from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
 
 #: The reason for rejecting it, by group and resource.
 REFUSED: Mapping[tuple[str, str], str] = {
     ("apiregistration.k8s.io", "apiservices"): "this server does not forward requests to other API servers",
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _HOOKS,
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _HOOKS,
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): _POLICIES,
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): _POLICIES,
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies"): _POLICIES,
-    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): _POLICIES,
 }
 #: The warning, by group and resource.
 WARNED: Mapping[tuple[str, str], str] = {
-    ("", "limitranges"): "this server stores the limits of a LimitRange, but neither fills them in nor enforces them",
-    ("", "resourcequotas"): "this server stores quotas, but neither counts nor enforces them",
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"): "this server stores flow schemas, but does not apply them",
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): (
-        "this server stores priority levels, but does not apply them"
+        "this server stores priority levels, but does not limit requests by them"
     ),
 }
 
@@ -37,7 +24,8 @@ WARNED: Mapping[tuple[str, str], str] = {
 class UnsupportedFeatures(Plugin):
     """Rejects, or warns about, objects without an effect."""
 
-    operations: frozenset[Operation] = frozenset({"CREATE"})
+    operations: frozenset[AdmissionOperation] = frozenset({"CREATE"})
+    resources = frozenset({*REFUSED, *WARNED})
 
     async def admit(self, attributes: Attributes) -> None:
         """Check a new object."""
