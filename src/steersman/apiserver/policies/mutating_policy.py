@@ -1,0 +1,110 @@
+"""One MutatingAdmissionPolicy: applies its mutations to an object.
+
+Guarantees
+- Mutations are applied in order; each gets the result of the one before.
+- An ApplyConfiguration merges like server-side apply, and may not change atomic lists and maps.
+- A JSON patch with a failed test operation changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from steersman.apiserver.documents import copied
+from steersman.apiserver.field_managers import Managed
+from steersman.apiserver.field_managers.typed_problems import typed_problems
+from steersman.apiserver.policies.policy import Policy
+from steersman.apiserver.registry.admission_expressions import EXHAUSTED, EXPRESSIONS_MAX, evaluated
+from steersman.apiserver.registry.definition import Tree
+from steersman.apiserver.webhooks.patch_words import completed, patch_problem
+from steersman.cel import Budget, BudgetExceeded, CelError, CompiledExpression, MadeObject
+from steersman.golang import quoted
+from steersman.patches import JsonPatch, JsonPatchError, JsonPatchTestFailed, MergeSchema, PatchError, merge_applied
+
+_WANTED: Final = {"ApplyConfiguration": "Object", "JSONPatch": "list(JSONPatch)"}
+_FIELDS: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+
+
+class MutationFailed(Exception):
+    """A mutation failed; the text is kube-apiserver's."""
+
+
+class MutatingPolicy(Policy):
+    """A compiled policy."""
+
+    def __init__(self, tree: Tree) -> None:
+        super().__init__(tree, patches=True)
+        spec: Tree = tree.get("spec") or {}
+        self.reinvoked = spec.get("reinvocationPolicy") == "IfNeeded"
+        self.mutations: list[tuple[str, CompiledExpression]] = []
+        for each in spec.get("mutations") or ():
+            sort: str = each["patchType"]
+            expression: str = each[_FIELDS[sort]]["expression"].strip()
+            self.mutations.append((sort, self.environment.compiled(expression, _WANTED[sort])))
+
+    def mutated(self, number: int, values: dict[str, Any], managed: Managed) -> Any:
+        """The object after one mutation. Raises `MutationFailed`."""
+        sort, expression = self.mutations[number]
+        budget = Budget(EXPRESSIONS_MAX)
+        try:
+            made = evaluated(self.environment, expression, self.with_variables(values, budget), budget)
+        except BudgetExceeded:
+            raise MutationFailed(EXHAUSTED) from None
+        if isinstance(made, CelError):
+            raise MutationFailed(str(made))
+        obj: Tree = values["object"]
+        return _json_patched(obj, made) if sort == "JSONPatch" else _applied(obj, made, managed)
+
+
+def _json_patched(obj: Tree, operations: Any) -> Any:
+    given = [copied(each) for each in cast("list[Any]", operations)]
+    try:
+        return JsonPatch.parse(completed(given)).apply(copied(obj))
+    except JsonPatchTestFailed:
+        return copied(obj)
+    except JsonPatchError:
+        raise MutationFailed(f"JSON Patch: {patch_problem(obj, completed(given))}") from None
+    except PatchError as error:
+        raise MutationFailed(f"JSON Patch: {error}") from None
+
+
+def _applied(obj: Tree, made: Any, managed: Managed) -> Any:
+    _check_names(made, "Object")
+    patch: Tree = copied(made) | {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    if problems := typed_problems(patch, managed.schema):
+        raise MutationFailed(f"error applying patch: failed to convert patch object to typed object: {problems}")
+    if atomics := _atomics(patch, managed.schema, ""):
+        words = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
+        raise MutationFailed(f"error applying patch: invalid ApplyConfiguration: {words}")
+    return copied(merge_applied(obj, patch, managed.schema))
+
+
+def _check_names(made: Any, expected: str) -> None:
+    """Check that the type name of each object is the path of its field. Raises `MutationFailed`."""
+    if isinstance(made, list):
+        for each in cast("list[Any]", made):
+            _check_names(each, expected)
+    elif isinstance(made, MadeObject):
+        if made.kind != expected:
+            told = f"unexpected type name {quoted(made.kind)}, expected {quoted(expected)}"
+            raise MutationFailed(f"type mismatch: {told}, which matches field name path from root Object type")
+        for name, value in made.items():
+            _check_names(value, f"{expected}.{name}")
+
+
+def _atomics(value: Any, schema: MergeSchema, path: str) -> list[str]:
+    """The paths of the atomic lists and maps in an applied object."""
+    found: list[str] = []
+    if isinstance(value, dict):
+        if schema.is_atomic_map:
+            found.append(path)
+        for name, inner in cast("Tree", value).items():
+            place = schema.places[name]
+            if place is not None:
+                found += _atomics(inner, place, f"{path}.{name}")
+    elif isinstance(value, list):
+        if schema.list_type == "atomic":
+            found.append(path)
+        for at, inner in enumerate(cast("list[Any]", value)):
+            found += _atomics(inner, schema.items, f"{path}[{at}]")
+    return found
