@@ -1,0 +1,168 @@
+"""Mutating webhooks: each may change the object with a JSON patch.
+
+Guarantees
+- Webhooks are called one after another, in the order of `Configurations`. A webhook with ``reinvocationPolicy:
+  IfNeeded`` is called once more if a later one changed the object.
+- A patched object is read like the body of a request: unknown fields are dropped, wrong types are rejected, and
+  defaults are filled in.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+import msgspec
+
+from steersman.apiserver.admission import Attributes
+from steersman.apiserver.bodies import read_patched
+from steersman.apiserver.documents import copied
+from steersman.apiserver.errors import RequestRejected, bad_request, internal
+from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.webhooks.configurations import EXEMPT, GROUP, Webhook
+from steersman.apiserver.webhooks.hook_call import HookPlugin, call_hook, chosen, failed_calling, sent
+from steersman.apiserver.webhooks.patch_words import completed, patch_problem
+from steersman.apiserver.webhooks.subjects import Subject, converted, subject_of
+from steersman.apiserver.webhooks.targets import CallFailed
+from steersman.golang import printed_json, quoted
+from steersman.patches import JsonPatch, JsonPatchError, PatchError, json_equal
+
+_MUTATION: Final = "mutation.webhook.admission.k8s.io/"
+
+
+class Rounds:
+    """State of one write between the first and the second round of webhooks, or of policies."""
+
+    def __init__(self) -> None:
+        self.output: Tree | None = None
+        #: Webhooks to call again if a later one changes the object, and those that will be called again.
+        self.called: set[tuple[str, str, int | str]] = set()
+        self.again: set[tuple[str, str, int | str]] = set()
+
+    def require(self) -> None:
+        """Require a second call of all webhooks in `called`."""
+        self.again |= self.called
+        self.called = set()
+
+
+class MutatingWebhooks(HookPlugin):
+    """The plugin MutatingAdmissionWebhook."""
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Call the webhooks that match a write."""
+        hooks = (await self._configurations.current()).mutating
+        if not hooks or is_exempt(attributes):
+            return
+        attributes.state = attributes.state or {}
+        rounds: Rounds = attributes.state.setdefault(MutatingWebhooks, Rounds())
+        if attributes.is_reinvocation and rounds.output != attributes.obj:
+            rounds.require()
+        subject = subject_of(attributes)
+        for index, hook in enumerate(hooks):
+            target = await chosen(self._registry, self._workers, hook, subject)
+            if target is None or (attributes.is_reinvocation and hook.key not in rounds.again):
+                continue
+            await self._call(hook, index, subject, target, rounds)
+        rounds.output = copied(attributes.obj)
+
+    async def _call(self, hook: Webhook, index: int, subject: Subject, target: Definition, rounds: Rounds) -> None:
+        attributes = subject.attributes
+        where = f"round_{int(attributes.is_reinvocation)}_index_{index}"
+        changed = False
+        try:
+            changed = await self._changed(hook, subject, target)
+        except CallFailed as failure:
+            if not hook.ignores_failures:
+                raise failed_calling(hook, failure) from None
+            attributes.request.annotations.setdefault(f"failed-open.{_MUTATION}{where}", hook.name)
+        finally:
+            told = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}
+            attributes.request.annotations.setdefault(f"{_MUTATION}{where}", printed_json(told))
+        if changed:
+            rounds.require()
+            attributes.wants_reinvocation = True
+        if hook.reinvoked:
+            rounds.called.add(hook.key)
+
+    async def _changed(self, hook: Webhook, subject: Subject, target: Definition) -> bool:
+        """Call a webhook and apply its patch. Returns whether the object changed."""
+        attributes = subject.attributes
+        source = attributes.definition
+        obj, old = await sent(subject, target, mutating=True)
+        verdict = await call_hook(self._caller, self._workers, hook, subject, target, (obj, old), mutating=True)
+        if not verdict.patch:
+            return False
+        try:
+            operations = _operations(verdict.patch)
+        except (msgspec.DecodeError, PatchError, UnicodeDecodeError, RecursionError) as error:
+            raise CallFailed(f"received undecodable patch in webhook response: {error}") from None
+        if not operations:
+            return False
+        if obj is None:
+            why = f"admission webhook {quoted(hook.name)} attempted to modify the object, which is not supported for this operation"
+            raise internal(why)
+        if verdict.patch_type != "JSONPatch":
+            raise CallFailed(f"unsupported patch type {quoted(verdict.patch_type)}")
+        patched = read_mutated(
+            attributes, attributes.view.definition if attributes.view else target, _patched(obj, operations)
+        )
+        if json_equal(patched, obj):
+            return False
+        if attributes.view is None and target is not source:
+            patched = cast("Tree", await converted(patched, target, source))
+        take_mutated(attributes, patched)
+        return True
+
+
+def is_exempt(attributes: Attributes) -> bool:
+    """Whether a write skips webhooks and policies: a write of their own objects, or the deletion of an evicted Pod."""
+    if attributes.operation == "DELETE" and attributes.subresource == "eviction":
+        return True
+    gvk = attributes.definition.gvk
+    return gvk.group == GROUP and gvk.kind in EXEMPT
+
+
+def _operations(patch: bytes) -> list[Any]:
+    tree: Any = msgspec.json.decode(patch)
+    if tree is not None and not isinstance(tree, list):
+        raise PatchError("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+    return completed(cast("list[Any]", tree or []))
+
+
+def _patched(obj: Tree, operations: list[Any]) -> Any:
+    try:
+        return JsonPatch.parse(operations).apply(copied(obj))
+    except JsonPatchError:
+        raise internal(patch_problem(obj, operations)) from None
+    except PatchError as error:
+        raise internal(str(error)) from None
+
+
+def read_mutated(attributes: Attributes, definition: Definition, tree: Any, directive: str = "Ignore") -> Tree:
+    """Check a patched object against its type and fill in defaults. ``directive`` "Strict" rejects unknown fields."""
+    try:
+        made = read_patched(definition, attributes.request, tree, directive)
+    except RequestRejected as refused:
+        handled = f'{definition.gvk.kind} in version "{definition.gvk.version}" cannot be handled as a {definition.gvk.kind}: '
+        said = refused.status.message.removeprefix("the patch makes no object: ").removeprefix(handled)
+        raise internal(said) from None
+    definition.strategy.default(made)
+    return made
+
+
+def take_mutated(attributes: Attributes, patched: Tree) -> None:
+    """Make a patched object the object of a write."""
+    obj, view = attributes.obj, attributes.view
+    assert obj is not None
+    if view is not None and view.take is not None:
+        view.take(obj, patched)
+        return
+    namespace = patched["metadata"].get("namespace", "")
+    if attributes.definition.namespaced and namespace and namespace != attributes.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    # The write has references to both dicts, so they are changed in place.
+    metadata: Tree = obj["metadata"]
+    metadata.clear()
+    metadata.update(patched["metadata"])
+    obj.clear()
+    obj.update(patched)
+    obj["metadata"] = metadata
