@@ -14,12 +14,12 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
+from steersman.apiserver.custom_resources.webhook_conversion import ConversionWebhook, WebhookVersions
 from steersman.apiserver.documents import copied
-from steersman.apiserver.errors import Refused, unnamed
+from steersman.apiserver.errors import RequestRejected, unnamed
 from steersman.apiserver.registry.definition import Conversion, Tree
 from steersman.apiserver.storage import Record
-from steersman.schemas import admitted
-from steersman.schemas.admission import DefaultsTooLarge, pruned
+from steersman.schemas import DefaultsTooLarge, admitted, pruned
 
 #: Converts an object to another version: ``fn(obj, "web.example.com/v2")``. The function owns its argument.
 Converter: TypeAlias = Callable[[Tree, str], Tree]
@@ -42,6 +42,7 @@ class Versions:
         schemas: Mapping[str, Tree],
         since: int = 0,
         convert: Converter | None = None,
+        webhook: ConversionWebhook | None = None,
     ) -> None:
         self._group = group
         self._kind = kind
@@ -49,6 +50,7 @@ class Versions:
         self._schemas = schemas
         self._since = since
         self._convert = convert
+        self._webhook = webhook
 
     def conversion(self, version: str) -> Conversion:
         """The conversion between the stored version and a served one."""
@@ -66,10 +68,7 @@ class Versions:
             return record.modified > since and record.value.startswith(begins)
 
         def from_stored(tree: Tree) -> None:
-            stored = _version_of(tree)
-            schema = self._schemas.get(stored)
-            if schema is not None:
-                _replace(tree, _with_defaults(schema, tree))
+            self._complete(tree)
             self._change(tree, version)
 
         def to_stored(tree: Tree) -> None:
@@ -80,16 +79,31 @@ class Versions:
             from_stored=from_stored,
             is_same=is_same,
             schemas=self._schemas,
-            change=self._change_and_keep,
+            # For the managed fields of other versions, no webhook is called: fields keep their names.
+            change=self._change_and_keep if self._webhook is None else self._rename,
+            webhook=None
+            if self._webhook is None
+            else WebhookVersions(self._webhook, version, self._storage, begins, self._complete, self._prune),
         )
+
+    def _rename(self, tree: Tree, version: str) -> None:
+        tree["apiVersion"] = f"{self._group}/{version}"
+
+    def _complete(self, tree: Tree) -> None:
+        schema = self._schemas.get(_version_of(tree))
+        if schema is not None:
+            _replace(tree, _with_defaults(schema, tree))
+
+    def _prune(self, tree: Tree, version: str) -> None:
+        schema = self._schemas.get(version)
+        if schema is not None:
+            _replace(tree, pruned(schema, tree, root=True))
 
     def _change(self, tree: Tree, version: str) -> None:
         if _version_of(tree) == version:
             return
         self._change_and_keep(tree, version)
-        schema = self._schemas.get(version)
-        if schema is not None:
-            _replace(tree, pruned(schema, tree, root=True))
+        self._prune(tree, version)
 
     def _change_and_keep(self, tree: Tree, version: str) -> None:
         wanted = f"{self._group}/{version}"
@@ -104,7 +118,7 @@ class Versions:
         try:
             # A result that is not JSON fails here, not where it is answered or stored.
             made: Any = copied(convert(tree | {"metadata": dict(metadata)}, wanted))
-        except Refused:
+        except RequestRejected:
             raise
         except Exception as error:
             raise self._failed(source, str(error)) from error
@@ -120,17 +134,17 @@ class Versions:
                 raise self._failed(source, f"metadata.{name} of the converted object is not a map of strings")
         return converted | {"kind": self._kind, "apiVersion": wanted, "metadata": kept | changed}
 
-    def _failed(self, source: str, why: str) -> Refused:
+    def _failed(self, source: str, why: str) -> RequestRejected:
         return unnamed(f"conversion webhook for {source}, Kind={self._kind} failed: {why}")
 
 
 def uncalled(name: str, kind: str) -> Converter:
-    """Stands for the webhook of a definition, which this server does not call. The error names the alternative."""
+    """A converter that fails, for code that cannot wait for the webhook of a definition. The error says what to do."""
 
     def convert(tree: Tree, to: str) -> Tree:
         raise unnamed(
-            f"conversion webhook for {tree['apiVersion']}, Kind={kind} failed: this server does not call webhooks, so "
-            f"it cannot convert to {to}; pass a function: ApiServer(conversions={{{name!r}: function}})"
+            f"conversion webhook for {tree['apiVersion']}, Kind={kind} failed: this server cannot call it here to "
+            f"convert to {to}; pass a function instead: ApiServer(conversions={{{name!r}: function}})"
         )
 
     return convert

@@ -8,21 +8,26 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import Any
 
-from steersman.apiserver.custom_resources.conversion import Converter, Versions, uncalled
+from steersman.apiserver.custom_resources.conversion import Versions, uncalled
+from steersman.apiserver.custom_resources.extensions import NONE, Extension
 from steersman.apiserver.custom_resources.strategy import CustomStrategy
+from steersman.apiserver.custom_resources.webhook_conversion import ConversionWebhook
 from steersman.apiserver.discovery.catalog import version_order
-from steersman.apiserver.registry.columns import json_path_cell, json_path_text
-from steersman.apiserver.registry.definition import ALL_VERBS, Column, Definition, ScalePaths, Tree
+from steersman.apiserver.registry.definition import ALL_VERBS, Column, Definition, ScalePaths, Subresource, Tree
+from steersman.apiserver.registry.json_path import json_path_cell, json_path_text
+from steersman.apiserver.webhooks import WebhookCaller
+from steersman.apiserver.webhooks.targets import read_target
 from steersman.kinds import all_group_versions
-from steersman.objects import GroupVersionKind, Object
-from steersman.objects.options import ResourceOptions
-from steersman.schemas import crd_for
+from steersman.objects import GroupVersionKind
 
 
-def definitions_of(crd: Tree, *, conversion: Converter | None = None, since: int = 0) -> list[Definition]:
+def definitions_of(
+    crd: Tree, *, extension: Extension = NONE, since: int = 0, caller: WebhookCaller | None = None
+) -> list[Definition]:
     """The definitions of a CRD's served versions.
 
-    ``conversion`` replaces its webhook. Objects stored after the revision ``since`` are known to follow its schemas.
+    ``caller`` calls the conversion webhook, unless ``extension`` has a conversion function. Objects stored after the
+    revision ``since`` are known to match the schemas.
     """
     spec: Tree = crd["spec"]
     status: Tree = crd.get("status") or {}
@@ -31,36 +36,29 @@ def definitions_of(crd: Tree, *, conversion: Converter | None = None, since: int
     group: str = spec["group"]
     strategy: Tree = spec.get("conversion") or {}
     by_webhook = strategy.get("strategy") == "Webhook"
+    webhook: ConversionWebhook | None = None
+    if by_webhook and caller is not None and extension.conversion is None:
+        told: Tree = strategy.get("webhook") or {}
+        reviews: list[str] = told.get("conversionReviewVersions") or []
+        webhook = ConversionWebhook(caller, read_target(told.get("clientConfig") or {}), reviews, group)
     versions = Versions(
         group=group,
         kind=names["kind"],
         storage=_storage_version(spec),
         schemas={each["name"]: schema_of(each) for each in spec["versions"]},
         since=since,
-        convert=conversion or (uncalled(crd["metadata"]["name"], names["kind"]) if by_webhook else None),
+        webhook=webhook,
+        convert=extension.conversion or (uncalled(crd["metadata"]["name"], names["kind"]) if by_webhook else None),
     )
-    return [_definition(spec, names, each, versions) for each in spec["versions"] if each.get("served")]
+    return [_definition(spec, names, each, versions, extension) for each in spec["versions"] if each.get("served")]
 
 
-def stored_definition(crd: Tree, *, conversion: Converter | None = None) -> Definition:
+def stored_definition(crd: Tree, *, extension: Extension = NONE, caller: WebhookCaller | None = None) -> Definition:
     """The definition of the stored version, whether or not it is served."""
     spec: Tree = crd["spec"]
     served = [each | {"served": True} for each in spec["versions"] if each.get("storage")]
     rest = [each | {"served": False} for each in spec["versions"] if not each.get("storage")]
-    return definitions_of(crd | {"spec": spec | {"versions": served + rest}}, conversion=conversion)[0]
-
-
-def custom_definition(cls: type[Object]) -> Definition:
-    """The definition of a `Resource` class, as its CRD would be served."""
-    options: ResourceOptions | None = getattr(cls, "__resource__", None)
-    if options is None:
-        name = cls.__qualname__ if isinstance(cls, type) else repr(cls)  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(
-            f"{name} declares no kind, so it cannot be served; pass a class derived from Resource[...] with group= and "
-            "version= as class options"
-        )
-    # Invalid classes are rejected here, with the server's message.
-    return definitions_of(crd_for(cls))[0]
+    return definitions_of(crd | {"spec": spec | {"versions": served + rest}}, extension=extension, caller=caller)[0]
 
 
 def schema_of(version: Tree) -> Tree:
@@ -77,7 +75,7 @@ def _storage_version(spec: Tree) -> str:
     return stored[0]
 
 
-def _definition(spec: Tree, names: Tree, version: Tree, versions: Versions) -> Definition:
+def _definition(spec: Tree, names: Tree, version: Tree, versions: Versions, extension: Extension) -> Definition:
     gvk = GroupVersionKind(spec["group"], version["name"], names["kind"])
     subresources: Tree = version.get("subresources") or {}
     paths: Tree | None = subresources.get("scale")
@@ -93,9 +91,13 @@ def _definition(spec: Tree, names: Tree, version: Tree, versions: Versions) -> D
         namespaced=spec["scope"] == "Namespaced",
         verbs=ALL_VERBS,
         schema=lambda: schema,
-        strategy=CustomStrategy(gvk, schema, scale),
+        strategy=CustomStrategy(gvk, schema, scale, extension.validator),
         has_status="status" in subresources,
         scale=scale,
+        subresources={
+            each.name: Subresource(gvk=gvk, verbs=each.verbs, handler=each.handler, content_type=each.content_type)
+            for each in extension.subresources
+        },
         columns=_columns(version),
         selectable={each["jsonPath"].lstrip("."): partial(json_path_text, each["jsonPath"]) for each in selectable},
         custom=True,

@@ -14,16 +14,17 @@ from typing import Final
 
 from steersman.apiserver.admission import Admission
 from steersman.apiserver.context import Backend, VerbContext
-from steersman.apiserver.custom_resources.conversion import Converter
 from steersman.apiserver.custom_resources.definitions import stored_definition
-from steersman.apiserver.errors import Refused
+from steersman.apiserver.custom_resources.extensions import Extension
+from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.registry.crd.conditions import FINALIZER, is_true, set_condition
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import StorageError
 from steersman.apiserver.verbs.delete import delete_object
 from steersman.apiserver.verbs.options import DeleteOptions
-from steersman.wire import Request
+from steersman.apiserver.webhooks import WebhookCaller
+from steersman.wire import HttpRequest
 
 _log = logging.getLogger("steersman.apiserver")
 
@@ -38,13 +39,20 @@ class InstanceDeletion:
     """The deletion of one definition's instances."""
 
     def __init__(
-        self, backend: Backend, name: str, crd: Tree, write_status: _WriteStatus, conversion: Converter | None
+        self,
+        backend: Backend,
+        name: str,
+        crd: Tree,
+        write_status: _WriteStatus,
+        extension: Extension,
+        caller: WebhookCaller | None,
     ) -> None:
         self._backend = backend
         self._name = name
         self._crd = crd
         self._write_status = write_status
-        self._conversion = conversion
+        self._extension = extension
+        self._caller = caller
 
     async def run(self) -> None:
         """Delete all instances, then the definition."""
@@ -64,7 +72,7 @@ class InstanceDeletion:
                     return
                 why = "could not confirm zero CustomResources remaining: context deadline exceeded"
                 await self._tell("True", "InstanceDeletionCheck", why)
-            except (Refused, StorageError) as error:
+            except (RequestRejected, StorageError) as error:
                 _log.warning("deletion of the instances of %s: %s; retrying soon", self._name, error)
             except Exception:  # noqa: BLE001 - our own mistake about one definition is not the end of the server
                 _log.exception("the instances of %s could not be deleted; retrying soon", self._name)
@@ -79,18 +87,18 @@ class InstanceDeletion:
 
     async def _delete_instances(self) -> bool:
         """Delete all instances. Returns whether none is left."""
-        definition = stored_definition(self._crd, conversion=self._conversion)
+        definition = stored_definition(self._crd, extension=self._extension, caller=self._caller)
         # kube-apiserver runs no admission here.
         context = VerbContext(definition, self._backend, admission=Admission())
         gvk = definition.gvk
-        request = ServerRequest(Request("DELETE", f"/apis/{gvk.group}/{gvk.version}/{definition.resource}"))
+        request = ServerRequest(HttpRequest("DELETE", f"/apis/{gvk.group}/{gvk.version}/{definition.resource}"))
         page = await self._backend.storage.list(definition.prefix)
         for record in page.records:
             parts = record.key.removeprefix(definition.prefix).split("/")
             namespace, name = (parts[0], parts[1]) if definition.namespaced else ("", parts[0])
             try:
                 await delete_object(context, request, namespace, name, DeleteOptions())
-            except Refused as refused:
+            except RequestRejected as refused:
                 if refused.status.code != 404:
                     raise
         return await self._are_gone(definition)
@@ -107,7 +115,7 @@ class InstanceDeletion:
             if loop.time() >= deadline:
                 return False
             # Not for long: after a gap in history no event reports the deletions.
-            await window.wait(position, min(deadline, loop.time() + _RETRY), _always)
+            await window.wait(position, min(deadline, loop.time() + _RETRY), lambda: False)
             if window.closed:
                 # The resource is served anew, and its changes are reported elsewhere.
                 await asyncio.sleep(0)
@@ -131,7 +139,3 @@ class InstanceDeletion:
             return True
 
         await self._write_status(self._name, change)
-
-
-def _always() -> bool:
-    return False

@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
 import msgspec
 
 from steersman.aio import Supervisor
+from steersman.apiserver.bootstrap import ApiServices
 from steersman.apiserver.context import Backend
-from steersman.apiserver.custom_resources.conversion import Converter
 from steersman.apiserver.custom_resources.definitions import definitions_of
+from steersman.apiserver.custom_resources.extensions import NONE, Extensions
 from steersman.apiserver.custom_resources.instance_deletion import InstanceDeletion
 from steersman.apiserver.documents import copied, decode_stored
-from steersman.apiserver.errors import Refused
+from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.identity import User
 from steersman.apiserver.registry.crd.conditions import (
     FINALIZER,
@@ -43,7 +44,8 @@ from steersman.apiserver.storage import Record, StorageError
 from steersman.apiserver.verbs.options import WriteOptions
 from steersman.apiserver.verbs.update import Change
 from steersman.apiserver.watching import TooOld
-from steersman.wire import Request
+from steersman.apiserver.webhooks import WebhookCaller
+from steersman.wire import HttpRequest
 
 _log = logging.getLogger("steersman.apiserver")
 
@@ -73,12 +75,15 @@ class _Known(msgspec.Struct):
 class CustomResources:
     """Serves the definitions of a server. Call `begin`, then `run` in a task; call `catch_up` after writes."""
 
-    def __init__(self, backend: Backend, conversions: Mapping[str, Converter]) -> None:
+    def __init__(self, backend: Backend, extensions: Extensions, caller: WebhookCaller | None = None) -> None:
         self._backend = backend
-        self._conversions = conversions
+        #: Calls conversion webhooks.
+        self._caller = caller
+        self._extensions = extensions
         self._known: dict[str, _Known] = {}
         #: The names in use, by group.
         self._names: dict[str, NamesInUse] = {}
+        self._api_services = ApiServices(backend.registry, backend.storage)
         #: Definitions that may need a status update.
         self._due: dict[str, None] = {}
         #: The position up to which changes of definitions were processed; None before the first.
@@ -111,7 +116,7 @@ class CustomResources:
         while not window.closed:
             position = window.end
             if await self.catch_up():
-                await window.wait(position, loop.time() + _LOOK, _always)
+                await window.wait(position, loop.time() + _LOOK, lambda: False)
             else:
                 await asyncio.sleep(_RETRY)
 
@@ -119,7 +124,7 @@ class CustomResources:
         """Process all writes so far. Returns whether that succeeded."""
         try:
             await self._catch_up()
-        except (Refused, StorageError) as error:
+        except (RequestRejected, StorageError) as error:
             _log.warning("definitions of custom resources: %s; retrying soon", error)
             return False
         except Exception:  # noqa: BLE001 - our own mistake about one definition is not the end of the server
@@ -141,7 +146,8 @@ class CustomResources:
                 for name, record in (await self._changed(definition)).items():
                     self._take(name, record)
                 if not await self._judge():
-                    return
+                    break
+            await self._api_services.catch_up()
 
     async def _changed(self, definition: Definition) -> dict[str, Record | None]:
         """The definitions that have changed since the last call; None for deleted ones."""
@@ -174,11 +180,13 @@ class CustomResources:
             if known is not None:
                 self._withdraw(name)
             gives_up = in_use.remove(name)
+            self._api_services.see(name, None)
         elif known is not None and known.modified == record.modified:
             return
         else:
             self._look_at(name, record)
             crd = self._known[name].crd
+            self._api_services.see(name, crd)
             accepted = names_of(crd.get("status", {}).get("acceptedNames"))
             names = condition(crd, "NamesAccepted")
             gives_up = in_use.put(name, accepted, is_refused=names is not None and names["status"] != "True")
@@ -212,7 +220,7 @@ class CustomResources:
     def _definitions(self, name: str, crd: Tree, *, since: int) -> list[Definition]:
         """The served definitions, without the server's own kinds and damaged definitions."""
         try:
-            made = definitions_of(crd, conversion=self._conversions.get(name), since=since)
+            made = definitions_of(crd, extension=self._extensions.get(name, NONE), since=since, caller=self._caller)
         except (LookupError, TypeError, ValueError, AttributeError):
             _log.exception("the stored definition %s cannot be served", name)
             return []
@@ -257,10 +265,10 @@ class CustomResources:
             change(crd)
             return crd
 
-        request = ServerRequest(Request("PUT", f"{_PATH}/{name}/status", headers=HEADERS), user=ITSELF)
+        request = ServerRequest(HttpRequest("PUT", f"{_PATH}/{name}/status", headers=HEADERS), user=ITSELF)
         try:
             await Change(self._backend.context(definition), request, WriteOptions(), transform, part="status").make()
-        except Refused as refused:
+        except RequestRejected as refused:
             if refused.status.code not in {404, 409}:
                 raise
 
@@ -273,7 +281,9 @@ class CustomResources:
         if self._tasks is None or self._ending.get(name) == uid:
             return
         self._ending[name] = uid
-        ending = InstanceDeletion(self._backend, name, crd, self.write_status, self._conversions.get(name))
+        ending = InstanceDeletion(
+            self._backend, name, crd, self.write_status, self._extensions.get(name, NONE), self._caller
+        )
         self._tasks.start(self._end(name, uid, ending), name=f"api server: end of {name}")
 
     async def _end(self, name: str, uid: str, ending: InstanceDeletion) -> None:
@@ -300,7 +310,3 @@ def _served_form(crd: Tree) -> tuple[object, ...]:
 
 def _is_served(crd: Tree) -> bool:
     return is_true(crd, "Established") or (is_true(crd, "NamesAccepted") and not has_bad_bundle(crd))
-
-
-def _always() -> bool:
-    return False

@@ -5,14 +5,14 @@ Guarantee: several classes of one kind are its versions; invalid classes are rej
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import cast
 
 from steersman import kinds as builtin
 from steersman.apiserver.context import Backend
-from steersman.apiserver.custom_resources.conversion import Converter
 from steersman.apiserver.custom_resources.definitions import definitions_of
+from steersman.apiserver.custom_resources.extensions import NONE, Extensions
 from steersman.apiserver.custom_resources.lifecycle import GROUP, HEADERS, ITSELF, RESOURCE
 from steersman.apiserver.documents import copied
 from steersman.apiserver.registry.definition import Definition, Tree
@@ -20,10 +20,9 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.create import create_object
 from steersman.apiserver.verbs.options import WriteOptions
 from steersman.apiserver.verbs.update import Change
-from steersman.objects import Object
-from steersman.objects.options import ResourceOptions
+from steersman.objects import Object, ResourceOptions
 from steersman.schemas import crd_for
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 
 def crds_of(resources: Iterable[type[Object]]) -> list[Tree]:
@@ -61,12 +60,12 @@ def _options(cls: type[Object]) -> ResourceOptions:
     return options
 
 
-def unstored_definitions(crds: Iterable[Tree], conversions: Mapping[str, Converter]) -> list[Definition]:
+def unstored_definitions(crds: Iterable[Tree], extensions: Extensions) -> list[Definition]:
     """The definitions of CRDs that a server does not store as objects."""
     return [
         definition
         for crd in crds
-        for definition in definitions_of(crd, conversion=conversions.get(crd["metadata"]["name"]))
+        for definition in definitions_of(crd, extension=extensions.get(crd["metadata"]["name"], NONE))
     ]
 
 
@@ -81,10 +80,10 @@ async def install_crds(backend: Backend, crds: Iterable[Tree]) -> None:
         there, _ = await backend.storage.get(definition.storage_key("", name))
         definition.strategy.default(tree)
         if there is None:
-            wire = Request("POST", f"/apis/{GROUP}/v1/{RESOURCE}", headers=HEADERS)
+            wire = HttpRequest("POST", f"/apis/{GROUP}/v1/{RESOURCE}", headers=HEADERS)
             await create_object(context, ServerRequest(wire, user=ITSELF), tree, WriteOptions())
             continue
-        wire = Request("PUT", f"/apis/{GROUP}/v1/{RESOURCE}/{name}", headers=HEADERS)
+        wire = HttpRequest("PUT", f"/apis/{GROUP}/v1/{RESOURCE}/{name}", headers=HEADERS)
         change = partial(_with_spec, tree["spec"])
         await Change(context, ServerRequest(wire, user=ITSELF), WriteOptions(), change).make()
 

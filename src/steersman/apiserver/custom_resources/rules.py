@@ -6,7 +6,7 @@ does so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -17,22 +17,21 @@ from steersman.apiserver.registry.definition import ScalePaths, Tree
 from steersman.cel import UNCORRELATED
 from steersman.golang import printed_value, type_name
 from steersman.objects.field_problems import FieldProblem, problem
-from steersman.schemas.embedded import embedded_problems
-from steersman.schemas.listtypes import list_type_problems
-from steersman.schemas.validation import schema_problems
+from steersman.schemas import (
+    constraint_check,
+    embedded_problems,
+    form_of,
+    list_type_problems,
+    quick_check,
+    schema_problems,
+)
 
 if TYPE_CHECKING:
     from steersman.cel import Rules
 
 #: Problems that prevent the evaluation of rules.
 _BLOCKING: Final = frozenset(
-    {
-        "FieldValueNotSupported",
-        "FieldValueRequired",
-        "FieldValueTooLong",
-        "FieldValueTooMany",
-        "FieldValueTypeInvalid",
-    }
+    {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
 )
 _NOT_CHECKED: Final = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
@@ -57,6 +56,11 @@ class Judge:
 
     def object(self, obj: Tree, old: Tree | None) -> list[FieldProblem]:
         """The problems of an object; with ``old``, the object it replaces, only new ones."""
+        if self._is_valid(obj):
+            found: list[FieldProblem] = []
+            if self._scale is not None:
+                found += _replicas(obj, self._scale.spec_replicas) + self._scaled_status(obj)
+            return found + self._cel_problems(obj, old, found)
         schema = self._schema
         found = [_placed(each) for each in schema_problems(schema, obj, old=UNCORRELATED if old is None else old)]
         if self._scale is not None:
@@ -72,13 +76,15 @@ class Judge:
     def status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """The problems of an object's status; paths are relative to it."""
         found: list[FieldProblem] = []
-        if self._status is not None and "status" in obj:
+        is_valid = self._is_valid(obj)
+        if self._status is not None and "status" in obj and not is_valid:
             for each in schema_problems(self._status, obj["status"], old=old.get("status")):
                 joint = "" if not each.path or each.path.startswith("[") else "."
                 found.append(_placed(replace(each, path=f"status{joint}{each.path}"), "status"))
         if self._scale is not None:
             found += self._scaled_status(obj)
-        found += self._duplicates(obj, old)
+        if not is_valid:
+            found += self._duplicates(obj, old)
         return found + self._cel_problems(obj, old, found)
 
     def _scaled_status(self, obj: Tree) -> list[FieldProblem]:
@@ -112,6 +118,14 @@ class Judge:
         if verdict.warnings:
             self._judged[id(obj)] = (obj, old, verdict.warnings)
         return verdict.problems
+
+    @cached_property
+    def _is_valid(self) -> Callable[[Any], bool]:
+        """Accepts most objects that the schema finds no problem in, their lists and embedded objects included."""
+        form, constraints, whole = form_of(self._schema), constraint_check(self._schema), quick_check(self._schema)
+        if constraints is None:
+            return lambda obj: form.has_form(obj) or whole(obj)
+        return lambda obj: (form.has_form(obj) and constraints(obj)) or whole(obj)
 
     @cached_property
     def _rules(self) -> Rules | None:

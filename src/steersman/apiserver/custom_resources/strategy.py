@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final, cast
 
 import msgspec
 
 from steersman.apiserver.custom_resources.conversion import DEFAULTS_MAX
+from steersman.apiserver.custom_resources.extensions import Validator
 from steersman.apiserver.custom_resources.rules import Judge
 from steersman.apiserver.errors import too_large
 from steersman.apiserver.registry.definition import ScalePaths, Strategy, Tree
@@ -16,15 +18,15 @@ from steersman.apiserver.registry.metadata import finalizer_warnings
 from steersman.apiserver.workers import LARGE
 from steersman.objects import GroupVersionKind
 from steersman.objects.field_problems import FieldProblem, problem
-from steersman.schemas import admitted
-from steersman.schemas.admission import DefaultsTooLarge
+from steersman.schemas import DefaultsTooLarge, ObjectForm, admitted, form_of
 
-#: Bytes of defaults that each list item or map entry may add before an object of any size counts as large.
-_ITEM_DEFAULTS: Final = 64
 #: The minimum size of a value in bytes, and the number of validation steps to run at once: they take a tenth of a
 #: second.
 _VALUE_MIN: Final = 3
 _STEPS_MAX: Final = 20_000
+#: Bytes of defaults below list items and map entries that an object may get before it counts as large: what 64 bytes for
+#: each item make of the largest body that is not large.
+_ADDED_MAX: Final = 64 * LARGE // _VALUE_MIN
 #: CEL functions that iterate over a list, a map or a text: nesting multiplies their time.
 _LOOPS: Final = re.compile(
     r"\b(?:all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|sort|distinct|in|contains|matches|find|findAll"
@@ -34,18 +36,21 @@ _JUNCTORS: Final = ("allOf", "anyOf", "oneOf")
 
 
 class CustomStrategy(Strategy):
-    """The rules of a custom resource: those of its schema."""
+    """The rules of a custom resource: those of its schema and of its validator."""
 
     unconditional_update = False
     counts_generations = True
     not_counted = frozenset({"metadata"})
 
-    def __init__(self, kind: GroupVersionKind, schema: Tree, scale: ScalePaths | None) -> None:
+    def __init__(
+        self, kind: GroupVersionKind, schema: Tree, scale: ScalePaths | None, validator: Validator | None = None
+    ) -> None:
+        self._validator = validator
         self._kind = kind.kind
         self._api_version = kind.api_version
         self._schema = schema
         self._judge = Judge(schema, scale)
-        self._amplifies = _repeated_defaults(schema) > _ITEM_DEFAULTS
+        self._item_defaults = _repeated_defaults(schema)
         self._steps = _steps(schema)
         #: The length and the number of loops of each CEL rule.
         self._loops = [(len(text), len(_LOOPS.findall(text))) for text in _rule_texts(schema)]
@@ -57,11 +62,25 @@ class CustomStrategy(Strategy):
         steps = size // _VALUE_MIN * self._steps
         # A loop iterates over a part of the object, or over a literal in its rule.
         steps += sum((size + length) ** min(loops, 4) for length, loops in self._loops if loops)
-        return LARGE if self._amplifies or steps > _STEPS_MAX else size
+        added = size // _VALUE_MIN * self._item_defaults
+        return LARGE if added > _ADDED_MAX or steps > _STEPS_MAX else size
+
+    @cached_property
+    def _form(self) -> ObjectForm:
+        return form_of(self._schema)
+
+    def has_form(self, obj: Tree) -> bool:
+        """Whether an object has the fields and types of the schema, and no others; False means undecided."""
+        return self._form.has_form(obj)
 
     def default(self, obj: Tree) -> None:
         """Prune unknown fields and fill in defaults; another kind is rejected unchanged."""
         if obj["kind"] != self._kind:
+            return
+        filled = self._form.fill_defaults(obj) if self._form.has_form(obj) else None
+        if filled is not None:
+            if filled > DEFAULTS_MAX:
+                raise too_large("etcdserver: request is too large")
             return
         try:
             made: Tree = admitted(self._schema, obj, root=True, defaults_max=DEFAULTS_MAX, in_place=True)
@@ -96,15 +115,17 @@ class CustomStrategy(Strategy):
         return self._judge.beyond_schema(obj, old, found) if found else []
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """The problems that the schema finds."""
-        return self._judge.object(obj, None)
+        """The problems that the schema finds, else those that the validator finds."""
+        return self._judge.object(obj, None) or self._own_problems(None, obj)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """The new problems that the schema finds."""
-        return self._judge.object(obj, old)
+        """The new problems that the schema finds, else those that the validator finds."""
+        return self._judge.object(obj, old) or self._own_problems(old, obj)
+
+    def _own_problems(self, old: Tree | None, obj: Tree) -> list[FieldProblem]:
+        return [] if self._validator is None else list(self._validator(old, obj))
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """The new problems that the schema finds."""
         return self._judge.status(obj, old)
 
     def tolerated(self, obj: Tree, old: Tree) -> list[str]:

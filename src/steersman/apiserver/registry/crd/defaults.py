@@ -14,12 +14,12 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Final, cast
 
-from steersman.apiserver.errors import bad_request
+from steersman.apiserver.errors import bad_request, too_large
 from steersman.apiserver.go_types.fit import fits
 from steersman.apiserver.go_types.reader import TypedReader, Unreadable, as_pairs
 from steersman.apiserver.go_types.shapes import Shape, object_meta, referred
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
-from steersman.schemas.structural_rules import is_schema
+from steersman.schemas import is_schema
 
 _SCHEMA: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 _NAMES: Final[Tree] = {"plural": "", "kind": ""}
@@ -29,6 +29,10 @@ _COLUMN: Final[Tree] = {"name": "", "type": "", "jsonPath": ""}
 _SCALE: Final[Tree] = {"specReplicasPath": "", "statusReplicasPath": ""}
 _CONDITION: Final[Tree] = {"type": "", "status": "", "lastTransitionTime": None}
 _STATUS: Final[Tree] = {"conditions": None, "acceptedNames": None, "storedVersions": None}
+#: The maximum size in bytes of a stored object.
+_STORED_MAX: Final = 1_572_864
+#: The size in bytes of the smallest version that can be stored: its name, its flags and its schema.
+_VERSION_SIZE: Final = 89
 _FIELD: Final = re.compile(r"(Go struct field \w+\.)")
 _INT64: Final = 2**63
 _PLAIN_TO: Final = 1e21
@@ -41,6 +45,8 @@ def default_crd(crd: Tree) -> None:
     names: Tree = _with(_NAMES, spec["names"] or {})
     spec["names"] = names
     if spec["versions"] is not None:
+        if len(spec["versions"]) * _VERSION_SIZE > _STORED_MAX:
+            raise too_large("etcdserver: request is too large")
         spec["versions"] = [_version(version) for version in spec["versions"]]
     _default_names(names)
     spec["conversion"] = _conversion(spec.get("conversion"))
@@ -174,14 +180,6 @@ def _either(value: Any) -> Any:
     return value if isinstance(value, bool) else _read(value)
 
 
-def _rules(rules: list[Tree]) -> list[Tree]:
-    return [_with({"rule": ""}, rule) for rule in rules]
-
-
-def _dependencies(given: Tree) -> Tree:
-    return {name: _dependency(part) for name, part in given.items()}
-
-
 def _float(value: float) -> float:
     return _plain(float(value))
 
@@ -243,6 +241,6 @@ _SETTLERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(("additionalProperties", "additionalItems"), _either),
     **dict.fromkeys(("maximum", "minimum", "multipleOf"), _float),
     **dict.fromkeys(("default", "example", "enum"), _values),
-    "dependencies": _dependencies,
-    "x-kubernetes-validations": _rules,
+    "dependencies": lambda given: {name: _dependency(part) for name, part in given.items()},
+    "x-kubernetes-validations": lambda rules: [_with({"rule": ""}, rule) for rule in rules],
 }

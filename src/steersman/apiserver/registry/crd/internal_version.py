@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from steersman.apiserver.registry.builtin.types.trees import Tree, items
 from steersman.golang import printed_json
 from steersman.patches import quickly_equal
-from steersman.schemas.structural_printing import list_text, pointer_text, printed_schema, struct_text
+from steersman.schemas import list_text, pointer_text, printed_schema, struct_text
 
 #: Fields of single versions or of all versions, and their common names.
 _COMMON: Final = (

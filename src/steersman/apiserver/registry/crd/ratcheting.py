@@ -16,9 +16,16 @@ from steersman.apiserver.registry.crd.internal_version import internal_spec, sch
 from steersman.apiserver.registry.crd.schema_rules import SchemaOptions
 from steersman.apiserver.registry.crd.version_rules import SELECTABLE_MAX
 from steersman.apiserver.registry.crd.webhook_rules import bundle_problem, knows_a_review
-from steersman.schemas.structural_defaults import is_pruned
-from steersman.schemas.structural_keywords import TYPES, Leniency, is_atomic_set, map_key_problems
-from steersman.schemas.structural_rules import conversion_problem, is_schema, structural_problems
+from steersman.schemas import (
+    SCHEMA_TYPES,
+    Leniency,
+    conversion_problem,
+    is_atomic_set,
+    is_pruned,
+    is_schema,
+    map_key_problems,
+    structural_problems,
+)
 
 Schema = Mapping[str, Any]
 
@@ -55,7 +62,7 @@ def lenient_options(crd: Tree, old: Tree) -> Options:
     schemas = schemas_of(before)
     parts = [part for schema in schemas for part in _all(schema)]
     leniency = Leniency(
-        types=any(part.get("type") and part["type"] not in TYPES for part in parts),
+        types=any(part.get("type") and part["type"] not in SCHEMA_TYPES for part in parts),
         atomic_sets=not all(is_atomic_set(part) for part in parts),
         map_keys=any(map_key_problems(part, "") for part in parts),
     )

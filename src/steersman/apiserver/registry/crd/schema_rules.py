@@ -14,38 +14,26 @@ import msgspec
 
 from steersman.apiserver.registry.crd.defaults import metadata_problem
 from steersman.objects.field_problems import FieldProblem, Printed, forbidden, invalid
-from steersman.schemas.structural_defaults import default_problems
-from steersman.schemas.structural_keywords import Leniency, keyword_problems
-from steersman.schemas.structural_printing import FIELDS, printed_schema
-from steersman.schemas.structural_rules import conversion_problem, structural_problems
+from steersman.schemas import (
+    SCHEMA_FIELDS,
+    Leniency,
+    conversion_problem,
+    default_problems,
+    keyword_problems,
+    printed_schema,
+    structural_problems,
+)
 
 Schema = Mapping[str, Any]
 
 _RULES: Final = b'"x-kubernetes-validations"'
 #: Allowed at the root of a schema with a status subresource, because the status is validated alone.
-_AT_ROOT: Final = (
-    "Description",
-    "Type",
-    "Format",
-    "Title",
-    "Maximum",
-    "ExclusiveMaximum",
-    "Minimum",
-    "ExclusiveMinimum",
-    "MaxLength",
-    "MinLength",
-    "Pattern",
-    "MaxItems",
-    "MinItems",
-    "UniqueItems",
-    "MultipleOf",
-    "Required",
-    "Items",
-    "Properties",
-    "ExternalDocs",
-    "Example",
-    "XPreserveUnknownFields",
-    "XValidations",
+_AT_ROOT: Final = tuple(
+    """
+    Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern
+    MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example
+    XPreserveUnknownFields XValidations
+    """.split()  # noqa: SIM905
 )
 _ONLY_OBJECT: Final = (
     'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
@@ -93,7 +81,7 @@ def schema_problems(schema: Schema, path: str, options: SchemaOptions, *, has_st
 
 
 def _root_problems(schema: Schema, path: str) -> list[FieldProblem]:
-    for called, name, _, _ in FIELDS:
+    for called, name, _, _ in SCHEMA_FIELDS:
         if name not in schema:
             continue
         if called == "Type":

@@ -20,9 +20,9 @@ from steersman.apiserver.registry.crd.version_rules import (
     subresource_problems,
 )
 from steersman.apiserver.registry.crd.webhook_rules import conversion_problems
-from steersman.apiserver.registry.names import dns_1035_label, dns_subdomain
 from steersman.golang import printed_json
 from steersman.objects.field_problems import FieldProblem, Printed, invalid, required, unsupported, until_enough
+from steersman.schemas.names import dns_1035_label, dns_subdomain
 
 _EXTENSIONS: Final = frozenset(
     {
@@ -55,10 +55,11 @@ def spec_problems(spec: Tree, options: Options) -> list[FieldProblem]:
     strict = not preserves or any_part(schemas, lambda part: "default" in part or not _EXTENSIONS.isdisjoint(part))
     if strict:
         options = replace(options, schemas=replace(options.schemas, structural=True))
+    holders = _subresource_holders(spec)
     for at, version in until_enough(items(spec, "versions"), found):
         where = f"spec.versions[{at}]"
         found += _joined(f"{where}.name", version["name"], dns_1035_label(version["name"]))
-        found += _version_problems(spec, version, where, options)
+        found += _version_problems(version, where, options, holder=holders.get(version["name"], spec))
     found += _set_problems(spec)
     found += _required_names(spec["names"]) + names_problems(spec["names"], "spec.names")
     return found + _common_problems(spec, options, preserves=preserves)
@@ -79,20 +80,20 @@ def _joined(path: str, value: str, told: list[str], before: str = "") -> list[Fi
 def _missing_schemas(spec: Tree, *, preserves: bool, needed: bool) -> list[FieldProblem]:
     if inner(spec, "validation").get("openAPIV3Schema") is not None or (not needed and preserves):
         return []
-    return [
-        required(
-            f"spec.versions[{at}].schema.openAPIV3Schema", "" if needed else "because otherwise all fields are pruned"
-        )
-        for at, version in enumerate(items(spec, "versions"))
-        if inner(version, "schema").get("openAPIV3Schema") is None and (needed or version["served"])
-    ]
+    detail = "" if needed else "because otherwise all fields are pruned"
+    found: list[FieldProblem] = []
+    for at, version in until_enough(items(spec, "versions"), found):
+        if inner(version, "schema").get("openAPIV3Schema") is None and (needed or version["served"]):
+            found.append(required(f"spec.versions[{at}].schema.openAPIV3Schema", detail))
+    return found
 
 
-def _version_problems(spec: Tree, version: Tree, path: str, options: Options) -> list[FieldProblem]:
+def _version_problems(version: Tree, path: str, options: Options, *, holder: Tree) -> list[FieldProblem]:
+    """The problems of a version; ``holder`` has its subresources."""
     found = deprecation_problems(version, path)
     schema: Tree | None = inner(version, "schema").get("openAPIV3Schema")
     if schema is not None:
-        has_status = inner(_subresources_of(spec, version["name"]), "subresources").get("status") is not None
+        has_status = inner(holder, "subresources").get("status") is not None
         found += _schema_problems(schema, f"{path}.schema", options, version["name"], has_status=has_status)
     found += subresource_problems(version.get("subresources"), f"{path}.subresources")
     found += column_problems(items(version, "additionalPrinterColumns"), f"{path}.additionalPrinterColumns")
@@ -107,12 +108,13 @@ def _version_problems(spec: Tree, version: Tree, path: str, options: Options) ->
     return found + selectable_problems(fields, schema, where, any_number=any_number)
 
 
-def _subresources_of(spec: Tree, version: str) -> Tree:
-    """The holder of a version's subresources: the version, or the spec for all of them."""
+def _subresource_holders(spec: Tree) -> dict[str, Tree]:
+    """The versions by name if one has its own subresources; otherwise the spec has those of all."""
     versions = items(spec, "versions")
     if not any("subresources" in each for each in versions):
-        return spec
-    return next(each for each in versions if each["name"] == version)
+        return {}
+    # Of versions with the same name, the first counts.
+    return {each["name"]: each for each in reversed(versions)}
 
 
 def _schema_problems(

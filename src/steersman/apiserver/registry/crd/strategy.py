@@ -15,7 +15,7 @@ from steersman.apiserver.registry.definition import CHANGED
 from steersman.cel import enforced_format
 from steersman.golang import quoted
 from steersman.objects.field_problems import FieldProblem
-from steersman.schemas.structural_rules import is_schema
+from steersman.schemas import is_schema
 
 _JUNCTORS: Final = frozenset({"allOf", "anyOf", "oneOf"})
 
@@ -51,15 +51,12 @@ class CustomResourceDefinitionStrategy(BuiltinStrategy):
             obj["status"] = obj["status"] | {"storedVersions": [*before, stored]}
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Validate a new definition."""
         return validate_crd(obj)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Validate a changed definition."""
         return [CHANGED, *validate_crd_update(obj, old)]
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Validate a changed status."""
         del old
         return validate_crd_status(obj)
 

@@ -16,10 +16,10 @@ from steersman.apiserver.registry.crd.ratcheting import Options, lenient_options
 from steersman.apiserver.registry.crd.spec_rules import names_problems, spec_problems
 from steersman.apiserver.registry.definition import Definition, Strategy
 from steersman.apiserver.registry.metadata import validate_new
-from steersman.apiserver.registry.names import dns_subdomain
 from steersman.golang import is_uri, printed_json
 from steersman.objects import GroupVersionKind
 from steersman.objects.field_problems import FieldProblem, Printed, invalid, required, until_enough
+from steersman.schemas.names import dns_subdomain
 
 _KIND: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _APPROVED: Final = "api-approved.kubernetes.io"
@@ -41,7 +41,6 @@ class _Names(Strategy):
         self._expected = f"{spec['names']['plural']}.{spec['group']}"
 
     def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
-        """The problems of a name."""
         told = dns_subdomain(name, prefix=prefix)
         return told if name == self._expected else [*told, 'must be spec.names.plural+"."+spec.group']
 

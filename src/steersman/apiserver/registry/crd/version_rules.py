@@ -12,8 +12,7 @@ from typing import Any, Final
 from steersman.apiserver.registry.builtin.types.trees import Tree
 from steersman.golang import printed_json
 from steersman.objects.field_problems import FieldProblem, Printed, duplicate, invalid, required, too_many, until_enough
-from steersman.schemas.field_path import PathRefused, resolve
-from steersman.schemas.structural_rules import conversion_problem
+from steersman.schemas import PathRefused, conversion_problem, resolve_path
 
 SELECTABLE_MAX: Final = 8
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
@@ -121,7 +120,7 @@ def selectable_problems(
             found.append(required(where))
             continue
         try:
-            resolved = resolve(given, schema, brackets=False)
+            resolved = resolve_path(given, schema, brackets=False)
         except PathRefused as refused:
             found.append(invalid(where, given, f"is an invalid path: {refused}"))
             continue
