@@ -1,0 +1,1 @@
+"""Networks: Ingresses, NetworkPolicies, endpoints, and the addresses of Services."""
