@@ -1,0 +1,1 @@
+"""Storage: volumes, their classes, drivers and attachments."""
