@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from steersman.apiserver.registry.builtin.hidden_fields import TEMPLATE_GENERATION
 from steersman.apiserver.registry.builtin.persistent_volume_claim import claim, fill_claim
 from steersman.apiserver.registry.builtin.pod_disruption_budget import amount, at_most_all, count_or_share
 from steersman.apiserver.registry.builtin.pods.defaults import fill_template
@@ -22,14 +23,9 @@ from steersman.apiserver.registry.builtin.workloads.workload import (
     MISMATCH,
     WorkloadStrategy,
     always_running,
-    collisions,
-    counts,
-    no_more,
     selector_problems,
     template_problems,
 )
-from steersman.apiserver.registry.names import dns_label
-from steersman.objects import GroupVersionKind
 from steersman.objects.field_problems import (
     FieldProblem,
     each,
@@ -41,10 +37,8 @@ from steersman.objects.field_problems import (
     unsupported,
     until_enough,
 )
+from steersman.schemas.names import dns_label
 
-_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-#: Annotations that kube-apiserver keeps as a field, and shows only with the whole object.
-HIDDEN_ANNOTATIONS = {GroupVersionKind("apps", "v1", "DaemonSet"): frozenset({_TEMPLATE_GENERATION})}
 _FIXED = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
@@ -64,9 +58,13 @@ class DeploymentStrategy(WorkloadStrategy):
     """How Deployments behave."""
 
     names_pods = True
+    status_parts = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    status_counts = (
+        *("observedGeneration", "replicas", *status_parts),
+        *("unavailableReplicas", "terminatingReplicas", "collisionCount"),
+    )
 
     def fill(self, obj: Tree) -> None:
-        """Fill in the numbers, the strategy and the template."""
         spec: Tree = obj["spec"]
         spec.setdefault("replicas", 1)
         strategy: Tree = spec["strategy"]
@@ -87,7 +85,6 @@ class DeploymentStrategy(WorkloadStrategy):
             metadata(obj).pop("labels", None)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Validate the spec."""
         spec = subtree(obj, "spec")
         selector = spec.get("selector")
         problems = not_negative("spec.replicas", spec.get("replicas"))
@@ -107,15 +104,6 @@ class DeploymentStrategy(WorkloadStrategy):
         """The selector is immutable."""
         new, before = subtree(obj, "spec").get("selector"), subtree(old, "spec").get("selector")
         return self.validate_create(obj) + unchanged("spec.selector", new, before, printed=shown_selector(new))
-
-    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Validate the counts."""
-        status = subtree(obj, "status")
-        names = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-        problems = counts(status, (*names, "unavailableReplicas", "terminatingReplicas", "collisionCount"))
-        parts = ("updatedReplicas", "readyReplicas", "availableReplicas")
-        problems += no_more(status, parts, than_ready="readyReplicas")
-        return problems + collisions(status, subtree(old, "status"))
 
 
 def _deployment_strategy(path: str, strategy: Tree) -> list[FieldProblem]:
@@ -137,14 +125,14 @@ class ReplicaSetStrategy(WorkloadStrategy):
     """How ReplicaSets behave."""
 
     names_pods = True
+    status_parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+    status_counts = ("replicas", *status_parts, "observedGeneration", "terminatingReplicas")
 
     def fill(self, obj: Tree) -> None:
-        """Fill in the number and the template."""
         obj["spec"].setdefault("replicas", 1)
         fill_template(obj["spec"]["template"])
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Validate the spec."""
         spec = subtree(obj, "spec")
         selector = spec.get("selector")
         problems = not_negative("spec.replicas", spec.get("replicas"))
@@ -159,20 +147,14 @@ class ReplicaSetStrategy(WorkloadStrategy):
         new, before = subtree(obj, "spec").get("selector"), subtree(old, "spec").get("selector")
         return self.validate_create(obj) + unchanged("spec.selector", new, before, printed=shown_selector(new))
 
-    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Validate the counts."""
-        del old
-        status = subtree(obj, "status")
-        parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-        problems = counts(status, ("replicas", *parts, "observedGeneration", "terminatingReplicas"))
-        return problems + no_more(status, parts, than_ready="readyReplicas")
-
 
 class ReplicationControllerStrategy(WorkloadStrategy):
     """How ReplicationControllers behave."""
 
     default_propagation = "orphan"
     names_pods = True
+    status_parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+    status_counts = ("replicas", *status_parts, "observedGeneration")
 
     def fill(self, obj: Tree) -> None:
         """Default the selector and the labels to those of the template."""
@@ -188,7 +170,6 @@ class ReplicationControllerStrategy(WorkloadStrategy):
             metadata(obj)["labels"] = metadata(obj).get("labels") or dict(own)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Validate the spec."""
         spec = subtree(obj, "spec")
         selector: Mapping[str, str] = inner(spec, "selector")
         problems = not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
@@ -206,22 +187,16 @@ class ReplicationControllerStrategy(WorkloadStrategy):
             + always_running("spec.template", template, "ReplicationController")
         )
 
-    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Validate the counts."""
-        del old
-        status = subtree(obj, "status")
-        parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-        problems = counts(status, ("replicas", *parts, "observedGeneration"))
-        return problems + no_more(status, parts, than_ready="readyReplicas")
-
 
 class StatefulSetStrategy(WorkloadStrategy):
     """How StatefulSets behave."""
 
     names = "label"
+    status_parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+    status_counts = ("replicas", *status_parts, "observedGeneration", "collisionCount")
+    ready_field = "status.readyReplicas"
 
     def fill(self, obj: Tree) -> None:
-        """Fill in the policies, the numbers, the templates."""
         spec: Tree = obj["spec"]
         spec.setdefault("podManagementPolicy", "OrderedReady")
         strategy: Tree = spec["updateStrategy"]
@@ -264,7 +239,6 @@ class StatefulSetStrategy(WorkloadStrategy):
         return found
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Validate the spec of a new one."""
         return self._judge(subtree(obj, "spec"), new=True)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
@@ -302,14 +276,6 @@ class StatefulSetStrategy(WorkloadStrategy):
         problems += selector_problems("spec.selector", selector, "statefulset")
         problems += _stateful_template(spec, selector)
         return problems + always_running("spec.template", spec["template"], "StatefulSet")
-
-    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Validate the counts."""
-        status = subtree(obj, "status")
-        parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-        problems = counts(status, ("replicas", *parts, "observedGeneration", "collisionCount"))
-        problems += no_more(status, parts, than_ready="status.readyReplicas")
-        return problems + collisions(status, subtree(old, "status"))
 
 
 def _stateful_strategy(path: str, strategy: Tree) -> list[FieldProblem]:
@@ -351,8 +317,12 @@ def _stateful_template(spec: Tree, selector: Tree | None) -> list[FieldProblem]:
 class DaemonSetStrategy(WorkloadStrategy):
     """How DaemonSets behave."""
 
+    status_counts = (
+        *("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"),
+        *("observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount"),
+    )
+
     def fill(self, obj: Tree) -> None:
-        """Fill in the strategy and the template."""
         spec: Tree = obj["spec"]
         strategy: Tree = spec["updateStrategy"]
         if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
@@ -382,7 +352,6 @@ class DaemonSetStrategy(WorkloadStrategy):
         _note(obj, _noted(old))
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Validate the spec."""
         spec = subtree(obj, "spec")
         selector, template = spec.get("selector"), spec["template"]
         problems = label_selector("spec.selector", selector)
@@ -405,28 +374,15 @@ class DaemonSetStrategy(WorkloadStrategy):
         new, before = subtree(obj, "spec").get("selector"), subtree(old, "spec").get("selector")
         return unchanged("spec.selector", new, before, printed=shown_selector(new)) + self.validate_create(obj)
 
-    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Validate the counts."""
-        status = subtree(obj, "status")
-        names = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
-        more = (
-            "observedGeneration",
-            "updatedNumberScheduled",
-            "numberAvailable",
-            "numberUnavailable",
-            "collisionCount",
-        )
-        return counts(status, (*names, *more)) + collisions(status, subtree(old, "status"))
-
 
 def _noted(obj: Tree) -> int:
-    written = inner(metadata(obj), "annotations").get(_TEMPLATE_GENERATION, "0")
+    written = inner(metadata(obj), "annotations").get(TEMPLATE_GENERATION, "0")
     return int(written) if written.lstrip("-").isdigit() else 0
 
 
 def _note(obj: Tree, generation: int) -> None:
     meta = metadata(obj)
-    meta["annotations"] = inner(meta, "annotations") | {_TEMPLATE_GENERATION: str(generation)}
+    meta["annotations"] = inner(meta, "annotations") | {TEMPLATE_GENERATION: str(generation)}
 
 
 def _daemon_strategy(path: str, strategy: Tree) -> list[FieldProblem]:

@@ -22,7 +22,6 @@ from steersman.apiserver.registry.builtin.workloads.job_policies import (
 )
 from steersman.apiserver.registry.builtin.workloads.job_status import job_status
 from steersman.apiserver.registry.definition import CHANGED, WHOLE
-from steersman.apiserver.registry.names import dns_label, dns_subdomain
 from steersman.objects import Selector
 from steersman.objects.field_problems import (
     FieldProblem,
@@ -34,6 +33,7 @@ from steersman.objects.field_problems import (
     unchanged,
     unsupported,
 )
+from steersman.schemas.names import dns_label, dns_subdomain
 
 _NAMES = ("job-name", "batch.kubernetes.io/job-name")
 _UIDS = ("controller-uid", "batch.kubernetes.io/controller-uid")
@@ -70,7 +70,6 @@ class JobStrategy(BuiltinStrategy):
     default_propagation = "orphan"
 
     def fill(self, obj: Tree) -> None:
-        """Fill in the numbers, the labels and the template."""
         spec: Tree = obj["spec"]
         fill_job(spec)
         _fill_patterns(spec)
@@ -107,7 +106,6 @@ class JobStrategy(BuiltinStrategy):
         return own.keys() == {*_NAMES, *_UIDS} and own == subtree(obj, "spec", "template", "metadata", "labels")
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Validate the spec of a new one."""
         return self._job(obj, prefixed=True)
 
     def _job(self, obj: Tree, *, prefixed: bool) -> list[FieldProblem]:
@@ -138,14 +136,12 @@ class JobStrategy(BuiltinStrategy):
         return problems + unchanged("spec.successPolicy", new, was, printed=printed(new, "*batch.SuccessPolicy"))
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """Warnings about a new template."""
         if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
             return []
         named = name_warnings(obj) if old is None else []
         return named + pod_warnings("spec.template.spec", subtree(obj, "spec", "template", "spec"))
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Validate a Job's status."""
         return job_status(obj, old)
 
 
@@ -337,7 +333,6 @@ class CronJobStrategy(BuiltinStrategy):
     judges_metadata_of_status = False
 
     def fill(self, obj: Tree) -> None:
-        """Fill in the policy, the limits and the template."""
         spec: Tree = obj["spec"]
         spec["concurrencyPolicy"] = spec.get("concurrencyPolicy") or "Allow"
         spec.setdefault("suspend", False)
@@ -356,7 +351,6 @@ class CronJobStrategy(BuiltinStrategy):
         return problems
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """Warnings about a new template."""
         if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
             return []
         path = "spec.jobTemplate.spec.template.spec"
@@ -364,7 +358,6 @@ class CronJobStrategy(BuiltinStrategy):
         return named + pod_warnings(path, subtree(obj, *path.split(".")))
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Validate the spec."""
         return _cron("spec", subtree(obj, "spec"), subtree(old, "spec"))
 
 

@@ -24,7 +24,6 @@ _FIELDS: tuple[tuple[int, int, Mapping[str, int]], ...] = (
 )
 _NICKNAMES = {"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
 _EVERY = "@every "
-_LARGEST = 2**63 - 1
 
 
 class _Wrong(Exception):

@@ -6,7 +6,6 @@ import re
 
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, subtree
-from steersman.apiserver.registry.names import qualified_name
 from steersman.golang import quoted
 from steersman.objects.field_problems import (
     FieldProblem,
@@ -21,6 +20,7 @@ from steersman.objects.field_problems import (
     unsupported,
     until_enough,
 )
+from steersman.schemas.names import qualified_name
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _STATUSES = ("False", "True", "Unknown")

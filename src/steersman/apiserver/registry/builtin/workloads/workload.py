@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from steersman.apiserver.registry.builtin.pods.validation import pod_template
 from steersman.apiserver.registry.builtin.pods.warnings import name_warnings, pod_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
@@ -13,7 +10,6 @@ from steersman.apiserver.registry.builtin.types.trees import Tree, inner, subtre
 from steersman.objects.field_problems import FieldProblem, forbidden, invalid, not_negative, required, unsupported
 
 MISMATCH = "`selector` does not match template `labels`"
-_MORE_THAN_REPLICAS = "cannot be greater than status.replicas"
 
 
 class WorkloadStrategy(BuiltinStrategy):
@@ -22,13 +18,35 @@ class WorkloadStrategy(BuiltinStrategy):
     counts_generations = True
     #: Whether Pods are named after objects of the kind, whose names may be invalid for a host.
     names_pods = False
+    #: Counts in the status that may not be negative, and those that may not be greater than ``replicas``.
+    status_counts: tuple[str, ...] = ()
+    status_parts: tuple[str, ...] = ()
+    #: The count of ready Pods, as a message about more available ones names it.
+    ready_field = "readyReplicas"
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """Warnings about a new template."""
         if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
             return []
         named = name_warnings(obj) if old is None and self.names_pods else []
         return named + pod_warnings("spec.template.spec", subtree(obj, "spec", "template", "spec"))
+
+    def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        status, before = subtree(obj, "status"), subtree(old, "status")
+        problems = [found for name in self.status_counts for found in not_negative(f"status.{name}", status.get(name))]
+        problems += [
+            invalid(f"status.{name}", status.get(name, 0), "cannot be greater than status.replicas")
+            for name in self.status_parts
+            if status.get(name, 0) > status.get("replicas", 0)
+        ]
+        available = status.get("availableReplicas", 0)
+        if available > status.get("readyReplicas", 0):
+            problems.append(
+                invalid("status.availableReplicas", available, f"cannot be greater than {self.ready_field}")
+            )
+        new, earlier = status.get("collisionCount"), before.get("collisionCount")
+        if earlier is not None and (new is None or new < earlier):
+            problems.append(invalid("status.collisionCount", new or 0, "cannot be decremented"))
+        return problems
 
 
 def selector_problems(path: str, selector: Tree | None, noun: str) -> list[FieldProblem]:
@@ -66,29 +84,3 @@ def always_running(path: str, template: Tree, kind: str) -> list[FieldProblem]:
         detail = f"activeDeadlineSeconds in {kind} is not Supported"
         problems.append(forbidden(f"{path}.spec.activeDeadlineSeconds", detail))
     return problems
-
-
-def counts(status: Mapping[str, Any], names: tuple[str, ...]) -> list[FieldProblem]:
-    """Check that counts are not negative."""
-    return [found for name in names for found in not_negative(f"status.{name}", status.get(name))]
-
-
-def no_more(status: Mapping[str, Any], names: tuple[str, ...], *, than_ready: str = "") -> list[FieldProblem]:
-    """Check that parts do not exceed the whole, nor available Pods the ready ones."""
-    problems = [
-        invalid(f"status.{name}", status.get(name, 0), _MORE_THAN_REPLICAS)
-        for name in names
-        if status.get(name, 0) > status.get("replicas", 0)
-    ]
-    available = status.get("availableReplicas", 0)
-    if than_ready and available > status.get("readyReplicas", 0):
-        problems.append(invalid("status.availableReplicas", available, f"cannot be greater than {than_ready}"))
-    return problems
-
-
-def collisions(status: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldProblem]:
-    """Check that the collision count does not decrease."""
-    new, old = status.get("collisionCount"), before.get("collisionCount")
-    if old is None or (new is not None and new >= old):
-        return []
-    return [invalid("status.collisionCount", new or 0, "cannot be decremented")]
