@@ -1,0 +1,1 @@
+"""Kinds of the cluster as a whole: Nodes, classes, certificates and request priorities."""
