@@ -18,12 +18,15 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from steersman.apiserver.errors import too_large
 from steersman.apiserver.registry.builtin.types.trees import Tree
 from steersman.objects import MicroTime, Quantity, format_time, parse_time
 
 META = "meta.v1.ObjectMeta"
 #: How many items of a list are very many.
 _MANY = 1_000
+#: What no stored object is longer than, in bytes.
+_STORED_MAX = 3 * 1024 * 1024
 _SCALARS = {"string": "", "int": 0, "bool": False, "float": 0.0, "intstr": 0, "quantity": "0", "bytes": None}
 
 
@@ -83,6 +86,8 @@ def _list_converter(element: str, *, in_place: bool) -> Callable[[Any], Any]:
         made = given if in_place else given.copy()
         # Of very many empty items one is made: each of them breaks the same rules.
         blank = zero(element) if len(made) > _MANY and "." in element else None
+        if blank and len(made) * len(msgspec.json.encode(blank)) > _STORED_MAX:
+            raise too_large("etcdserver: request is too large")
         # One after the other, so that a long list is never there twice.
         for index, item in enumerate(made):
             if blank and (item is None or item == {}):

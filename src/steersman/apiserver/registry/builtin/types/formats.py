@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Any
 
-from steersman.apiserver.registry.names import expected, too_long
+from steersman.golang import quoted
+from steersman.schemas.names import expected, too_long
 
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 _HEADER = "[-A-Za-z0-9]+"
@@ -119,6 +120,21 @@ def ip_address(text: str) -> list[str]:
     return []
 
 
+def unreachable(address: str) -> list[str]:
+    """Check that other hosts can reach an address: it is not unspecified, loopback or link-local."""
+    parsed = ipv4(address) or IPv6Address(address)
+    said: list[str] = []
+    if parsed.is_unspecified:
+        said.append(f"may not be unspecified ({address})")
+    if parsed.is_loopback:
+        said.append("may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    if parsed.is_link_local:
+        said.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if address.startswith("224.0.0.") or address.lower().startswith("ff02:"):
+        said.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+    return said
+
+
 def cidr(text: str) -> list[str]:
     """Check a CIDR."""
     address, slash, length = text.partition("/")
@@ -134,6 +150,51 @@ def cidr(text: str) -> list[str]:
     if number & ((1 << (bits - int(length))) - 1):
         return ["must not have bits set beyond the prefix length"]
     return []
+
+
+def network(text: str) -> IPv4Network | IPv6Network | None:
+    """The network of a CIDR, without the bits beyond its prefix; None if it is invalid."""
+    address, _, length = text.partition("/")
+    family = ip_family(address)
+    if not family or not re.fullmatch("[0-9]{1,3}", length) or int(length) > (32 if family == 4 else 128):
+        return None
+    if family == 4:
+        return IPv4Network((int(ipv4(address) or 0), int(length)), strict=False)
+    return IPv6Network((int(IPv6Address(address)), int(length)), strict=False)
+
+
+def canonical_cidr(text: str) -> list[str]:
+    """Check that a text is a CIDR in canonical form."""
+    problems = cidr(text)
+    if problems:
+        return problems
+    form = str(network(text))
+    return [] if text == form else [f"must be in canonical form ({quoted(form)})"]
+
+
+def canonical_address(text: str) -> list[str]:
+    """Check that a text is an IP address in canonical form."""
+    problems = ip_address(text)
+    if problems:
+        return problems
+    form = str(IPv4Address(text) if ip_family(text) == 4 else IPv6Address(text))
+    return [] if text == form else [f"must be in canonical form ({quoted(form)})"]
+
+
+def cidr_warnings(path: str, text: str) -> list[str]:
+    """Warnings about a valid CIDR that is not in canonical form."""
+    form = str(network(text))
+    if ":" not in text or form == text:
+        return []
+    return [f"{path}: IPv6 CIDR value {quoted(text)} should be in RFC 5952 canonical format ({quoted(form)})"]
+
+
+def address_warnings(path: str, text: str) -> list[str]:
+    """Warnings about a valid IP address that is not in canonical form."""
+    form = str(IPv6Address(text)) if ip_family(text) == 6 else text
+    if form == text:
+        return []
+    return [f"{path}: IPv6 address {quoted(text)} should be in RFC 5952 canonical format ({quoted(form)})"]
 
 
 def ipv4(text: str) -> IPv4Address | None:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from steersman.apiserver.registry.builtin.types.trees import items
-from steersman.apiserver.registry.names import label_value, qualified_name
 from steersman.errors import SelectorError
 from steersman.objects import Selector
 from steersman.objects.field_problems import (
@@ -18,6 +17,7 @@ from steersman.objects.field_problems import (
     too_long,
     until_enough,
 )
+from steersman.schemas.names import label_value, qualified_name
 
 MAX_ANNOTATIONS = 256 * 1024
 

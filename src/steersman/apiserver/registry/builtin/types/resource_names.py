@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from steersman.apiserver.registry.names import qualified_name
 from steersman.objects import Quantity
+from steersman.schemas.names import qualified_name
 
 COMPUTE = frozenset({"cpu", "memory"})
 _CONTAINER = frozenset({"cpu", "memory", "ephemeral-storage"})

@@ -1,0 +1,85 @@
+"""Where webhooks are, and the reviews that they read, validated as in kube-apiserver."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from steersman.apiserver.registry.builtin.types.trees import Tree
+from steersman.golang import url_problem
+from steersman.objects.field_problems import FieldProblem, invalid, required, until_enough
+from steersman.schemas.names import dns_1035_label, dns_subdomain
+
+#: The versions of AdmissionReview and of ConversionReview that the server sends.
+REVIEWS: Final = ("v1", "v1beta1")
+_FORM: Final = "; desired format: https://host[/path]"
+_PORT_MAX: Final = 65535
+
+
+def url_problems(url: str, path: str) -> list[FieldProblem]:
+    """The problems of a webhook's URL."""
+    if problem := url_problem(url):
+        return [required(path, f"url must be a valid URL: {problem}{_FORM}")]
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    found: list[FieldProblem] = []
+    if parts.scheme != "https":
+        found.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
+    if not host:
+        found.append(invalid(path, host, f"host must be specified{_FORM}"))
+    if at:
+        found.append(invalid(path, user, "user information is not permitted in the URL"))
+    if parts.fragment:
+        found.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
+    if parts.query:
+        found.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
+    return found
+
+
+def service_problems(service: Tree, path: str) -> list[FieldProblem]:
+    """The problems of a webhook's Service."""
+    found: list[FieldProblem] = []
+    # The server confuses the two, and so do its messages.
+    if not service["namespace"]:
+        found.append(required(f"{path}.name"))
+    if not service["name"]:
+        found.append(required(f"{path}.namespace"))
+    port: int = service["port"]
+    if not 1 <= port <= _PORT_MAX:
+        said = f"port is not valid: must be between 1 and {_PORT_MAX}, inclusive"
+        found.append(invalid(f"{path}.port", port, said))
+    return found + _path_problems(service.get("path") or "", f"{path}.path")
+
+
+def _path_problems(url_path: str, path: str) -> list[FieldProblem]:
+    if url_path in {"", "/"}:
+        return []
+    if url_path == "//":
+        return [invalid(path, url_path, "segment[0] may not be empty")]
+    found: list[FieldProblem] = []
+    if not url_path.startswith("/"):
+        found.append(invalid(path, url_path, "must start with a '/'"))
+    for at, step in until_enough(url_path[1:].removesuffix("/").split("/"), found):
+        if not step:
+            found.append(invalid(path, url_path, f"segment[{at}] may not be empty"))
+        else:
+            found += [invalid(path, url_path, f"segment[{at}]: {told}") for told in dns_subdomain(step)]
+    return found
+
+
+def review_problems(reviews: list[str], path: str, *, known: bool, missing: str = "") -> list[FieldProblem]:
+    """The problems of the versions of a review that a webhook reads; ``known`` demands one that the server sends."""
+    if not reviews:
+        return [required(path, missing)]
+    found: list[FieldProblem] = []
+    seen: set[str] = set()
+    for at, review in until_enough(reviews, found):
+        if review in seen:
+            found.append(invalid(f"{path}[{at}]", review, "duplicate version"))
+            continue
+        seen.add(review)
+        found += [invalid(f"{path}[{at}]", review, told) for told in dns_1035_label(review)]
+    if known and not seen & set(REVIEWS):
+        listed: Any = reviews
+        found.append(invalid(path, listed, f"must include at least one of {', '.join(REVIEWS)}"))
+    return found
