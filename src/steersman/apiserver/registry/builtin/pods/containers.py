@@ -12,7 +12,6 @@ from steersman.apiserver.registry.builtin.pods.volumes import pull_policy
 from steersman.apiserver.registry.builtin.types.file_paths import descending, no_backsteps
 from steersman.apiserver.registry.builtin.types.formats import port_name, port_number
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
-from steersman.apiserver.registry.names import dns_label
 from steersman.objects.field_problems import (
     FieldProblem,
     duplicate,
@@ -26,6 +25,7 @@ from steersman.objects.field_problems import (
     unsupported,
     until_enough,
 )
+from steersman.schemas.names import dns_label
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
@@ -33,6 +33,12 @@ _RECURSIONS = ("Disabled", "Enabled", "IfPossible")
 _RESTARTS = ("Always", "Never", "OnFailure")
 _ACTIONS = ("Restart", "RestartAllContainers")
 _HOOKS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+#: Fields that an ephemeral container does not have.
+_LASTING = (
+    "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe", "readinessProbe",
+    "startupProbe", "lifecycle",
+)  # fmt: skip
+_NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
 _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Always"
 
 
@@ -84,6 +90,31 @@ def init_containers(path: str, given: list[Tree], others: list[Tree], around: Su
         else:
             problems += [forbidden(f"{where}.{hook}", _ONLY_SIDECARS) for hook in _HOOKS if hook in one]
             problems += _not_restarted(f"{where}.resizePolicy", items(one, "resizePolicy"))
+    return problems
+
+
+def ephemeral_containers(path: str, given: list[Tree], others: list[Tree], around: Surrounding) -> list[FieldProblem]:
+    """Validate the ephemeral containers of a Pod."""
+    problems: list[FieldProblem] = []
+    targets = {other.get("name", "") for other in others}
+    names = set(targets)
+    for index, one in until_enough(given, problems):
+        where, name, image = f"{path}[{index}]", one.get("name", ""), one.get("image", "")
+        problems += _any_container(where, one, around)
+        if image != image.strip():
+            problems.append(invalid(f"{where}.image", image, "must not have leading or trailing whitespace"))
+        problems += [duplicate(f"{where}.name", name)] if name in names else []
+        names.add(name)
+        target = one.get("targetContainerName", "")
+        if target and target not in targets:
+            problems.append(missing(f"{where}.targetContainerName", target))
+        problems += [forbidden(f"{where}.{field}", _NOT_EPHEMERAL) for field in _LASTING if one.get(field)]
+        for at, mount in until_enough(items(one, "volumeMounts"), problems):
+            problems += [
+                forbidden(f"{where}.volumeMounts[{at}].{field}", _NOT_EPHEMERAL)
+                for field in ("subPath", "subPathExpr")
+                if mount.get(field)
+            ]
     return problems
 
 

@@ -22,8 +22,6 @@ _IMAGE = re.compile(
 _ONLY_DIGITS = re.compile("[a-f0-9]{64}")
 _FILE_MODE = 0o644
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_NOT_READY = "node.kubernetes.io/not-ready"
-_UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
 def pull_policy(image: str) -> str:
@@ -181,19 +179,6 @@ def _fill_pod_resources(spec: Tree) -> None:
                 requests.setdefault(name, amount)
         if requests:
             resources["requests"] = requests
-
-
-def admit_tolerations(spec: Tree) -> None:
-    """By default, a Pod stays for a while on a node that is not ready or unreachable."""
-    given = list(items(spec, "tolerations"))
-    named = {one.get("key", "") for one in given if one.get("effect", "") in {"NoExecute", ""}}
-    added = [
-        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-        for key in (_NOT_READY, _UNREACHABLE)
-        if not named & {key, ""}
-    ]
-    if added:
-        spec["tolerations"] = given + added
 
 
 _PROFILES = "container.apparmor.security.beta.kubernetes.io/"

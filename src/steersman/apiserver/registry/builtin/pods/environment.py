@@ -8,9 +8,9 @@ from typing import Any
 from steersman.apiserver.registry.builtin.types.file_paths import no_backsteps
 from steersman.apiserver.registry.builtin.types.formats import config_key, env_name
 from steersman.apiserver.registry.builtin.types.trees import Tree
-from steersman.apiserver.registry.names import dns_label, dns_subdomain, qualified_name
 from steersman.objects import Quantity
 from steersman.objects.field_problems import FieldProblem, each, invalid, required, unsupported, until_enough
+from steersman.schemas.names import dns_label, dns_subdomain, qualified_name
 
 _ENV_FIELDS = (
     "metadata.name",

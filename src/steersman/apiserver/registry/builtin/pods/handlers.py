@@ -15,57 +15,12 @@ _REAL_TIME = (
     "SIGRTMIN",
     *(f"SIGRTMIN+{n}" for n in range(1, 16)),
 )
-_SIGNALS = tuple(
-    sorted(
-        {
-            *_REAL_TIME,
-            *(
-                f"SIG{name}"
-                for name in [
-                    "ABRT",
-                    "ALRM",
-                    "BUS",
-                    "CHLD",
-                    "CLD",
-                    "CONT",
-                    "FPE",
-                    "HUP",
-                    "ILL",
-                    "INT",
-                    "IO",
-                    "IOT",
-                    "KILL",
-                    "PIPE",
-                    "POLL",
-                    "PROF",
-                    "PWR",
-                    "QUIT",
-                    "SEGV",
-                    "STKFLT",
-                    "STOP",
-                    "SYS",
-                    "TERM",
-                    "TRAP",
-                    "TSTP",
-                    "TTIN",
-                    "TTOU",
-                    "URG",
-                    "USR1",
-                    "USR2",
-                    "VTALRM",
-                    "WINCH",
-                    "XCPU",
-                    "XFSZ",
-                ]
-            ),
-        }
-    )
-)
+_NAMED = """
+    ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT SEGV STKFLT STOP SYS TERM
+    TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ
+"""
+_SIGNALS = tuple(sorted({*_REAL_TIME, *(f"SIG{name}" for name in _NAMED.split())}))
 _WINDOWS_SIGNALS = ("SIGKILL", "SIGTERM")
-
-
-def _exec(path: str, action: Tree) -> list[FieldProblem]:
-    return [] if action.get("command") else [required(f"{path}.command")]
 
 
 def _http(path: str, action: Tree) -> list[FieldProblem]:
@@ -87,7 +42,7 @@ def _grpc(path: str, action: Tree) -> list[FieldProblem]:
 
 
 _ACTIONS: Mapping[str, Callable[[str, Tree], list[FieldProblem]]] = {
-    "exec": _exec,
+    "exec": lambda path, action: [] if action.get("command") else [required(f"{path}.command")],
     "httpGet": _http,
     "tcpSocket": _tcp,
     "grpc": _grpc,

@@ -17,7 +17,6 @@ from steersman.apiserver.registry.builtin.types.resource_names import (
     may_be_overcommitted,
 )
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
-from steersman.apiserver.registry.names import dns_label, qualified_name
 from steersman.objects import Quantity
 from steersman.objects.field_problems import (
     NEGATIVE,
@@ -31,6 +30,7 @@ from steersman.objects.field_problems import (
     unsupported,
     until_enough,
 )
+from steersman.schemas.names import dns_label, qualified_name
 
 _POD_LEVEL = ("cpu", "hugepages-", "memory")
 
@@ -40,7 +40,8 @@ def supported_for_pods(name: str) -> bool:
     return name in COMPUTE or is_huge_page(name)
 
 
-def _any_name(path: str, name: str) -> list[FieldProblem]:
+def resource_name(path: str, name: str) -> list[FieldProblem]:
+    """Check the name of any resource."""
     problems = each(path, name, qualified_name(name))
     if not problems and "/" not in name and not is_standard(name):
         problems.append(invalid(path, name, "must be a standard resource type or fully qualified"))
@@ -49,7 +50,7 @@ def _any_name(path: str, name: str) -> list[FieldProblem]:
 
 def container_name(path: str, name: str) -> list[FieldProblem]:
     """Check the name of a container's resource."""
-    problems = _any_name(path, name)
+    problems = resource_name(path, name)
     if "/" not in name:
         if not is_for_containers(name):
             problems.append(invalid(path, name, "must be a standard resource for containers"))
@@ -60,7 +61,7 @@ def container_name(path: str, name: str) -> list[FieldProblem]:
 
 def pod_name(path: str, name: str) -> list[FieldProblem]:
     """Check the name of a Pod's resource."""
-    problems = _any_name(path, name)
+    problems = resource_name(path, name)
     if not problems and not supported_for_pods(name):
         problems.append(unsupported(path, name, _POD_LEVEL))
     return problems
@@ -145,12 +146,18 @@ def _claims(path: str, claims: list[Tree], known: frozenset[str]) -> list[FieldP
 
 
 def aggregate(spec: Tree, field: str) -> dict[str, str]:
-    """The total of all containers of a Pod, by resource; init containers run one after another."""
-    total: dict[str, Quantity] = {}
+    """The total of all containers of a Pod, by resource."""
 
     def amounts(container: Tree) -> dict[str, Quantity]:
         listed = inner(inner(container, "resources"), field)
         return {name: Quantity(amount) for name, amount in listed.items()}
+
+    return {name: amount.printed() for name, amount in container_totals(spec, amounts).items()}
+
+
+def container_totals(spec: Tree, amounts: Callable[[Tree], dict[str, Quantity]]) -> dict[str, Quantity]:
+    """The total amounts of all containers of a Pod, considering that init containers run one after another."""
+    total: dict[str, Quantity] = {}
 
     def add(to: dict[str, Quantity], more: dict[str, Quantity]) -> None:
         for name, amount in more.items():
@@ -172,7 +179,7 @@ def aggregate(spec: Tree, field: str) -> dict[str, str]:
             highest[name] = max(highest.get(name, amount), amount)
     for name, amount in highest.items():
         total[name] = max(total.get(name, amount), amount)
-    return {name: amount.printed() for name, amount in total.items()}
+    return total
 
 
 def pod_resources(path: str, spec: Tree) -> list[FieldProblem]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from steersman.apiserver.registry.builtin.types.labels import label_name, label_selector
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
-from steersman.apiserver.registry.names import dns_label, dns_subdomain, label_value, qualified_name
 from steersman.objects.field_problems import (
     NOT_POSITIVE,
     FieldProblem,
@@ -20,6 +19,7 @@ from steersman.objects.field_problems import (
     unsupported,
     until_enough,
 )
+from steersman.schemas.names import dns_label, dns_subdomain, label_value, qualified_name
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _OPERATOR = "not a valid selector operator"
@@ -81,6 +81,15 @@ def _weight(path: str, weight: int) -> list[FieldProblem]:
     return [] if 0 < weight <= _HEAVIEST else [invalid(f"{path}.weight", weight, "must be in the range 1-100")]
 
 
+def node_selector(path: str, selector: Mapping[str, Any]) -> list[FieldProblem]:
+    """Validate a node selector."""
+    terms, at = items(selector, "nodeSelectorTerms"), f"{path}.nodeSelectorTerms"
+    problems = [] if terms else [required(at, "must have at least one node selector term")]
+    for index, term in until_enough(terms, problems):
+        problems += _node_term(f"{at}[{index}]", term, judge_values=True)
+    return problems
+
+
 def affinity(path: str, given: Tree | None) -> list[FieldProblem]:
     """Validate affinity and anti-affinity."""
     if given is None:
@@ -89,12 +98,7 @@ def affinity(path: str, given: Tree | None) -> list[FieldProblem]:
     node: Tree = inner(given, "nodeAffinity")
     where = f"{path}.nodeAffinity"
     if _REQUIRED in node:
-        terms = items(node[_REQUIRED], "nodeSelectorTerms")
-        at = f"{where}.{_REQUIRED}.nodeSelectorTerms"
-        if not terms:
-            problems.append(required(at, "must have at least one node selector term"))
-        for index, term in until_enough(terms, problems):
-            problems += _node_term(f"{at}[{index}]", term, judge_values=True)
+        problems += node_selector(f"{where}.{_REQUIRED}", node[_REQUIRED])
     for index, term in until_enough(items(node, _PREFERRED), problems):
         at = f"{where}.{_PREFERRED}[{index}]"
         problems += _weight(at, term.get("weight", 0))

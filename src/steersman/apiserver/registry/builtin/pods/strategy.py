@@ -7,16 +7,22 @@ from typing import Any
 import msgspec
 
 from steersman import aio
-from steersman.apiserver.registry.builtin.pods.defaults import admit_tolerations, fill_pod, fill_spec, old_profiles
+from steersman.apiserver.registry.builtin.pods.defaults import fill_pod, fill_spec, old_profiles
 from steersman.apiserver.registry.builtin.pods.resources import quality_of_service
 from steersman.apiserver.registry.builtin.pods.scheduling import spread_by_labels, tolerations
-from steersman.apiserver.registry.builtin.pods.validation import pod_annotations, pod_spec
-from steersman.apiserver.registry.builtin.pods.warnings import name_warnings, pod_warnings
+from steersman.apiserver.registry.builtin.pods.subresources import (
+    ephemeral_problems,
+    keep_all_but_ephemeral,
+    keep_all_but_resources,
+    resize_problems,
+)
+from steersman.apiserver.registry.builtin.pods.validation import MIRROR, pod_annotations, pod_spec
+from steersman.apiserver.registry.builtin.pods.warnings import annotation_warnings, name_warnings, pod_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.formats import MAX_INT32, in_range, ip_address, ip_family
 from steersman.apiserver.registry.builtin.types.internal_form import difference, printed
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree, take
-from steersman.apiserver.registry.names import dns_subdomain, qualified_name
+from steersman.apiserver.registry.definition import CHANGED, WHOLE
 from steersman.objects import format_time
 from steersman.objects.field_problems import (
     FieldProblem,
@@ -28,8 +34,8 @@ from steersman.objects.field_problems import (
     unchanged,
     until_enough,
 )
+from steersman.schemas.names import dns_subdomain, qualified_name
 
-_MIRROR = "kubernetes.io/config.mirror"
 _MAY_CHANGE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -44,20 +50,16 @@ class PodStrategy(BuiltinStrategy):
     counts_generations = True
 
     def fill(self, obj: Tree) -> None:
-        """Fill in the spec."""
         fill_spec(obj["spec"])
         fill_pod(obj["spec"])
         if isinstance(obj.get("status"), dict):
             _same_addresses(obj["status"])
 
     def prepare_create(self, obj: Tree) -> None:
-        """Set it to Pending, and add what admission gives to every Pod."""
+        """Set the phase to Pending."""
         spec: Tree = obj["spec"]
         for _, profile, container in old_profiles(obj):
             container.setdefault("securityContext", {}).setdefault("appArmorProfile", profile)
-        admit_tolerations(spec)
-        spec.setdefault("priority", 0)
-        spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
         status: Tree = {"phase": "Pending", "qosClass": quality_of_service(spec)}
         obj["status"] = status
         if spec.get("schedulingGates"):
@@ -72,14 +74,6 @@ class PodStrategy(BuiltinStrategy):
             status["conditions"] = [condition]
         spread_by_labels(spec, inner(metadata(obj), "labels"))
 
-    def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Restore the status and the values from admission."""
-        super().prepare_update(obj, old)
-        admit_tolerations(obj["spec"])
-        for name in ("priority", "preemptionPolicy"):
-            if name in old["spec"]:
-                obj["spec"].setdefault(name, old["spec"][name])
-
     def prepare_status(self, obj: Tree, old: Tree) -> None:
         """Restore everything but the status, including its QoS class."""
         super().prepare_status(obj, old)
@@ -93,8 +87,17 @@ class PodStrategy(BuiltinStrategy):
             obj["status"].setdefault("qosClass", old["status"]["qosClass"])
         _keep_generations(obj["status"], subtree(old, "status"))
 
+    def prepare_subresource(self, name: str, obj: Tree, old: Tree) -> None:
+        """Restore everything that ``ephemeralcontainers`` or ``resize`` may not change."""
+        (keep_all_but_ephemeral if name == "ephemeralcontainers" else keep_all_but_resources)(obj, old)
+
+    def validate_subresource(self, name: str, obj: Tree, old: Tree) -> list[FieldProblem]:
+        first = [CHANGED, WHOLE, *self._spec(obj)]
+        if name == "resize":
+            return resize_problems(obj, old, first)
+        return ephemeral_problems(obj, old, [*first, *_mirror(obj, old)])
+
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Validate a new Pod."""
         spec: Tree = obj["spec"]
         problems = self._spec(obj)
         if spec.get("ephemeralContainers"):
@@ -137,7 +140,7 @@ class PodStrategy(BuiltinStrategy):
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
         """Warnings about the name of a new Pod, and about the spec."""
         named = name_warnings(obj, "this is used in the Pod's hostname") if old is None else []
-        return named + pod_warnings("spec", obj["spec"])
+        return named + annotation_warnings(obj) + pod_warnings("spec", obj["spec"])
 
     def prepare_warnings(self, obj: Tree) -> list[str]:
         """Warnings about profiles in the old form."""
@@ -147,7 +150,6 @@ class PodStrategy(BuiltinStrategy):
         ]
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Validate a Pod's status."""
         problems = _mirror(obj, old)
         status, before = subtree(obj, "status"), subtree(old, "status")
         for index, condition in until_enough(items(status, "conditions"), problems):
@@ -209,11 +211,11 @@ def _tokens_without_account(spec: Tree) -> list[FieldProblem]:
 
 def _mirror(obj: Tree, old: Tree) -> list[FieldProblem]:
     new, before = inner(metadata(obj), "annotations"), inner(metadata(old), "annotations")
-    where = f"metadata.annotations[{_MIRROR}]"
-    if _MIRROR in before:
-        same = new.get(_MIRROR) == before[_MIRROR]
+    where = f"metadata.annotations[{MIRROR}]"
+    if MIRROR in before:
+        same = new.get(MIRROR) == before[MIRROR]
         return [] if same else [forbidden(where, "may not remove or update mirror pod annotation")]
-    return [forbidden(where, "may not add mirror pod annotation")] if _MIRROR in new else []
+    return [forbidden(where, "may not add mirror pod annotation")] if MIRROR in new else []
 
 
 def _deadline(new: int | None, before: int | None) -> list[FieldProblem]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from steersman.apiserver.registry.builtin.pods.containers import Surrounding, containers, init_containers
+from steersman.apiserver.registry.builtin.pods.containers import (
+    Surrounding,
+    containers,
+    ephemeral_containers,
+    init_containers,
+)
 from steersman.apiserver.registry.builtin.pods.resources import pod_resources, requirements
 from steersman.apiserver.registry.builtin.pods.scheduling import (
     affinity,
@@ -15,11 +20,11 @@ from steersman.apiserver.registry.builtin.pods.scheduling import (
 )
 from steersman.apiserver.registry.builtin.pods.security import operating_system, pod_context
 from steersman.apiserver.registry.builtin.pods.volumes import volumes
+from steersman.apiserver.registry.builtin.types.file_paths import descending
 from steersman.apiserver.registry.builtin.types.formats import MAX_INT32, in_range, ip_address
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.labels import annotations, labels
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
-from steersman.apiserver.registry.names import dns_label, dns_subdomain, dns_subdomain_with_underscores, qualified_name
 from steersman.objects.field_problems import (
     FieldProblem,
     duplicate,
@@ -33,12 +38,17 @@ from steersman.objects.field_problems import (
     unsupported,
     until_enough,
 )
+from steersman.schemas.names import dns_label, dns_subdomain, dns_subdomain_with_underscores, qualified_name
 
 _RESTARTS = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTIONS = ("PreemptLowerPriority", "Never")
-_MIRROR = "kubernetes.io/config.mirror"
+#: The annotation of a mirror Pod.
+MIRROR = "kubernetes.io/config.mirror"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+#: Seccomp annotations: the one for the Pod, and the prefix of those for its containers.
+SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 
 
 def containers_with_paths(path: str, spec: Tree) -> Iterator[tuple[str, Tree]]:
@@ -52,13 +62,25 @@ def pod_annotations(path: str, given: Mapping[str, str] | None, spec: Tree) -> l
     """Validate the annotations with a meaning."""
     given = given or {}
     problems: list[FieldProblem] = []
-    if _MIRROR in given and not spec.get("nodeName"):
+    if MIRROR in given and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
-        problems.append(invalid(f"{path}[{_MIRROR}]", given[_MIRROR], detail))
+        problems.append(invalid(f"{path}[{MIRROR}]", given[MIRROR], detail))
     cost = given.get(_DELETION_COST)
     if cost is not None and not is_integer(cost):
         problems.append(invalid(f"{path}[{_DELETION_COST}]", cost, "must be a 32bit integer"))
+    for key, profile in given.items():
+        if key == SECCOMP_POD or key.startswith(SECCOMP_CONTAINER):
+            problems += _seccomp_profile(f"{path}.{key}", profile)
     return problems
+
+
+def _seccomp_profile(path: str, profile: str) -> list[FieldProblem]:
+    if profile in {"runtime/default", "docker/default", "unconfined"}:
+        return []
+    kind, _, file = profile.partition("/")
+    return (
+        descending(path, file) if kind == "localhost" else [invalid(path, profile, "must be a valid seccomp profile")]
+    )
 
 
 def pod_spec(path: str, spec: Tree, *, pod: Tree | None) -> list[FieldProblem]:
@@ -77,7 +99,9 @@ def pod_spec(path: str, spec: Tree, *, pod: Tree | None) -> list[FieldProblem]:
     main = items(spec, "containers")
     problems += _claims(f"{path}.resourceClaims", claims)
     problems += containers(f"{path}.containers", main, around)
-    problems += init_containers(f"{path}.initContainers", items(spec, "initContainers"), main, around)
+    first, added = items(spec, "initContainers"), items(spec, "ephemeralContainers")
+    problems += init_containers(f"{path}.initContainers", first, main, around)
+    problems += ephemeral_containers(f"{path}.ephemeralContainers", added, [*main, *first], around)
     problems += pod_resources(path, spec) + _host_network(path, spec, is_pod=pod is not None)
     problems += _choice(f"{path}.restartPolicy", spec.get("restartPolicy", ""), _RESTARTS)
     problems += _choice(f"{path}.dnsPolicy", spec.get("dnsPolicy", ""), _DNS)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from steersman.apiserver.registry.builtin.persistent_volume_claim import claim
 from steersman.apiserver.registry.builtin.pods.environment import VOLUME_FIELDS, field_reference, resource_reference
-from steersman.apiserver.registry.builtin.types.file_paths import descending, no_backsteps, not_reserved
+from steersman.apiserver.registry.builtin.types.file_paths import descending, not_reserved
 from steersman.apiserver.registry.builtin.types.labels import annotations, labels
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
-from steersman.apiserver.registry.names import dns_label, dns_subdomain
+from steersman.apiserver.registry.builtin.types.volume_sources import (
+    JUDGED_AS,
+    MISNAMED,
+    VOLUME_SOURCES,
+    Source,
+    driver_name,
+    host_path,
+    needs,
+    nfs,
+)
 from steersman.objects import Quantity
 from steersman.objects.field_problems import (
     FieldProblem,
@@ -20,17 +28,14 @@ from steersman.objects.field_problems import (
     forbidden,
     invalid,
     required,
-    too_long,
     unsupported,
     until_enough,
 )
+from steersman.schemas.names import dns_label, dns_subdomain
 
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"
-_HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _TEN_MINUTES = 600
-
-Source = Mapping[str, Any]
 
 
 def volumes(path: str, given: list[Tree], pod: str, *, is_pod: bool) -> tuple[dict[str, Tree], list[FieldProblem]]:
@@ -72,7 +77,7 @@ def _source(path: str, volume: Tree, pod: str) -> list[FieldProblem]:
             problems.append(forbidden(f"{path}.{shown}", "may not specify more than 1 volume type"))
             continue
         first = name
-        problems += judge(f"{path}.{_JUDGED_AS.get(name, name)}", source)
+        problems += judge(f"{path}.{JUDGED_AS.get(name, name)}", source)
         if name == "ephemeral" and pod and volume.get("name"):
             claimed = f"{pod}-{volume['name']}"
             said = [f'PVC name "{claimed}": {message}' for message in dns_subdomain(claimed)]
@@ -91,16 +96,6 @@ def _empty_dir(path: str, source: Source) -> list[FieldProblem]:
     return []
 
 
-def _host_path(path: str, source: Source) -> list[FieldProblem]:
-    if not source.get("path"):
-        return [required(f"{path}.path")]
-    problems = no_backsteps(f"{path}.path", source["path"])
-    type_ = source.get("type")
-    if type_ is not None and type_ not in _HOST_PATHS:
-        problems.append(unsupported(f"{path}.type", type_, _HOST_PATHS))
-    return problems
-
-
 def _keys(path: str, given: list[Tree]) -> list[FieldProblem]:
     return enough(found for index, item in enumerate(given) for found in _key_at(f"{path}[{index}]", item))
 
@@ -112,18 +107,6 @@ def _files(name: str) -> Callable[[str, Source], list[FieldProblem]]:
         return problems + _keys(f"{path}.items", items(source, "items"))
 
     return judge
-
-
-def _nfs(path: str, source: Source) -> list[FieldProblem]:
-    problems = [required(f"{path}.{name}") for name in ("server", "path") if not source.get(name)]
-    where = source.get("path", "")
-    return (
-        problems if where.startswith("/") else [*problems, invalid(f"{path}.path", where, "must be an absolute path")]
-    )
-
-
-def _needs(*names: str) -> Callable[[str, Source], list[FieldProblem]]:
-    return lambda path, source: [required(f"{path}.{name}") for name in names if not source.get(name)]
 
 
 def _downward_file(path: str, item: Source) -> list[FieldProblem]:
@@ -202,11 +185,7 @@ def _token(volume: str, path: str, token: Tree) -> list[FieldProblem]:
 
 
 def _csi(path: str, source: Source) -> list[FieldProblem]:
-    driver = source.get("driver", "")
-    problems = [] if driver else [required(f"{path}.driver")]
-    if driver:
-        problems += [too_long(f"{path}.driver", 63)] if len(driver.encode()) > 63 else []
-        problems += each(f"{path}.driver", driver, dns_subdomain(driver.lower()))
+    problems = driver_name(f"{path}.driver", source.get("driver", ""))
     secret = source.get("nodePublishSecretRef")
     if secret is not None and not secret.get("name"):
         problems.append(required(f"{path}.nodePublishSecretRef.name"))
@@ -235,46 +214,41 @@ def pull_policy(path: str, policy: str) -> list[FieldProblem]:
     return [] if policy in _PULL_POLICIES else [unsupported(path, policy, _PULL_POLICIES)]
 
 
-def _image(path: str, source: Source) -> list[FieldProblem]:
-    return pull_policy(f"{path}.pullPolicy", source.get("pullPolicy", ""))
-
-
 def _git(path: str, source: Source) -> list[FieldProblem]:
     problems = [] if source.get("repository") else [required(f"{path}.repository")]
     return problems + descending(f"{path}.directory", source.get("directory", ""))
 
 
-_MISNAMED = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
-_JUDGED_AS = {"gcePersistentDisk": "persistentDisk"}
+_MISNAMED = MISNAMED | {"downwardAPI": "downwarAPI"}
 _SOURCES: Mapping[str, Callable[[str, Source], list[FieldProblem]]] = {
     "emptyDir": _empty_dir,
-    "hostPath": _host_path,
+    "hostPath": host_path,
     "gitRepo": _git,
-    "gcePersistentDisk": _needs("pdName"),
-    "awsElasticBlockStore": _needs("volumeID"),
+    "gcePersistentDisk": VOLUME_SOURCES["gcePersistentDisk"],
+    "awsElasticBlockStore": VOLUME_SOURCES["awsElasticBlockStore"],
     "secret": _files("secretName"),
-    "nfs": _nfs,
-    "iscsi": _needs("targetPortal", "iqn"),
-    "glusterfs": _needs("endpoints", "path"),
-    "flocker": _needs(),
-    "persistentVolumeClaim": _needs("claimName"),
-    "rbd": _needs("monitors", "image"),
-    "cinder": _needs("volumeID"),
-    "cephfs": _needs("monitors"),
-    "quobyte": _needs("registry", "volume"),
+    "nfs": nfs,
+    "iscsi": VOLUME_SOURCES["iscsi"],
+    "glusterfs": needs("endpoints", "path"),
+    "flocker": VOLUME_SOURCES["flocker"],
+    "persistentVolumeClaim": needs("claimName"),
+    "rbd": needs("monitors", "image"),
+    "cinder": needs("volumeID"),
+    "cephfs": needs("monitors"),
+    "quobyte": VOLUME_SOURCES["quobyte"],
     "downwardAPI": _downward,
-    "fc": _needs(),
-    "flexVolume": _needs("driver"),
+    "fc": VOLUME_SOURCES["fc"],
+    "flexVolume": VOLUME_SOURCES["flexVolume"],
     "configMap": _files("name"),
-    "azureFile": _needs("secretName", "shareName"),
-    "vsphereVolume": _needs("volumePath"),
-    "photonPersistentDisk": _needs("pdID"),
-    "portworxVolume": _needs("volumeID"),
-    "azureDisk": _needs("diskName", "diskURI"),
-    "storageos": _needs("volumeName"),
+    "azureFile": needs("secretName", "shareName"),
+    "vsphereVolume": needs("volumePath"),
+    "photonPersistentDisk": needs("pdID"),
+    "portworxVolume": needs("volumeID"),
+    "azureDisk": VOLUME_SOURCES["azureDisk"],
+    "storageos": needs("volumeName"),
     "projected": _projected,
-    "scaleIO": _needs("gateway", "system", "volumeName"),
+    "scaleIO": needs("gateway", "system", "volumeName"),
     "csi": _csi,
     "ephemeral": _ephemeral,
-    "image": _image,
+    "image": lambda path, source: pull_policy(f"{path}.pullPolicy", source.get("pullPolicy", "")),
 }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from steersman.apiserver.registry.builtin.pods.validation import containers_with_paths
+from steersman.apiserver.registry.builtin.pods.validation import SECCOMP_CONTAINER, SECCOMP_POD, containers_with_paths
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata
-from steersman.apiserver.registry.names import dns_label
 from steersman.golang import quoted
 from steersman.objects import Quantity
+from steersman.schemas.names import dns_label
 
 #: Volume types that no node mounts any more.
 _GONE = {
@@ -57,9 +57,9 @@ def pod_warnings(path: str, spec: Tree) -> list[str]:
         found += [
             f"{path}.volumes[{index}].{_SHOWN_AS.get(name, name)}: {_GONE[name]}" for name in _GONE if name in volume
         ]
-        projected = volume.get("projected")
-        if projected is not None and not any(items(projected, "sources")):
-            found.append(f"volume {quoted(volume.get('name', ''))} (Projected) has no sources provided")
+        sources = items(inner(volume, "projected"), "sources")
+        nothing = f"volume {quoted(volume.get('name', ''))} (Projected) has no sources provided"
+        found += [nothing for source in sources if not source]
     aliases = [one.get("ip", "") for one in items(spec, "hostAliases")]
     found += [f"{path}.hostAliases[{i}].ip: duplicate ip {quoted(ip)}" for i, ip in _repeated(aliases)]
     secrets = [one.get("name", "") for one in items(spec, "imagePullSecrets")]
@@ -73,6 +73,19 @@ def pod_warnings(path: str, spec: Tree) -> list[str]:
         where = f"{path}.terminationGracePeriodSeconds"
         found.append(f"{where}: must be >= 0; negative values are invalid and will be treated as 1")
     return found + _affinity(f"{path}.affinity", inner(spec, "affinity"))
+
+
+def annotation_warnings(pod: Tree) -> list[str]:
+    """Warnings about seccomp profiles in annotations, which have no effect."""
+    annotations, spec = inner(inner(pod, "metadata"), "annotations"), inner(pod, "spec")
+    holders = {SECCOMP_POD: spec} | {
+        f"{SECCOMP_CONTAINER}{one.get('name', '')}": one for _, one in containers_with_paths("spec", spec)
+    }
+    return [
+        f'metadata.annotations[{key}]: non-functional in v1.27+; use the "seccompProfile" field instead'
+        for key, holder in holders.items()
+        if key in annotations and inner(holder, "securityContext").get("seccompProfile") is None
+    ]
 
 
 def _old_label(key: str) -> str:
@@ -96,12 +109,22 @@ def _old_labels(path: str, spec: Tree) -> list[str]:
         (f"{where}.{_PREFERRED}[{index}].preference", inner(term, "preference"))
         for index, term in enumerate(items(affinity, _PREFERRED))
     ]
-    for at, term in terms:
-        for index, expression in enumerate(items(term, "matchExpressions")):
-            key = expression.get("key", "")
-            if key in _OLD_LABELS:
-                found.append(f"{at}.matchExpressions[{index}].key: {key} is {_old_label(key)}")
-    return found
+    return found + [text for at, term in terms for text in term_warnings(at, term)]
+
+
+def term_warnings(path: str, term: Tree) -> list[str]:
+    """Warnings about deprecated labels in a term of a node selector."""
+    keys = [expression.get("key", "") for expression in items(term, "matchExpressions")]
+    return [
+        f"{path}.matchExpressions[{index}].key: {key} is {_old_label(key)}"
+        for index, key in enumerate(keys)
+        if key in _OLD_LABELS
+    ]
+
+
+def label_warnings(path: str, keys: Iterable[str]) -> list[str]:
+    """Warnings about deprecated node labels."""
+    return [f"{path}: {_old_label(key)}" for key in sorted(keys) if key in _OLD_LABELS]
 
 
 def _repeated(values: Iterable[str]) -> list[tuple[int, str]]:
