@@ -16,4 +16,4 @@ from steersman.apiserver.registry.definition import (
     Surroundings as Surroundings,
     Tree as Tree,
 )
-from steersman.apiserver.registry.registry import Registry as Registry
+from steersman.apiserver.registry.registry import ResourceRegistry as ResourceRegistry

@@ -15,16 +15,34 @@ from msgspec.structs import replace
 
 from steersman import kinds
 from steersman.apiserver.registry.builtin.event import CONVERSION
-from steersman.apiserver.registry.builtin.hidden_fields import ON_READ
+from steersman.apiserver.registry.builtin.hidden_fields import HIDDEN_ANNOTATIONS, ON_READ
+from steersman.apiserver.registry.builtin.selectable_fields import SELECTABLE
+from steersman.apiserver.registry.builtin.tables.columns import columns_of
 from steersman.apiserver.registry.builtin.tables.pod_cells import row_conditions
-from steersman.apiserver.registry.builtin.workloads.apps import HIDDEN_ANNOTATIONS
-from steersman.apiserver.registry.definition import Definition, ScalePaths, Strategy
-from steersman.apiserver.registry.kind_rules import columns, selectable, strategies
-from steersman.apiserver.registry.names import dns_1035_label, dns_label, path_segment
+from steersman.apiserver.registry.builtin.workloads.autoscaler_versions import (
+    AUTOSCALER_CONVERSION,
+    FIELD_ANNOTATIONS,
+)
+from steersman.apiserver.registry.definition import Conversion, Definition, ScalePaths, Strategy
+from steersman.apiserver.registry.kind_rules import strategy_of
 from steersman.apiserver.registry.subresources import POD, SUBRESOURCES
 from steersman.objects import GroupVersion, GroupVersionKind
+from steersman.schemas.names import dns_1035_label, dns_label, path_segment
 
 _Name = tuple[str, str]
+
+
+def _resources(table: str) -> frozenset[_Name]:
+    """Resources by group, as in ``core: pods services``; a group may take several lines."""
+    found: set[_Name] = set()
+    group = ""
+    for word in table.split():
+        if word.endswith(":"):
+            group = "" if word == "core:" else word[:-1]
+        else:
+            found.add((group, word))
+    return frozenset(found)
+
 
 #: Warnings for every request for deprecated kinds.
 _DEPRECATED: Final[Mapping[_Name, str]] = {
@@ -32,85 +50,45 @@ _DEPRECATED: Final[Mapping[_Name, str]] = {
     ("", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 }
 #: Kinds whose deletion answers with the object.
-_RETURN_DELETED: Final[frozenset[_Name]] = frozenset(
-    {
-        *(
-            (("", name))
-            for name in ("namespaces", "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates")
-        ),
-        *((("", name)) for name in ("resourcequotas", "serviceaccounts", "services")),
-        *(
-            ("storage.k8s.io", name)
-            for name in ("csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses")
-        ),
-        *(
-            ("resource.k8s.io", name)
-            for name in ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
-        ),
-    }
-)
+_RETURN_DELETED: Final = _resources("""
+    core: namespaces persistentvolumeclaims persistentvolumes pods podtemplates resourcequotas serviceaccounts
+        services
+    resource.k8s.io: deviceclasses resourceclaims resourceclaimtemplates resourceslices
+    storage.k8s.io: csidrivers csinodes storageclasses volumeattachments volumeattributesclasses
+""")
 #: Kinds whose update needs a resourceVersion.
-_CONDITIONAL: Final[frozenset[_Name]] = frozenset(
-    {
-        ("node.k8s.io", "runtimeclasses"),
-        ("policy", "poddisruptionbudgets"),
-        ("coordination.k8s.io", "leases"),
-        *(("storage.k8s.io", name) for name in ("csidrivers", "csistoragecapacities", "volumeattachments", "csinodes")),
-        *(
-            ("admissionregistration.k8s.io", name)
-            for name in (
-                "validatingadmissionpolicies",
-                "mutatingadmissionpolicies",
-                "mutatingwebhookconfigurations",
-                "validatingwebhookconfigurations",
-                "mutatingadmissionpolicybindings",
-                "validatingadmissionpolicybindings",
-            )
-        ),
-    }
-)
+_CONDITIONAL: Final = _resources("""
+    admissionregistration.k8s.io: mutatingadmissionpolicies mutatingadmissionpolicybindings
+        mutatingwebhookconfigurations validatingadmissionpolicies validatingadmissionpolicybindings
+        validatingwebhookconfigurations
+    coordination.k8s.io: leases
+    node.k8s.io: runtimeclasses
+    policy: poddisruptionbudgets
+    storage.k8s.io: csidrivers csinodes csistoragecapacities volumeattachments
+""")
 #: Kinds that a PUT can create.
-_CREATED_BY_PUT: Final[frozenset[_Name]] = frozenset(
-    {
-        ("node.k8s.io", "runtimeclasses"),
-        ("coordination.k8s.io", "leases"),
-        ("", "limitranges"),
-        ("", "events"),
-        ("events.k8s.io", "events"),
-        ("", "services"),
-        ("", "endpoints"),
-        *(
-            ("rbac.authorization.k8s.io", name)
-            for name in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
-        ),
-    }
-)
+_CREATED_BY_PUT: Final = _resources("""
+    core: endpoints events limitranges services
+    coordination.k8s.io: leases
+    events.k8s.io: events
+    node.k8s.io: runtimeclasses
+    rbac.authorization.k8s.io: clusterrolebindings clusterroles rolebindings roles
+""")
 #: Kinds that count their generations.
-_COUNTED: Final[frozenset[_Name]] = frozenset(
-    {
-        ("scheduling.k8s.io", "priorityclasses"),
-        ("discovery.k8s.io", "endpointslices"),
-        ("policy", "poddisruptionbudgets"),
-        *(("networking.k8s.io", name) for name in ("ingressclasses", "networkpolicies", "ingresses")),
-        *(("resource.k8s.io", name) for name in ("resourceslices", "deviceclasses")),
-        *(("flowcontrol.apiserver.k8s.io", name) for name in ("flowschemas", "prioritylevelconfigurations")),
-        *(("apps", name) for name in ("daemonsets", "statefulsets", "deployments", "replicasets")),
-        *(("batch", name) for name in ("jobs", "cronjobs")),
-        *(("", name) for name in ("pods", "podtemplates", "replicationcontrollers")),
-        ("apiextensions.k8s.io", "customresourcedefinitions"),
-        *(
-            ("admissionregistration.k8s.io", name)
-            for name in (
-                "validatingadmissionpolicies",
-                "mutatingadmissionpolicies",
-                "mutatingwebhookconfigurations",
-                "validatingwebhookconfigurations",
-                "mutatingadmissionpolicybindings",
-                "validatingadmissionpolicybindings",
-            )
-        ),
-    }
-)
+_COUNTED: Final = _resources("""
+    core: pods podtemplates replicationcontrollers
+    admissionregistration.k8s.io: mutatingadmissionpolicies mutatingadmissionpolicybindings
+        mutatingwebhookconfigurations validatingadmissionpolicies validatingadmissionpolicybindings
+        validatingwebhookconfigurations
+    apiextensions.k8s.io: customresourcedefinitions
+    apps: daemonsets deployments replicasets statefulsets
+    batch: cronjobs jobs
+    discovery.k8s.io: endpointslices
+    flowcontrol.apiserver.k8s.io: flowschemas prioritylevelconfigurations
+    networking.k8s.io: ingressclasses ingresses networkpolicies
+    policy: poddisruptionbudgets
+    resource.k8s.io: deviceclasses resourceslices
+""")
 _PATH_NAMES: Final = frozenset({"roles", "rolebindings", "clusterroles", "clusterrolebindings"})
 _LABEL_NAMES: Final = frozenset({"namespaces"})
 _DNS_1035_NAMES: Final = frozenset({"services"})
@@ -118,20 +96,22 @@ _DNS_1035_NAMES: Final = frozenset({"services"})
 
 #: The kind whose objects are stored in the form of another group.
 EVENT_OF_ITS_GROUP: Final = GroupVersionKind("events.k8s.io", "v1", "Event")
+_OLD_AUTOSCALER: Final = GroupVersionKind("autoscaling", "v1", "HorizontalPodAutoscaler")
+#: Kinds that are stored in another version or group.
+_CONVERSIONS: Final[Mapping[GroupVersionKind, Conversion]] = {
+    EVENT_OF_ITS_GROUP: CONVERSION,
+    _OLD_AUTOSCALER: AUTOSCALER_CONVERSION,
+}
+_HIDDEN_ANNOTATIONS: Final[Mapping[GroupVersionKind, frozenset[str]]] = {
+    **HIDDEN_ANNOTATIONS,
+    _OLD_AUTOSCALER: FIELD_ANNOTATIONS,
+}
 
 #: Kinds whose updates are validated as a whole once more, which repeats some messages.
-_WHOLE_UPDATES: Final[frozenset[_Name]] = frozenset(
-    {
-        *(
-            ("", name)
-            for name in ("configmaps", "secrets", "serviceaccounts", "pods", "endpoints", "persistentvolumeclaims")
-        ),
-        *(
-            ("rbac.authorization.k8s.io", name)
-            for name in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
-        ),
-    }
-)
+_WHOLE_UPDATES: Final = _resources("""
+    core: configmaps endpoints persistentvolumeclaims pods secrets serviceaccounts
+    rbac.authorization.k8s.io: clusterrolebindings clusterroles rolebindings roles
+""")
 
 
 _JOBS_ARE_ORPHANED: Final = (
@@ -163,7 +143,6 @@ class GenericStrategy(Strategy):
             self._judge = None
 
     def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
-        """The problems of a name."""
         if self._judge is None:
             return super().validate_name(name, prefix=prefix)
         return self._judge(name, prefix=prefix)
@@ -204,34 +183,38 @@ def _generic(group_version: GroupVersion, entry: dict[str, Any], below: set[str]
     )
 
 
-def builtin_definitions(chosen: Iterable[GroupVersion] | None = None) -> list[Definition]:
-    """The definitions of all built-in group-versions, or of some.
+def builtin_definitions(
+    chosen: Iterable[GroupVersion] | None = None, *, is_served: Callable[[GroupVersionKind], bool] = lambda _: True
+) -> list[Definition]:
+    """The definitions of the served kinds, in all or some built-in group-versions.
 
     `registry.kind_rules` has the rules of kinds that have their own.
     """
-    definitions: list[Definition] = []
-    for group_version in kinds.all_group_versions() if chosen is None else chosen:
-        definitions += map(_with_own_rules, generic_definitions(group_version))
-    return definitions
+    return [
+        _with_own_rules(definition)
+        for group_version in (kinds.all_group_versions() if chosen is None else chosen)
+        for definition in generic_definitions(group_version)
+        if is_served(definition.gvk)
+    ]
 
 
 def _with_own_rules(definition: Definition) -> Definition:
     """A definition with the additions of its kind's module."""
     gvk = definition.gvk
-    own = strategies.get(gvk)
+    own = strategy_of(gvk)
     if own is not None:
         _inherit(own, definition.strategy)
     return replace(
         definition,
         strategy=own or definition.strategy,
-        columns=columns.get(gvk, ()),
-        selectable=selectable.get(gvk, {}),
+        columns=columns_of(gvk),
+        selectable=SELECTABLE.get(gvk, {}),
         subresources=SUBRESOURCES.get(gvk, {}),
         row_conditions=row_conditions if gvk == POD else None,
         indexed_field="spec.nodeName" if gvk == POD else "",
         on_read=ON_READ.get(gvk),
-        hidden_annotations=HIDDEN_ANNOTATIONS.get(gvk, frozenset()),
-        conversion=CONVERSION if gvk == EVENT_OF_ITS_GROUP else None,
+        hidden_annotations=_HIDDEN_ANNOTATIONS.get(gvk, frozenset()),
+        conversion=_CONVERSIONS.get(gvk),
     )
 
 

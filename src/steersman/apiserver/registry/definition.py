@@ -8,16 +8,20 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from steersman.apiserver.errors import Named
-from steersman.apiserver.registry.names import dns_subdomain
+from steersman.apiserver.handlers import SubresourceHandler
+from steersman.apiserver.identity import User
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record, Storage
+from steersman.apiserver.workers import Workers
 from steersman.objects import GroupKind, GroupVersionKind
 from steersman.objects.field_problems import FieldProblem
+from steersman.schemas.names import dns_subdomain
 
 Tree: TypeAlias = dict[str, Any]
 #: Fills in the answer to a question, such as the status of a SubjectAccessReview.
@@ -55,6 +59,11 @@ class Surroundings(Protocol):
         """The store."""
         ...
 
+    @property
+    def workers(self) -> Workers:
+        """Threads for long computations."""
+        ...
+
     async def read(self, group: str, resource: str, namespace: str, name: str) -> Record | None:
         """A stored object of any kind."""
         ...
@@ -85,6 +94,8 @@ class Strategy:
     #: finalizers.
     judges_metadata = True
     judges_metadata_of_status = True
+    #: Whether the kind's own rules repeat the checks of immutable metadata.
+    judges_changes = True
     knows_finalizers = True
     #: The default grace period of a deletion in seconds; None: no grace period. See `grace`.
     grace_period: int | None = None
@@ -97,6 +108,11 @@ class Strategy:
         """The size that a body counts as: more than its bytes if its schema causes much work."""
         return size
 
+    def has_form(self, obj: Tree) -> bool:
+        """Whether an object has the fields and types of the kind, and no others; False means undecided."""
+        del obj
+        return False
+
     def default(self, obj: Tree) -> None:
         """Fill in the kind's defaults."""
 
@@ -108,6 +124,12 @@ class Strategy:
 
     def prepare_status(self, obj: Tree, old: Tree) -> None:
         """Restore fields that an update of the status may not change; the spec is already restored."""
+
+    def prepare_subresource(self, name: str, obj: Tree, old: Tree) -> None:
+        """Restore fields that an update of another subresource of the same kind may not change."""
+
+    def record_user(self, obj: Tree, user: User) -> None:
+        """Record the user who creates an object."""
 
     def validate_type(self, obj: Tree, old: Tree | None = None) -> list[FieldProblem]:
         """The problems of an object's declared kind, and those reported with them; then nothing else is validated."""
@@ -133,6 +155,11 @@ class Strategy:
         del obj, old
         return []
 
+    def validate_subresource(self, name: str, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """The problems of a change through another subresource of the same kind."""
+        del name
+        return self.validate_update(obj, old)
+
     def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
         """The problems of a name, or of a prefix for generated names, as text."""
         return dns_subdomain(name, prefix=prefix)
@@ -145,6 +172,11 @@ class Strategy:
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
         """Warnings for the writer of an allowed object."""
         del obj, old
+        return []
+
+    def status_warnings(self, obj: Tree) -> list[str]:
+        """Warnings for the writer of an allowed status."""
+        del obj
         return []
 
     def complete(self, obj: Tree) -> None:
@@ -197,18 +229,44 @@ class ScalePaths(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subresource(msgspec.Struct, frozen=True, kw_only=True):
-    """A subresource with its own kind, such as ``pods/binding``; ``status`` and ``scale`` need none.
+    """A subresource such as ``pods/binding``; ``status`` and ``scale`` need none.
 
-    `steersman.apiserver.verbs.subresources` has the functions that answer it.
+    A subresource of the object's own kind reads and changes the object: see `Strategy.prepare_subresource`.
+
+    `steersman.apiserver.verbs.subresources` has the functions that answer the subresources of built-in kinds.
     """
 
     gvk: GroupVersionKind
-    #: The supported verbs: "create", "get", "update", "patch".
+    #: The supported verbs: "create", "get", "update", "patch", "delete".
     verbs: tuple[str, ...]
+    #: Answers it, for a custom kind.
+    handler: SubresourceHandler | None = None
+    #: The content type of answers of the handler that are bytes.
+    content_type: str = "text/plain"
 
 
 def _differs(_: Record) -> bool:
     return False
+
+
+class WebhookConverter(Protocol):
+    """Converts objects of a resource by a webhook."""
+
+    def known(self, record: Record) -> Record | None:
+        """A stored object in the version of the resource, if it was converted lately."""
+        ...
+
+    async def readable(self, records: list[Record]) -> list[Record]:
+        """Stored objects in the version of the resource."""
+        ...
+
+    async def storable(self, tree: Tree) -> None:
+        """Change an object to the stored version."""
+        ...
+
+    async def change(self, tree: Tree, version: str) -> None:
+        """Change an object to another version."""
+        ...
 
 
 class Conversion(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,6 +280,8 @@ class Conversion(msgspec.Struct, frozen=True, kw_only=True):
     schemas: Mapping[str, Tree] = {}
     #: Converts an object between served versions, given the target's name, and keeps fields that it does not know.
     change: Callable[[Tree, str], None] | None = None
+    #: The webhook that converts objects; the functions above expect objects that it has converted.
+    webhook: WebhookConverter | None = None
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -295,9 +355,13 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def prefix(self) -> str:
         """The key prefix of the objects."""
-        group, resource = self.stored_as or (self.gvk.group, self.resource)
-        return f"{group or 'core'}/{resource}/"
+        return _prefix(*(self.stored_as or (self.gvk.group, self.resource)))
 
     def storage_key(self, namespace: str, name: str) -> str:
         """The key of one object."""
         return f"{self.prefix}{namespace}/{name}" if self.namespaced else f"{self.prefix}{name}"
+
+
+@lru_cache(maxsize=1024)
+def _prefix(group: str, resource: str) -> str:
+    return f"{group or 'core'}/{resource}/"

@@ -14,9 +14,9 @@ import msgspec
 
 from steersman.aio import new_uid, now
 from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, Tree
-from steersman.apiserver.registry.names import dns_label, label_value, path_segment, qualified_name
 from steersman.objects import format_time
 from steersman.objects.field_problems import PROBLEMS_MAX, FieldProblem, Printed, enough, invalid, problem, until_enough
+from steersman.schemas.names import dns_label, label_value, path_segment, qualified_name
 from steersman.wire import WireManager, WireMetadata
 
 ANNOTATIONS_MAX = 256 * 1024

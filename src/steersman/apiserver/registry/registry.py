@@ -14,7 +14,7 @@ from steersman.apiserver.registry.definition import Definition
 from steersman.objects import GroupVersion, GroupVersionKind
 
 
-class Registry:
+class ResourceRegistry:
     """Definitions by resource and by kind."""
 
     def __init__(self, definitions: Iterable[Definition] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Subresources of built-in kinds that have their own kinds."""
+"""Subresources of built-in kinds besides ``status`` and ``scale``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ BINDING: Final = GroupVersionKind("", "v1", "Binding")
 EVICTION: Final = GroupVersionKind("policy", "v1", "Eviction")
 TOKEN_REQUEST: Final = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 
+CERTIFICATE_SIGNING_REQUEST: Final = GroupVersionKind("certificates.k8s.io", "v1", "CertificateSigningRequest")
+_READ_AND_WRITE: Final = ("get", "patch", "update")
+
 SUBRESOURCES: Final[Mapping[GroupVersionKind, Mapping[str, Subresource]]] = {
+    CERTIFICATE_SIGNING_REQUEST: {"approval": Subresource(gvk=CERTIFICATE_SIGNING_REQUEST, verbs=_READ_AND_WRITE)},
     NAMESPACE: {"finalize": Subresource(gvk=NAMESPACE, verbs=("update",))},
     POD: {
         "binding": Subresource(gvk=BINDING, verbs=("create",)),
+        "ephemeralcontainers": Subresource(gvk=POD, verbs=_READ_AND_WRITE),
         "eviction": Subresource(gvk=EVICTION, verbs=("create",)),
+        "resize": Subresource(gvk=POD, verbs=_READ_AND_WRITE),
     },
     SERVICE_ACCOUNT: {"token": Subresource(gvk=TOKEN_REQUEST, verbs=("create",))},
 }

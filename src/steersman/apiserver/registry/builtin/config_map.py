@@ -19,7 +19,6 @@ class ConfigMapStrategy(BuiltinStrategy):
     """How ConfigMaps behave."""
 
     def default(self, obj: Tree) -> None:
-        """Normalize it to the form of its type."""
         with_empty(obj, "binaryData", super().default)
 
     def prepare_create(self, obj: Tree) -> None:

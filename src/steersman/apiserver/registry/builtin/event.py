@@ -10,9 +10,9 @@ from steersman.apiserver.registry.builtin.types.canonical_form import canonical
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.trees import Tree, metadata, subtree
 from steersman.apiserver.registry.definition import CHANGED, WHOLE, Conversion
-from steersman.apiserver.registry.names import dns_subdomain, qualified_name
 from steersman.objects import GroupVersionKind
 from steersman.objects.field_problems import FieldProblem, each, invalid, required, unchanged
+from steersman.schemas.names import dns_subdomain, qualified_name
 
 #: Fields by their names in events.k8s.io/v1 and in v1.
 _NAMES = {

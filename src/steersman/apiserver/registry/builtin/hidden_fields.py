@@ -10,6 +10,9 @@ import msgspec
 from steersman.apiserver.storage import Record
 from steersman.objects import GroupVersionKind
 
+#: The annotation of a DaemonSet in which kube-apiserver stores a field of an older version.
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+
 
 def _service(record: Record) -> Record:
     """A Service without the policy that a headless one does not use; it applies again when the type changes."""
@@ -22,5 +25,9 @@ def _service(record: Record) -> Record:
 
 
 ON_READ: Final[Mapping[GroupVersionKind, Callable[[Record], Record]]] = {
-    GroupVersionKind("", "v1", "Service"): _service,
+    GroupVersionKind("", "v1", "Service"): _service
+}
+#: Annotations that clients see only in whole objects.
+HIDDEN_ANNOTATIONS: Final[Mapping[GroupVersionKind, frozenset[str]]] = {
+    GroupVersionKind("apps", "v1", "DaemonSet"): frozenset({TEMPLATE_GENERATION})
 }

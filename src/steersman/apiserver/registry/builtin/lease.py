@@ -25,7 +25,6 @@ class LeaseStrategy(BuiltinStrategy):
         self.prepare_create(obj)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Validate the numbers."""
         spec: Tree = inner(obj, "spec")
         problems: list[FieldProblem] = []
         duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")

@@ -6,10 +6,10 @@ A Namespace stays, terminating, until its own finalizers are gone; the subresour
 from __future__ import annotations
 
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree, take
 from steersman.apiserver.registry.definition import CHANGED, WHOLE
-from steersman.apiserver.registry.names import qualified_name
 from steersman.objects.field_problems import FieldProblem, each, invalid
+from steersman.schemas.names import qualified_name
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 FINALIZER = "kubernetes"
@@ -50,6 +50,14 @@ class NamespaceStrategy(BuiltinStrategy):
         obj["spec"] = inner(old, "spec")
         obj["status"] = inner(old, "status")
 
+    def prepare_subresource(self, name: str, obj: Tree, old: Tree) -> None:
+        """Restore everything except the finalizers."""
+        del name
+        finalizers = items(subtree(obj, "spec"), "finalizers")
+        spec = {name: value for name, value in subtree(old, "spec").items() if name != "finalizers"}
+        obj["spec"] = spec | {"finalizers": finalizers} if finalizers else spec
+        take(obj, old, "status")
+
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Finalizers must be names."""
         problems: list[FieldProblem] = []
@@ -58,7 +66,6 @@ class NamespaceStrategy(BuiltinStrategy):
         return problems
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Validate it like a new one."""
         del old
         return [WHOLE, *self.validate_create(obj), CHANGED]
 

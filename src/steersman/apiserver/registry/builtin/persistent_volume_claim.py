@@ -9,7 +9,6 @@ from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.internal_form import difference
 from steersman.apiserver.registry.builtin.types.labels import label_selector
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree, take
-from steersman.apiserver.registry.names import dns_label, dns_subdomain
 from steersman.objects import Quantity
 from steersman.objects.field_problems import (
     NOT_POSITIVE,
@@ -21,11 +20,11 @@ from steersman.objects.field_problems import (
     unchanged,
     unsupported,
 )
+from steersman.schemas.names import dns_label, dns_subdomain
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES = ("Block", "Filesystem")
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
-_FINALIZER = "kubernetes.io/pvc-protection"
 #: Allowed references of the older of the two fields.
 _OLD_SOURCES = {("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")}
 _FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"
@@ -50,27 +49,34 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
             obj["spec"]["resources"]["requests"] = {}
 
     def fill(self, obj: Tree) -> None:
-        """Fill in the mode and the phase."""
         fill_claim(obj["spec"])
         obj["status"].setdefault("phase", "Pending")
 
     def prepare_create(self, obj: Tree) -> None:
-        """Clear the status, and protect the claim while it is in use."""
+        """Clear the status."""
         obj["status"] = {"phase": "Pending"}
-        meta = metadata(obj)
-        finalizers = list(items(meta, "finalizers"))
-        if _FINALIZER not in finalizers:
-            meta["finalizers"] = [*finalizers, _FINALIZER]
         _same_sources(obj["spec"])
 
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Restore the status."""
         super().prepare_update(obj, old)
         _same_sources(obj["spec"])
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Validate the spec."""
         return claim("spec", subtree(obj, "spec"))
+
+    def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
+        """Warnings about the deprecated annotation, and about amounts with fractions of bytes."""
+        del old
+        found: list[str] = []
+        if _CLASS_ANNOTATION in inner(metadata(obj), "annotations"):
+            words = 'deprecated since v1.8; use "storageClassName" attribute instead'
+            found.append(f"metadata.annotations[{_CLASS_ANNOTATION}]: {words}")
+        for field in ("requests", "limits"):
+            amount = Quantity(subtree(obj, "spec", "resources", field).get("storage", "0"))
+            if amount.milli_value() % 1000:
+                where = f"spec.resources.{field}[storage]"
+                found.append(f'{where}: fractional byte value "{amount.printed()}" is invalid, must be an integer')
+        return found
 
     def is_unfinished(self, obj: Tree) -> bool:
         """Whether the first update is stored even if it changes nothing: always, for claims."""
@@ -157,21 +163,30 @@ def claim(path: str, spec: Mapping[str, Any]) -> list[FieldProblem]:
     if not modes:
         problems.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
     problems += label_selector(f"{path}.selector", spec.get("selector"))
-    problems += [unsupported(f"{path}.accessModes", mode, _MODES) for mode in modes if mode not in _MODES]
-    known = {mode for mode in modes if mode in _MODES}
-    if "ReadWriteOncePod" in known and len(known) > 1:
-        problems.append(forbidden(f"{path}.accessModes", "may not use ReadWriteOncePod with other access modes"))
+    problems += access_modes(f"{path}.accessModes", modes)
     problems += _storage(f"{path}.resources[storage]", inner(inner(spec, "resources"), "requests"))
     if spec.get("storageClassName"):
         problems += each(f"{path}.storageClassName", spec["storageClassName"], dns_subdomain(spec["storageClassName"]))
-    mode = spec.get("volumeMode")
-    if mode is not None and mode not in _VOLUME_MODES:
-        problems.append(unsupported(f"{path}.volumeMode", mode, _VOLUME_MODES))
+    problems += volume_mode(f"{path}.volumeMode", spec.get("volumeMode"))
     problems += _sources(path, spec)
     attributes = spec.get("volumeAttributesClassName")
     if attributes:
         problems += each(f"{path}.volumeAttributesClassName", attributes, dns_subdomain(attributes))
     return problems
+
+
+def access_modes(path: str, modes: list[str]) -> list[FieldProblem]:
+    """Validate the access modes of a claim or a volume."""
+    problems = [unsupported(path, mode, _MODES) for mode in modes if mode not in _MODES]
+    known = {mode for mode in modes if mode in _MODES}
+    if "ReadWriteOncePod" in known and len(known) > 1:
+        problems.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+    return problems
+
+
+def volume_mode(path: str, mode: str | None) -> list[FieldProblem]:
+    """Validate the mode of a claim or a volume."""
+    return [] if mode is None or mode in _VOLUME_MODES else [unsupported(path, mode, _VOLUME_MODES)]
 
 
 def _storage(path: str, requests: Mapping[str, str]) -> list[FieldProblem]:

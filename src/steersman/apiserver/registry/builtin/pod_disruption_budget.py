@@ -23,7 +23,6 @@ class PodDisruptionBudgetStrategy(BuiltinStrategy):
     counts_generations = True
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Validate the bounds and the selector."""
         spec = subtree(obj, "spec")
         problems: list[FieldProblem] = []
         least, most = spec.get("minAvailable"), spec.get("maxUnavailable")

@@ -7,8 +7,8 @@ from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.labels import compiled, label_selector
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, subtree
 from steersman.apiserver.registry.definition import CHANGED, WHOLE
-from steersman.apiserver.registry.names import dns_subdomain, path_segment
 from steersman.objects.field_problems import FieldProblem, each, invalid, required, unsupported, until_enough
+from steersman.schemas.names import dns_subdomain, path_segment
 
 GROUP = "rbac.authorization.k8s.io"
 
@@ -56,7 +56,6 @@ class RoleStrategy(BuiltinStrategy):
         return problems
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Validate the rules like those of a new one."""
         del old
         return [WHOLE, *self.validate_create(obj), CHANGED]
 

@@ -22,7 +22,6 @@ class SecretStrategy(BuiltinStrategy):
     """How Secrets behave."""
 
     def default(self, obj: Tree) -> None:
-        """Normalize it to the form of its type."""
         with_empty(obj, "data", super().default)
 
     def prepare_create(self, obj: Tree) -> None:

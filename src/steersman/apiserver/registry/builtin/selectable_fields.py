@@ -46,41 +46,31 @@ _NEW_EVENT: _Fields = {
 }
 
 
-def _host_network(obj: Tree) -> str:
-    return "true" if subtree(obj, "spec").get("hostNetwork") else "false"
-
-
 def _first_address(obj: Tree) -> str:
     return next((one.get("ip", "") for one in items(subtree(obj, "status"), "podIPs")), "")
-
-
-def _unschedulable(obj: Tree) -> str:
-    return "true" if subtree(obj, "spec").get("unschedulable") else "false"
-
-
-def _successful(obj: Tree) -> str:
-    return str(subtree(obj, "status").get("succeeded", 0))
-
-
-def _replicas(obj: Tree) -> str:
-    return str(subtree(obj, "status").get("replicas", 0))
 
 
 SELECTABLE: Mapping[GroupVersionKind, _Fields] = {
     GroupVersionKind("", "v1", "Event"): _EVENT,
     GroupVersionKind("events.k8s.io", "v1", "Event"): _NEW_EVENT,
     GroupVersionKind("", "v1", "Namespace"): _at("status.phase"),
-    GroupVersionKind("", "v1", "Node"): {"spec.unschedulable": _unschedulable},
+    GroupVersionKind("", "v1", "Node"): {
+        "spec.unschedulable": lambda obj: "true" if subtree(obj, "spec").get("unschedulable") else "false"
+    },
     GroupVersionKind("", "v1", "Pod"): {
         **_at("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
         **_at("status.phase", "status.nominatedNodeName"),
-        "spec.hostNetwork": _host_network,
+        "spec.hostNetwork": lambda obj: "true" if subtree(obj, "spec").get("hostNetwork") else "false",
         "status.podIP": _first_address,
         "status.podIPs": _first_address,
     },
-    GroupVersionKind("", "v1", "ReplicationController"): {"status.replicas": _replicas},
+    GroupVersionKind("", "v1", "ReplicationController"): {
+        "status.replicas": lambda obj: str(subtree(obj, "status").get("replicas", 0))
+    },
     GroupVersionKind("", "v1", "Secret"): _at("type"),
     GroupVersionKind("", "v1", "Service"): _at("spec.clusterIP", "spec.type"),
-    GroupVersionKind("batch", "v1", "Job"): {"status.successful": _successful},
+    GroupVersionKind("batch", "v1", "Job"): {
+        "status.successful": lambda obj: str(subtree(obj, "status").get("succeeded", 0))
+    },
     GroupVersionKind("certificates.k8s.io", "v1", "CertificateSigningRequest"): _at("spec.signerName"),
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from ipaddress import ip_address as parse_address
 from typing import Any
 
 from steersman.apiserver.registry.builtin.pods.containers import PROTOCOLS
@@ -19,12 +18,18 @@ from steersman.apiserver.registry.builtin.service_addresses import (
     take,
 )
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.types.formats import cidr, ip_address, ip_family, port, port_number
+from steersman.apiserver.registry.builtin.types.formats import (
+    cidr,
+    ip_address,
+    ip_family,
+    port,
+    port_number,
+    unreachable,
+)
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.labels import labels
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
 from steersman.apiserver.registry.definition import CHANGED, Surroundings
-from steersman.apiserver.registry.names import dns_label, dns_subdomain, qualified_name
 from steersman.objects.field_problems import (
     FieldProblem,
     duplicate,
@@ -36,6 +41,7 @@ from steersman.objects.field_problems import (
     unsupported,
     until_enough,
 )
+from steersman.schemas.names import dns_label, dns_subdomain, qualified_name
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _INSIDE = ("ClusterIP", "LoadBalancer", "NodePort")
@@ -61,7 +67,6 @@ class ServiceStrategy(BuiltinStrategy):
     create_on_update = True
 
     def fill(self, obj: Tree) -> None:
-        """Fill in types, policies and ports."""
         spec: Tree = obj["spec"]
         _fill_affinity(spec)
         type_ = spec.setdefault("type", "ClusterIP")
@@ -89,11 +94,9 @@ class ServiceStrategy(BuiltinStrategy):
             obj["status"] = dict(inner(obj, "status")) | {"loadBalancer": {}}
 
     async def allocate(self, obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_run: bool) -> None:
-        """Allocate an address and ports."""
         await take(obj, old, surroundings, dry_run=dry_run)
 
     async def released(self, obj: Tree, surroundings: Surroundings) -> None:
-        """Release its address and ports."""
         await give_back(obj, surroundings)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
@@ -104,7 +107,6 @@ class ServiceStrategy(BuiltinStrategy):
         return self._asked(obj, None) or self._judge(obj, None)
 
     def validate_unallocated(self, obj: Tree) -> list[FieldProblem]:
-        """Validate a new Service without allocation."""
         return self._judge(obj, None)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
@@ -145,7 +147,6 @@ class ServiceStrategy(BuiltinStrategy):
         return found
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Validate the status of a load balancer."""
         path = "status.loadBalancer.ingress"
         given = items(subtree(obj, "status", "loadBalancer"), "ingress")
         if given and obj["spec"].get("type") != "LoadBalancer":
@@ -179,7 +180,7 @@ class ServiceStrategy(BuiltinStrategy):
         for index, address in until_enough(items(spec, "externalIPs"), problems):
             where = f"spec.externalIPs[{index}]"
             wrong = [] if address in (items(before, "externalIPs")) else ip_address(address)
-            problems += each(where, address, wrong or _unreachable(address))
+            problems += each(where, address, wrong or unreachable(address))
         if spec.get("type") not in _TYPES:
             problems.append(unsupported("spec.type", spec.get("type", ""), _TYPES))
         problems += _unique(spec, given) + _ranges(obj, old)
@@ -320,20 +321,6 @@ def _by_family(spec: Tree, given: list[str], families: list[str]) -> list[FieldP
             detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
             problems.append(invalid(f"spec.clusterIPs[{index}]", one, detail))
     return problems
-
-
-def _unreachable(address: str) -> list[str]:
-    parsed = parse_address(address)
-    said: list[str] = []
-    if parsed.is_unspecified:
-        said.append(f"may not be unspecified ({address})")
-    if parsed.is_loopback:
-        said.append("may not be in the loopback range (127.0.0.0/8, ::1/128)")
-    if parsed.is_link_local:
-        said.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
-    if address.startswith("224.0.0.") or address.lower().startswith("ff02:"):
-        said.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
-    return said
 
 
 def _repeated(given: list[Tree], name: str) -> Iterator[tuple[int, Tree]]:

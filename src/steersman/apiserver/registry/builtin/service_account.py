@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.types.trees import Tree
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner
+
+_ENFORCED = "kubernetes.io/enforce-mountable-secrets"
 
 
 class ServiceAccountStrategy(BuiltinStrategy):
@@ -18,3 +20,9 @@ class ServiceAccountStrategy(BuiltinStrategy):
         """Keep only the names of secrets."""
         del old
         self.prepare_create(obj)
+
+    def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
+        """A warning about a deprecated annotation; separate namespaces replace it."""
+        had, has = (_ENFORCED in inner(inner(each or {}, "metadata"), "annotations") for each in (old, obj))
+        words = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+        return [f"metadata.annotations[{_ENFORCED}]: {words}"] if has and not had else []

@@ -11,10 +11,10 @@ from __future__ import annotations
 from steersman.apiserver.registry.builtin.types.canonical_form import canonical, empty, knows
 from steersman.apiserver.registry.builtin.types.trees import Tree, metadata, subtree, take
 from steersman.apiserver.registry.definition import Strategy
-from steersman.apiserver.registry.names import dns_label, dns_subdomain, path_segment
 from steersman.objects import GroupVersionKind
+from steersman.schemas.names import dns_label, dns_subdomain, path_segment
 
-__all__ = ["BuiltinStrategy", "definition_of", "metadata", "subtree"]
+__all__ = ["BuiltinStrategy", "definition_of", "metadata", "restore_metadata", "subtree"]
 
 
 def definition_of(kind: GroupVersionKind) -> str:
@@ -22,11 +22,19 @@ def definition_of(kind: GroupVersionKind) -> str:
     return f"{kind.group.partition('.')[0] or 'core'}.{kind.version}.{kind.kind}"
 
 
+def restore_metadata(obj: Tree, old: Tree) -> None:
+    """Restore the metadata that an update of a subresource may not change."""
+    for name in ("deletionTimestamp", "labels", "annotations", "finalizers", "ownerReferences"):
+        take(metadata(obj), metadata(old), name)
+
+
 class BuiltinStrategy(Strategy):
     """One of Kubernetes' own kinds: structural only, unless a subclass adds rules."""
 
     #: Fields that an update of the status restores.
     status_keeps: tuple[str, ...] = ("spec",)
+    #: Whether an update of the status also restores labels, annotations, finalizers and owners.
+    status_keeps_metadata = False
     #: "subdomain", "label", "path" for what fits into a path, or "any": the same, and prefixes may be dots.
     names = "subdomain"
 
@@ -65,9 +73,10 @@ class BuiltinStrategy(Strategy):
         """Restore everything but the status."""
         for field in self.status_keeps:
             take(obj, old, field)
+        if self.status_keeps_metadata:
+            restore_metadata(obj, old)
 
     def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
-        """The problems of a name, as text."""
         match self.names:
             case "path":
                 return path_segment(name)

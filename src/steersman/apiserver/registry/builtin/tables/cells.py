@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -55,38 +55,31 @@ def _template(obj: Tree) -> Tree:
     return subtree(obj, "spec", "template", "spec")
 
 
-def config_map(obj: Tree) -> list[Any]:
-    """ConfigMap."""
+def _config_map(obj: Tree) -> list[Any]:
     return [name(obj), len(items(obj, "data")) + len(items(obj, "binaryData")), age(obj)]
 
 
-def secret(obj: Tree) -> list[Any]:
-    """Secret."""
+def _secret(obj: Tree) -> list[Any]:
     return [name(obj), obj.get("type", ""), len(items(obj, "data")), age(obj)]
 
 
-def named(obj: Tree) -> list[Any]:
-    """A kind with only a name and an age."""
+def _named(obj: Tree) -> list[Any]:
     return [name(obj), age(obj)]
 
 
-def created(obj: Tree) -> list[Any]:
-    """A kind without its own columns."""
+def _created(obj: Tree) -> list[Any]:
     return [name(obj), metadata(obj).get("creationTimestamp")]
 
 
-def namespace(obj: Tree) -> list[Any]:
-    """Namespace."""
+def _namespace(obj: Tree) -> list[Any]:
     return [name(obj), subtree(obj, "status").get("phase", ""), age(obj)]
 
 
-def lease(obj: Tree) -> list[Any]:
-    """Lease."""
+def _lease(obj: Tree) -> list[Any]:
     return [name(obj), subtree(obj, "spec").get("holderIdentity") or "", age(obj)]
 
 
-def event(obj: Tree) -> list[Any]:
-    """Event, of either group."""
+def _event(obj: Tree) -> list[Any]:
     told = to_core(obj)
     first = since(told.get("firstTimestamp") or told.get("eventTime"))
     last = since(told["lastTimestamp"]) if told.get("lastTimestamp") else first
@@ -117,8 +110,7 @@ def access_modes(holder: Tree) -> str:
     return ",".join(short for mode, short in _MODES.items() if mode in held)
 
 
-def persistent_volume_claim(obj: Tree) -> list[Any]:
-    """PersistentVolumeClaim."""
+def _persistent_volume_claim(obj: Tree) -> list[Any]:
     spec, status, meta = subtree(obj, "spec"), subtree(obj, "status"), metadata(obj)
     bound = bool(spec.get("volumeName"))
     class_ = inner(meta, "annotations").get(
@@ -137,8 +129,7 @@ def persistent_volume_claim(obj: Tree) -> list[Any]:
     ]
 
 
-def service(obj: Tree) -> list[Any]:
-    """Service."""
+def _service(obj: Tree) -> list[Any]:
     spec = subtree(obj, "spec")
     ports = ",".join(
         f"{one['port']}:{one['nodePort']}/{one.get('protocol', '')}"
@@ -173,8 +164,7 @@ def _outside(obj: Tree, spec: Tree) -> str:
             return UNKNOWN
 
 
-def deployment(obj: Tree) -> list[Any]:
-    """Deployment."""
+def _deployment(obj: Tree) -> list[Any]:
     spec, status = subtree(obj, "spec"), subtree(obj, "status")
     return [
         name(obj),
@@ -187,8 +177,7 @@ def deployment(obj: Tree) -> list[Any]:
     ]
 
 
-def replica_set(obj: Tree) -> list[Any]:
-    """ReplicaSet, and ReplicationController with its older selector."""
+def _replica_set(obj: Tree) -> list[Any]:
     spec, status = subtree(obj, "spec"), subtree(obj, "status")
     given = spec.get("selector")
     shown = pairs(given) if obj.get("kind") == "ReplicationController" else selector(given)
@@ -196,14 +185,12 @@ def replica_set(obj: Tree) -> list[Any]:
     return [name(obj), *counts, age(obj), *_containers(_template(obj)), shown]
 
 
-def stateful_set(obj: Tree) -> list[Any]:
-    """StatefulSet."""
+def _stateful_set(obj: Tree) -> list[Any]:
     ready = f"{subtree(obj, 'status').get('readyReplicas', 0)}/{subtree(obj, 'spec').get('replicas', 0)}"
     return [name(obj), ready, age(obj), *_containers(_template(obj))]
 
 
-def daemon_set(obj: Tree) -> list[Any]:
-    """DaemonSet."""
+def _daemon_set(obj: Tree) -> list[Any]:
     status = subtree(obj, "status")
     fields = (
         "desiredNumberScheduled",
@@ -222,8 +209,7 @@ def daemon_set(obj: Tree) -> list[Any]:
     ]
 
 
-def job(obj: Tree) -> list[Any]:
-    """Job."""
+def _job(obj: Tree) -> list[Any]:
     spec, status = subtree(obj, "spec"), subtree(obj, "status")
     done, wanted, at_once = status.get("succeeded", 0), spec.get("completions"), spec.get("parallelism") or 0
     completions = f"{done}/{wanted}" if wanted is not None else f"{done}/1 of {at_once}" if at_once > 1 else f"{done}/1"
@@ -258,8 +244,7 @@ def _job_status(obj: Tree, status: Tree) -> str:
     )
 
 
-def cron_job(obj: Tree) -> list[Any]:
-    """CronJob."""
+def _cron_job(obj: Tree) -> list[Any]:
     spec, status = subtree(obj, "spec"), subtree(obj, "status")
     template = subtree(spec, "jobTemplate", "spec")
     last = status.get("lastScheduleTime")
@@ -276,15 +261,13 @@ def cron_job(obj: Tree) -> list[Any]:
     ]
 
 
-def pod_disruption_budget(obj: Tree) -> list[Any]:
-    """PodDisruptionBudget."""
+def _pod_disruption_budget(obj: Tree) -> list[Any]:
     spec = subtree(obj, "spec")
     bounds = [str(spec.get(field, "N/A")) for field in ("minAvailable", "maxUnavailable")]
     return [name(obj), *bounds, subtree(obj, "status").get("disruptionsAllowed", 0), age(obj)]
 
 
-def binding(obj: Tree) -> list[Any]:
-    """RoleBinding and ClusterRoleBinding."""
+def _binding(obj: Tree) -> list[Any]:
     role = subtree(obj, "roleRef")
     subjects: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
     for one in items(obj, "subjects"):
@@ -296,25 +279,21 @@ def binding(obj: Tree) -> list[Any]:
     return [name(obj), f"{role.get('kind', '')}/{role.get('name', '')}", age(obj), *shown]
 
 
-def priority_class(obj: Tree) -> list[Any]:
-    """PriorityClass."""
+def _priority_class(obj: Tree) -> list[Any]:
     policy = obj.get("preemptionPolicy", "")
     return [name(obj), obj.get("value", 0), obj.get("globalDefault", False), age(obj), policy]
 
 
-def runtime_class(obj: Tree) -> list[Any]:
-    """RuntimeClass."""
+def _runtime_class(obj: Tree) -> list[Any]:
     return [name(obj), obj.get("handler", ""), age(obj)]
 
 
-def pod_template(obj: Tree) -> list[Any]:
-    """PodTemplate."""
+def _pod_template(obj: Tree) -> list[Any]:
     template = subtree(obj, "template")
     return [name(obj), *_containers(subtree(template, "spec")), pairs(subtree(template, "metadata").get("labels"))]
 
 
-def controller_revision(obj: Tree) -> list[Any]:
-    """ControllerRevision."""
+def _controller_revision(obj: Tree) -> list[Any]:
     owner = next((one for one in items(metadata(obj), "ownerReferences") if one.get("controller")), None)
     shown = NOTHING
     if owner is not None:
@@ -322,3 +301,37 @@ def controller_revision(obj: Tree) -> list[Any]:
         kind = owner.get("kind", "").lower()
         shown = f"{kind}.{group}/{owner.get('name', '')}" if group else f"{kind}/{owner.get('name', '')}"
     return [name(obj), shown, obj.get("revision", 0), age(obj)]
+
+
+#: The function that computes the cells of a kind.
+ROWS: Mapping[str, Callable[[Tree], list[Any]]] = {
+    "ClusterRole": _created,
+    "ClusterRoleBinding": _binding,
+    "ConfigMap": _config_map,
+    "ControllerRevision": _controller_revision,
+    "CronJob": _cron_job,
+    "CSIStorageCapacity": _created,
+    "CustomResourceDefinition": _created,
+    "DaemonSet": _daemon_set,
+    "Deployment": _deployment,
+    "DeviceClass": _named,
+    "Event": _event,
+    "Job": _job,
+    "Lease": _lease,
+    "LimitRange": _created,
+    "Namespace": _namespace,
+    "PersistentVolumeClaim": _persistent_volume_claim,
+    "PodDisruptionBudget": _pod_disruption_budget,
+    "PodTemplate": _pod_template,
+    "PriorityClass": _priority_class,
+    "ReplicaSet": _replica_set,
+    "ReplicationController": _replica_set,
+    "ResourceClaimTemplate": _named,
+    "Role": _created,
+    "RoleBinding": _binding,
+    "RuntimeClass": _runtime_class,
+    "Secret": _secret,
+    "Service": _service,
+    "ServiceAccount": _named,
+    "StatefulSet": _stateful_set,
+}

@@ -9,10 +9,7 @@ from steersman.apiserver.registry.builtin.tables.cells import NOTHING, age, name
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, metadata, subtree
 from steersman.objects import parse_time
 
-_ENDED = {
-    "Succeeded": ("Succeeded", "The pod has completed successfully."),
-    "Failed": ("Failed", "The pod failed."),
-}
+_ENDED = {"Succeeded": ("Succeeded", "The pod has completed successfully."), "Failed": ("Failed", "The pod failed.")}
 
 
 class _Seen(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from itertools import zip_longest
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from steersman.apiserver.registry.ages import human
 from steersman.apiserver.registry.builtin.tables.cells import NOTHING, UNKNOWN, UNSET, access_modes, age, name, selector
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
+from steersman.apiserver.registry.builtin.workloads.autoscaler_versions import to_v2
 from steersman.objects import Quantity
 
 _ROLE, _OLDER_ROLE = "node-role.kubernetes.io/", "kubernetes.io/role"
@@ -19,8 +20,7 @@ _DEFAULTS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.k
 _SHOWN_MAX, _METRICS_MAX = 3, 2
 
 
-def node(obj: Tree) -> list[Any]:
-    """Node."""
+def _node(obj: Tree) -> list[Any]:
     spec, status = subtree(obj, "spec"), subtree(obj, "status")
     ready = [one.get("status") == "True" for one in items(status, "conditions") if one.get("type") == "Ready"]
     told = ["Unknown"] if not ready else ["Ready" if ready[-1] else "NotReady"]
@@ -50,8 +50,7 @@ def _address(status: Tree, kind: str) -> str:
     return next((one.get("address", "") for one in items(status, "addresses") if one.get("type") == kind), NOTHING)
 
 
-def persistent_volume(obj: Tree) -> list[Any]:
-    """PersistentVolume."""
+def _persistent_volume(obj: Tree) -> list[Any]:
     spec, status = subtree(obj, "spec"), subtree(obj, "status")
     claim = spec.get("claimRef")
     return [
@@ -69,8 +68,7 @@ def persistent_volume(obj: Tree) -> list[Any]:
     ]
 
 
-def storage_class(obj: Tree) -> list[Any]:
-    """StorageClass."""
+def _storage_class(obj: Tree) -> list[Any]:
     notes = inner(metadata(obj), "annotations")
     is_default = any(notes.get(note) == "true" for note in _DEFAULTS)
     return [
@@ -83,26 +81,22 @@ def storage_class(obj: Tree) -> list[Any]:
     ]
 
 
-def volume_attachment(obj: Tree) -> list[Any]:
-    """VolumeAttachment."""
+def _volume_attachment(obj: Tree) -> list[Any]:
     spec = subtree(obj, "spec")
     volume = inner(spec, "source").get("persistentVolumeName") or ""
     attached = subtree(obj, "status").get("attached", False)
     return [name(obj), spec.get("attacher", ""), volume, spec.get("nodeName", ""), attached, age(obj)]
 
 
-def volume_attributes_class(obj: Tree) -> list[Any]:
-    """VolumeAttributesClass."""
+def _volume_attributes_class(obj: Tree) -> list[Any]:
     return [name(obj), obj.get("driverName", ""), age(obj)]
 
 
-def csi_node(obj: Tree) -> list[Any]:
-    """CSINode."""
+def _csi_node(obj: Tree) -> list[Any]:
     return [name(obj), len(items(subtree(obj, "spec"), "drivers")), age(obj)]
 
 
-def csi_driver(obj: Tree) -> list[Any]:
-    """CSIDriver."""
+def _csi_driver(obj: Tree) -> list[Any]:
     spec = subtree(obj, "spec")
     return [
         name(obj),
@@ -116,8 +110,7 @@ def csi_driver(obj: Tree) -> list[Any]:
     ]
 
 
-def resource_quota(obj: Tree) -> list[Any]:
-    """ResourceQuota."""
+def _resource_quota(obj: Tree) -> list[Any]:
     status = subtree(obj, "status")
     used, shown = inner(status, "used"), {True: list[str](), False: list[str]()}
     for resource, hard in sorted(inner(status, "hard").items()):
@@ -126,8 +119,7 @@ def resource_quota(obj: Tree) -> list[Any]:
     return [name(obj), ", ".join(shown[False]), ", ".join(shown[True]), age(obj)]
 
 
-def ingress(obj: Tree) -> list[Any]:
-    """Ingress."""
+def _ingress(obj: Tree) -> list[Any]:
     spec = subtree(obj, "spec")
     rules = items(spec, "rules")
     hosts = [rule["host"] for rule in rules if rule.get("host")]
@@ -146,8 +138,7 @@ def ingress(obj: Tree) -> list[Any]:
     ]
 
 
-def ingress_class(obj: Tree) -> list[Any]:
-    """IngressClass."""
+def _ingress_class(obj: Tree) -> list[Any]:
     spec = subtree(obj, "spec")
     shown, given = NOTHING, spec.get("parameters")
     if given is not None:
@@ -156,13 +147,11 @@ def ingress_class(obj: Tree) -> list[Any]:
     return [name(obj), spec.get("controller", ""), shown, age(obj)]
 
 
-def network_policy(obj: Tree) -> list[Any]:
-    """NetworkPolicy."""
+def _network_policy(obj: Tree) -> list[Any]:
     return [name(obj), selector(subtree(obj, "spec", "podSelector")), age(obj)]
 
 
-def endpoints(obj: Tree) -> list[Any]:
-    """Endpoints."""
+def _endpoints(obj: Tree) -> list[Any]:
     subsets = items(obj, "subsets")
     reached: list[str] = []
     for subset in subsets:
@@ -178,8 +167,7 @@ def _joined(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def endpoint_slice(obj: Tree) -> list[Any]:
-    """EndpointSlice."""
+def _endpoint_slice(obj: Tree) -> list[Any]:
     ports = [str(one.get("port") or one.get("name", "*")) for one in items(obj, "ports")]
     addresses = [address for one in items(obj, "endpoints") for address in items(one, "addresses")]
     shown = (_shown(found[:_SHOWN_MAX], len(found)) or UNSET for found in (ports, addresses))
@@ -192,20 +180,17 @@ def _shown(shown: list[str], count: int) -> str:
     return f"{text} + {count - len(shown)} more..." if count > len(shown) else text
 
 
-def ip_address(obj: Tree) -> list[Any]:
-    """IPAddress."""
+def _ip_address(obj: Tree) -> list[Any]:
     parent = subtree(obj, "spec", "parentRef")
     parts = [parent.get(part, "") for part in ("group", "resource", "namespace", "name")]
     return [name(obj), "/".join(part for part in parts if part) or NOTHING]
 
 
-def service_cidr(obj: Tree) -> list[Any]:
-    """ServiceCIDR."""
+def _service_cidr(obj: Tree) -> list[Any]:
     return [name(obj), ",".join(items(subtree(obj, "spec"), "cidrs")), age(obj)]
 
 
-def certificate_signing_request(obj: Tree) -> list[Any]:
-    """CertificateSigningRequest."""
+def _certificate_signing_request(obj: Tree) -> list[Any]:
     spec, status = subtree(obj, "spec"), subtree(obj, "status")
     types = {one.get("type") for one in items(status, "conditions")}
     told = "Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"
@@ -218,8 +203,20 @@ def certificate_signing_request(obj: Tree) -> list[Any]:
     return [name(obj), age(obj), spec.get("signerName") or NOTHING, spec.get("username", ""), lasting, told]
 
 
-def flow_schema(obj: Tree) -> list[Any]:
-    """FlowSchema."""
+def _api_service(obj: Tree) -> list[Any]:
+    service = inner(subtree(obj, "spec"), "service")
+    conditions = items(subtree(obj, "status"), "conditions")
+    available = next((one for one in conditions if one.get("type") == "Available"), {"status": "Unknown"})
+    text = (
+        available["status"]
+        if available["status"] in {"True", "Unknown"}
+        else "{status} ({reason})".format_map(available)
+    )
+    where = f"{service.get('namespace', '')}/{service.get('name', '')}" if service else "Local"
+    return [name(obj), where, text, age(obj)]
+
+
+def _flow_schema(obj: Tree) -> list[Any]:
     spec, status = subtree(obj, "spec"), subtree(obj, "status")
     dangling = next((one["status"] for one in items(status, "conditions") if one.get("type") == "Dangling"), "?")
     return [
@@ -232,8 +229,7 @@ def flow_schema(obj: Tree) -> list[Any]:
     ]
 
 
-def priority_level(obj: Tree) -> list[Any]:
-    """PriorityLevelConfiguration."""
+def _priority_level(obj: Tree) -> list[Any]:
     spec = subtree(obj, "spec")
     limited, queuing = inner(spec, "limited"), subtree(spec, "limited", "limitResponse", "queuing")
     shares = (limited or inner(spec, "exempt")).get("nominalConcurrencyShares", NOTHING)
@@ -241,8 +237,7 @@ def priority_level(obj: Tree) -> list[Any]:
     return [name(obj), spec.get("type", ""), shares, *bounds, age(obj)]
 
 
-def resource_claim(obj: Tree) -> list[Any]:
-    """ResourceClaim."""
+def _resource_claim(obj: Tree) -> list[Any]:
     status, gone = subtree(obj, "status"), "deletionTimestamp" in metadata(obj)
     states = ["deleted"] if gone else []
     if "allocation" not in status:
@@ -252,8 +247,7 @@ def resource_claim(obj: Tree) -> list[Any]:
     return [name(obj), ",".join(states), age(obj)]
 
 
-def resource_slice(obj: Tree) -> list[Any]:
-    """ResourceSlice."""
+def _resource_slice(obj: Tree) -> list[Any]:
     spec = subtree(obj, "spec")
     return [
         name(obj),
@@ -264,15 +258,11 @@ def resource_slice(obj: Tree) -> list[Any]:
     ]
 
 
-def autoscaler(obj: Tree) -> list[Any]:
-    """HorizontalPodAutoscaler."""
+def _autoscaler(obj: Tree) -> list[Any]:
+    obj = to_v2(obj)
     spec, status = subtree(obj, "spec"), subtree(obj, "status")
     target = inner(spec, "scaleTargetRef")
     wanted, present = items(spec, "metrics"), items(status, "currentMetrics")
-    if not wanted and "targetCPUUtilizationPercentage" in spec:
-        wanted = [_of_processor("target", spec["targetCPUUtilizationPercentage"])]
-        if "currentCPUUtilizationPercentage" in status:
-            present = [_of_processor("current", status["currentCPUUtilizationPercentage"])]
     return [
         name(obj),
         f"{target.get('kind', '')}/{target.get('name', '')}",
@@ -282,10 +272,6 @@ def autoscaler(obj: Tree) -> list[Any]:
         status.get("currentReplicas", 0),
         age(obj),
     ]
-
-
-def _of_processor(field: str, percentage: int) -> Tree:
-    return {"type": "Resource", "resource": {"name": "cpu", field: {"averageUtilization": percentage}}}
 
 
 def _metrics(metrics: Iterable[tuple[Tree, Tree | None]]) -> str:
@@ -322,3 +308,30 @@ def _metric(wanted: Tree, present: Tree) -> str:
 def _amounts(current: Tree, target: Tree, field: str) -> str:
     shown = (Quantity(of[field]).printed() if field in of else UNKNOWN for of in (current, target))
     return "/".join(shown)
+
+
+#: The function that computes the cells of a kind.
+ROWS: Mapping[str, Callable[[Tree], list[Any]]] = {
+    "CertificateSigningRequest": _certificate_signing_request,
+    "CSIDriver": _csi_driver,
+    "CSINode": _csi_node,
+    "Endpoints": _endpoints,
+    "EndpointSlice": _endpoint_slice,
+    "APIService": _api_service,
+    "FlowSchema": _flow_schema,
+    "HorizontalPodAutoscaler": _autoscaler,
+    "Ingress": _ingress,
+    "IngressClass": _ingress_class,
+    "IPAddress": _ip_address,
+    "NetworkPolicy": _network_policy,
+    "Node": _node,
+    "PersistentVolume": _persistent_volume,
+    "PriorityLevelConfiguration": _priority_level,
+    "ResourceClaim": _resource_claim,
+    "ResourceQuota": _resource_quota,
+    "ResourceSlice": _resource_slice,
+    "ServiceCIDR": _service_cidr,
+    "StorageClass": _storage_class,
+    "VolumeAttachment": _volume_attachment,
+    "VolumeAttributesClass": _volume_attributes_class,
+}
