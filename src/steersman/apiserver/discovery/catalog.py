@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from steersman.apiserver.registry import Definition, Registry
+from steersman.apiserver.registry import Definition, ResourceRegistry
 from steersman.objects import GroupVersion, GroupVersionKind
 
 #: Groups by kube-apiserver's priority, highest first; all others follow by name.
@@ -46,8 +46,8 @@ _VERSION: Final = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
 _STABILITY: Final = {None: 0, "beta": 1, "alpha": 2}
 _SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 _READ_AND_WRITE: Final = ("get", "patch", "update")
-#: The verbs of a custom resource, in kube-apiserver's order.
-_CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+#: kube-apiserver's order of the verbs of a custom resource.
+_CUSTOM_ORDER: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
 
 class ServedSubresource(NamedTuple):
@@ -70,7 +70,8 @@ def verbs_of(definition: Definition) -> tuple[str, ...]:
     """The verbs of a resource in discovery."""
     if not definition.custom:
         return definition.verbs
-    return tuple(verb for verb in _CUSTOM_VERBS if verb in definition.verbs)
+    known = tuple(verb for verb in _CUSTOM_ORDER if verb in definition.verbs)
+    return known + tuple(verb for verb in definition.verbs if verb not in known)
 
 
 def subresources_of(definition: Definition) -> list[ServedSubresource]:
@@ -89,7 +90,7 @@ def subresources_of(definition: Definition) -> list[ServedSubresource]:
 class Snapshot:
     """The served groups at one revision of the registry, with their versions and resources."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: ResourceRegistry) -> None:
         self.revision = registry.revision
         unordered: dict[str, dict[str, list[Definition]]] = {}
         for definition in registry:
@@ -149,7 +150,7 @@ class Snapshot:
 class Catalog:
     """The newest snapshot of a registry."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: ResourceRegistry) -> None:
         self._registry = registry
         self._snapshot: Snapshot | None = None
 

@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from steersman import kinds
 from steersman.apiserver.discovery.custom_schemas import published
-from steersman.apiserver.discovery.descriptions import COMMON_FIELDS, describe
+from steersman.apiserver.discovery.descriptions import common_fields, describe
 from steersman.apiserver.registry import Definition, Tree
 from steersman.kinds import index
 from steersman.objects import GroupVersionKind
@@ -23,6 +23,7 @@ _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 DELETE_OPTIONS: Final = f"{_META}.DeleteOptions"
 PATCH: Final = f"{_META}.Patch"
 STATUS: Final = f"{_META}.Status"
+_CONVENTIONS: Final = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 _KIND: Final = "x-kubernetes-group-version-kind"
 
 
@@ -110,7 +111,7 @@ def _described(name: str) -> Tree:
         return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     said = describe(name)
     is_object = f"{_META}.ObjectMeta" in _references(schema.get("properties", {}).get("metadata"))
-    texts = {**COMMON_FIELDS, **said.fields} if is_object else said.fields
+    texts = {**common_fields(), **said.fields} if is_object else said.fields
     described: Tree = {"description": said.text, **schema} if said.text else dict(schema)
     if "properties" in schema:
         described["properties"] = {
@@ -131,15 +132,15 @@ def _list_schema(definition: Definition, name: str) -> Tree:
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": {"description": COMMON_FIELDS["apiVersion"], "type": "string"},
+            "apiVersion": {"description": common_fields()["apiVersion"], "type": "string"},
             "items": {
-                "description": f"The {definition.resource} in the list.",
+                "description": f"List of {definition.resource}. More info: {_CONVENTIONS}",
                 "type": "array",
                 "items": reference(name),
             },
-            "kind": {"description": COMMON_FIELDS["kind"], "type": "string"},
+            "kind": {"description": common_fields()["kind"], "type": "string"},
             "metadata": {
-                "description": "The revision of the list, and how to continue it.",
+                "description": f"Standard list metadata. More info: {_CONVENTIONS}#types-kinds",
                 "allOf": [reference(f"{_META}.ListMeta")],
             },
         },

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from steersman.apiserver.discovery.descriptions import COMMON_FIELDS
+from steersman.apiserver.discovery.descriptions import common_fields
 from steersman.apiserver.registry import Definition, Tree
 
 _OBJECT_META: Final = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -21,9 +21,9 @@ _JUNCTORS: Final = frozenset({"allOf", "anyOf", "oneOf", "not"})
 def object_fields() -> Tree:
     """The fields that every object has."""
     return {
-        "apiVersion": {"description": COMMON_FIELDS["apiVersion"], "type": "string"},
-        "kind": {"description": COMMON_FIELDS["kind"], "type": "string"},
-        "metadata": {"description": COMMON_FIELDS["metadata"], "allOf": [{"$ref": _OBJECT_META}]},
+        "apiVersion": {"description": common_fields()["apiVersion"], "type": "string"},
+        "kind": {"description": common_fields()["kind"], "type": "string"},
+        "metadata": {"description": common_fields()["metadata"], "allOf": [{"$ref": _OBJECT_META}]},
     }
 
 

@@ -27,11 +27,19 @@ _PLAIN: Final = (("Cache-Control", "no-cache, private"), ("Content-Type", "text/
 _SNIFFLESS: Final = (*_PLAIN, ("X-Content-Type-Options", "nosniff"))
 
 
-class HealthCheck(NamedTuple):
+class ServerHealthCheck(NamedTuple):
     """One check; `probe` raises if something is wrong."""
 
     name: str
     probe: Callable[[], Awaitable[object]]
+
+
+_ROOTS: Final = frozenset({"/healthz", "/livez", "/readyz"})
+
+
+def is_health_path(path: str) -> bool:
+    """Whether a path answers with a whole set of checks."""
+    return path in _ROOTS
 
 
 async def _nothing() -> None:
@@ -39,15 +47,55 @@ async def _nothing() -> None:
 
 
 #: Shows that requests are answered at all.
-PING: Final = HealthCheck("ping", _nothing)
+PING: Final = ServerHealthCheck("ping", _nothing)
+LOG: Final = ServerHealthCheck("log", _nothing)
+LOOPBACK: Final = ServerHealthCheck("loopback-serving-certificate", _nothing)
+SHUTDOWN: Final = ServerHealthCheck("shutdown", _nothing)
+#: The steps of its start that kube-apiserver reports one by one. Clients can query each by name. This server has finished
+#: every step before the first request, or does not need it.
+STARTED: Final = tuple(
+    ServerHealthCheck(name, _nothing)
+    for name in [
+        "poststarthook/start-apiserver-admission-initializer",
+        "poststarthook/generic-apiserver-start-informers",
+        "poststarthook/priority-and-fairness-config-consumer",
+        "poststarthook/priority-and-fairness-filter",
+        "poststarthook/storage-object-count-tracker-hook",
+        "poststarthook/start-apiextensions-informers",
+        "poststarthook/start-apiextensions-controllers",
+        "poststarthook/crd-informer-synced",
+        "poststarthook/start-system-namespaces-controller",
+        "poststarthook/peer-endpoint-reconciler-controller",
+        "poststarthook/start-cluster-authentication-info-controller",
+        "poststarthook/start-kube-apiserver-identity-lease-controller",
+        "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+        "poststarthook/storage-readiness",
+        "poststarthook/start-legacy-token-tracking-controller",
+        "poststarthook/start-service-ip-repair-controllers",
+        "poststarthook/rbac/bootstrap-roles",
+        "poststarthook/scheduling/bootstrap-system-priority-classes",
+        "poststarthook/priority-and-fairness-config-producer",
+        "poststarthook/bootstrap-controller",
+        "poststarthook/start-kubernetes-service-cidr-controller",
+        "poststarthook/start-kube-aggregator-informers",
+        "poststarthook/apiservice-status-local-available-controller",
+        "poststarthook/apiservice-status-remote-available-controller",
+        "poststarthook/apiservice-registration-controller",
+        "poststarthook/apiservice-discovery-controller",
+        "poststarthook/kube-apiserver-autoregistration",
+        "autoregister-completion",
+        "poststarthook/apiservice-openapi-controller",
+        "poststarthook/apiservice-openapiv3-controller",
+    ]
+)
 
 
-def storage_check(storage: Storage) -> HealthCheck:
+def storage_check(storage: Storage, name: str = "etcd") -> ServerHealthCheck:
     """Whether the store answers; named like kube-apiserver's check, for clients that request it alone."""
-    return HealthCheck("etcd", storage.revision)
+    return ServerHealthCheck(name, storage.revision)
 
 
-def feed_check(storage: Storage, feed: Feed) -> HealthCheck:
+def feed_check(storage: Storage, feed: Feed) -> ServerHealthCheck:
     """Whether watches have seen all stored changes."""
 
     async def probe() -> None:
@@ -55,13 +103,13 @@ def feed_check(storage: Storage, feed: Feed) -> HealthCheck:
         if not await feed.wait_for(revision, PATIENCE / 2):
             raise RuntimeError(f"watches have seen revision {feed.reached} of {revision}")
 
-    return HealthCheck("informer-sync", probe)
+    return ServerHealthCheck("informer-sync", probe)
 
 
 class Health:
     """A route for a set of checks under one path, such as ``/readyz``."""
 
-    def __init__(self, name: str, checks: Sequence[HealthCheck]) -> None:
+    def __init__(self, name: str, checks: Sequence[ServerHealthCheck]) -> None:
         self.name = name
         self.checks = tuple(checks)
 
@@ -110,7 +158,7 @@ class Health:
         return ServerResponse(status=200, headers=_SNIFFLESS, body=body.encode())
 
 
-async def _failure(check: HealthCheck) -> str | None:
+async def _failure(check: ServerHealthCheck) -> str | None:
     """Why a check fails; None if it passes."""
     try:
         async with asyncio.timeout(PATIENCE):

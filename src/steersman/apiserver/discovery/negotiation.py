@@ -13,7 +13,7 @@ from steersman.apiserver.errors import no_media_type, not_acceptable
 from steersman.apiserver.forms.negotiation import OFFERS
 from steersman.apiserver.request import ServerRequest
 from steersman.transport import ServerResponse
-from steersman.wire import JSON, YAML, parse_accept
+from steersman.wire import JSON, PROTOBUF, YAML, parse_accept
 
 #: The media type of aggregated discovery.
 AGGREGATED: Final = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -31,7 +31,7 @@ def chosen_form(
     `exact` selects between kube-apiserver's two ways to read an Accept header: exact paths do not support
     ``application/*``, and reject unknown media types with another message.
     """
-    taken = {*(_EXACT if exact else _TAKEN), YAML}
+    taken = {*(_EXACT if exact else _TAKEN), YAML, PROTOBUF}
     plain: str | None = None
     known = False
     for clause in parse_accept(request.wire.header("Accept")):
@@ -43,7 +43,7 @@ def chosen_form(
         if plain is None and not clause.representation[0]:
             plain = clause.name
     if plain is not None:
-        request.wants_yaml = plain == YAML
+        request.media_type = plain if plain in OFFERS else JSON
         return "plain"
     if known or not exact:
         raise not_acceptable(OFFERS)
@@ -54,6 +54,11 @@ def takes_json(request: ServerRequest, *, exact: bool = False) -> bool:
     """Whether a client accepts JSON, whatever else it accepts."""
     taken = _EXACT if exact else _TAKEN
     return any(clause.name in taken for clause in parse_accept(request.wire.header("Accept")))
+
+
+def accepts(request: ServerRequest, media_type: str) -> bool:
+    """Whether the Accept header contains exactly this media type or ``*/*``."""
+    return any(clause.name in {media_type, "*/*"} for clause in parse_accept(request.wire.header("Accept")))
 
 
 def has_newest(request: ServerRequest, etag: str) -> bool:

@@ -26,8 +26,7 @@ from steersman.apiserver.request import ServerRequest
 from steersman.kinds import index
 from steersman.objects import GroupVersion
 from steersman.transport import ServerResponse
-from steersman.wire import JSON, first_values
-from steersman.wire.paths import group_version_path
+from steersman.wire import JSON, first_values, group_version_path
 
 _ROOT: Final = "/openapi/v3"
 _PRIVATE: Final = "no-cache, private"
@@ -39,7 +38,7 @@ class OpenApi:
     """The route of ``/openapi/v3`` and the documents below it."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalogue = catalog
+        self._catalog = catalog
         self._documents: dict[GroupVersion, tuple[str, bytes]] = {}
         self._making = asyncio.Lock()
 
@@ -51,7 +50,7 @@ class OpenApi:
             return ServerResponse(status=200, headers=headers, body=await asyncio.to_thread(self._index))
         if not path.startswith(f"{_ROOT}/"):
             return None
-        snapshot = self._catalogue.now()
+        snapshot = self._catalog.now()
         wanted = path.removeprefix(_ROOT)
         for group_version in snapshot.group_versions():
             if wanted == group_version_path(group_version.group, group_version.version):
@@ -59,7 +58,7 @@ class OpenApi:
         return ServerResponse(status=404, headers=(("Cache-Control", _PRIVATE),))
 
     def _index(self) -> bytes:
-        snapshot = self._catalogue.now()
+        snapshot = self._catalog.now()
 
         def make() -> bytes:
             paths = {

@@ -27,12 +27,7 @@ from steersman.wire import JSON, parse_accept
 
 PATH: Final = "/openapi/v2"
 _PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-_MEDIA_TYPES: Final = {
-    JSON: JSON,
-    "application/*": JSON,
-    "*/*": JSON,
-    _PROTOBUF: _PROTOBUF,
-}
+_MEDIA_TYPES: Final = {JSON: JSON, "application/*": JSON, "*/*": JSON, _PROTOBUF: _PROTOBUF}
 #: The keywords of a v2 schema, beside extensions, with their protobuf numbers: strings and numbers.
 _TEXTS: Final = {"$ref": 1, "format": 2, "title": 3, "description": 4, "pattern": 13}
 _COUNTS: Final = {
@@ -62,7 +57,7 @@ class OpenApiV2:
     """The route of ``/openapi/v2``."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalogue = catalog
+        self._catalog = catalog
 
     async def __call__(self, request: ServerRequest) -> ServerResponse | None:
         """Answer a request for the document."""
@@ -74,7 +69,7 @@ class OpenApiV2:
         media_type = next((_MEDIA_TYPES[name] for name in names if name in _MEDIA_TYPES), None)
         if media_type is None:
             return ServerResponse(status=406, headers=(("Cache-Control", "no-cache, private"), ("Vary", "Accept")))
-        snapshot = self._catalogue.now()
+        snapshot = self._catalog.now()
         # It takes long enough to delay other requests.
         text = await asyncio.to_thread(snapshot.document, PATH, lambda: _encode(document(snapshot)))
         digest = snapshot.document(f"{PATH} digest", lambda: hashlib.sha512(text).hexdigest().upper().encode())

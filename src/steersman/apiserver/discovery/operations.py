@@ -16,8 +16,7 @@ from steersman.apiserver.discovery.catalog import subresources_of
 from steersman.apiserver.discovery.components import DELETE_OPTIONS, PATCH, STATUS, Components, reference
 from steersman.apiserver.registry import Definition, Tree
 from steersman.objects import GroupVersionKind
-from steersman.wire import JSON
-from steersman.wire.paths import group_version_path
+from steersman.wire import JSON, group_version_path
 
 _PATCHES: Final = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
@@ -71,10 +70,7 @@ def paths_of(definition: Definition, components: Components) -> dict[str, Tree]:
     collection = f"{scope}/{definition.resource}"
     shared = (_NAMESPACE, _PRETTY) if definition.namespaced else (_PRETTY,)
     named = (_parameter("name", "string", f"The name of the {definition.gvk.kind}.", "path"), *shared)
-    found: dict[str, Tree] = {
-        collection: maker.collection(shared),
-        f"{collection}/{{name}}": maker.item(named),
-    }
+    found: dict[str, Tree] = {collection: maker.collection(shared), f"{collection}/{{name}}": maker.item(named)}
     if definition.namespaced and "list" in definition.verbs:
         everywhere = maker.operation("list", "get", "ForAllNamespaces", parameters=_LISTING)
         found[f"{root}/{definition.resource}"] = {"get": everywhere, "parameters": [_PRETTY]}
@@ -152,25 +148,27 @@ class _Operations:
         """One operation: its parameters, its answer and its kind."""
         gvk = gvk or self._definition.gvk
         scope = "Namespaced" if self._definition.namespaced and suffix != "ForAllNamespaces" else ""
-        answer = answered or {
-            "list": f"{self.kind}List",
-            "delete": STATUS,
-            "deletecollection": STATUS,
-        }.get(verb, self.kind)
+        answer = answered or {"list": f"{self.kind}List", "delete": STATUS, "deletecollection": STATUS}.get(
+            verb, self.kind
+        )
         content: Any = {JSON: {"schema": reference(answer)}}
         made: Tree = {
             "tags": [self._tag],
             "description": f"{verb} {self._definition.gvk.kind}{f' ({suffix})' if suffix else ''}",
             "operationId": f"{verb}{self._group}{scope}{self._definition.gvk.kind}{suffix}",
-            "parameters": list(parameters),
             "responses": {"200": {"description": "OK", "content": content}},
             "x-kubernetes-action": {"create": "post", "update": "put"}.get(verb, verb),
             "x-kubernetes-group-version-kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
         }
+        # Go clients read and write documents without empty values, so lists and flags at their defaults must be absent.
+        listed = list(parameters)
+        if listed:
+            made["parameters"] = listed
         if method == "post":
             made["responses"]["201"] = {"description": "Created", "content": content}
         if body:
-            made["requestBody"] = {"content": self._body(body), "required": body != DELETE_OPTIONS}
+            required = {"required": True} if body != DELETE_OPTIONS else {}
+            made["requestBody"] = {"content": self._body(body), **required}
         return made
 
     def _body(self, name: str) -> Tree:

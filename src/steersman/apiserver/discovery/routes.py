@@ -17,19 +17,16 @@ import msgspec
 from steersman._version import __version__
 from steersman.apiserver.answers import answer
 from steersman.apiserver.discovery.catalog import Catalog, Snapshot
-from steersman.apiserver.discovery.documents import (
-    aggregated,
-    api_versions,
-    group_document,
-    group_list,
-    resource_list,
-)
-from steersman.apiserver.discovery.health import PING, Health, HealthCheck
+from steersman.apiserver.discovery.documents import aggregated, api_versions, group_document, group_list, resource_list
+from steersman.apiserver.discovery.health import LOG, LOOPBACK, PING, SHUTDOWN, STARTED, Health, ServerHealthCheck
+from steersman.apiserver.discovery.metrics import METRICS_PATH
 from steersman.apiserver.discovery.negotiation import AGGREGATED, chosen_form, has_newest, not_modified, takes_json
 from steersman.apiserver.discovery.openapi import OpenApi
 from steersman.apiserver.discovery.openapi_v2 import OpenApiV2
+from steersman.apiserver.discovery.openid import OPENID_PATHS, openid_route
 from steersman.apiserver.errors import method_not_allowed, no_media_type, no_such_resource
-from steersman.apiserver.registry import Registry
+from steersman.apiserver.identity import AccountTokens
+from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.request import Route, ServerRequest
 from steersman.kinds import index
 from steersman.objects import GroupVersion
@@ -38,7 +35,11 @@ from steersman.wire import JSON
 
 
 def discovery_routes(
-    registry: Registry, *, alive: Sequence[HealthCheck] = (), ready: Sequence[HealthCheck] = ()
+    registry: ResourceRegistry,
+    tokens: AccountTokens,
+    *,
+    alive: Sequence[ServerHealthCheck] = (),
+    ready: Sequence[ServerHealthCheck] = (),
 ) -> list[Route]:
     """The routes that describe the server.
 
@@ -46,29 +47,38 @@ def discovery_routes(
     """
     catalog = Catalog(registry)
     healths = [
-        Health("healthz", (PING, *alive)),
-        Health("livez", (PING, *alive)),
-        Health("readyz", (PING, *alive, *ready)),
+        Health("healthz", (PING, LOG, *alive, LOOPBACK, *STARTED)),
+        Health("livez", (PING, LOG, *alive, LOOPBACK, *STARTED)),
+        Health("readyz", (PING, LOG, *alive, *ready, *STARTED, SHUTDOWN)),
     ]
     own = [path for health in healths for path in health.paths] + [
         "/openapi/v2",
         "/openapi/v3",
         "/openapi/v3/",
+        METRICS_PATH,
         "/version",
+        *OPENID_PATHS,
     ]
     documents = [OpenApi(catalog), OpenApiV2(catalog)]
-    return [Discovery(catalog), answer_version, *documents, *healths, paths_route(catalog, own)]
+    return [
+        DiscoveryRoute(catalog),
+        answer_version,
+        *documents,
+        openid_route(tokens),
+        *healths,
+        paths_route(catalog, own),
+    ]
 
 
-class Discovery:
+class DiscoveryRoute:
     """The route of ``/api``, ``/apis`` and the documents of groups and their versions below them."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalogue = catalog
+        self._catalog = catalog
 
     async def __call__(self, request: ServerRequest) -> ServerResponse | None:
         """Answer a request for a document of discovery."""
-        snapshot = self._catalogue.now()
+        snapshot = self._catalog.now()
         match request.wire.path.removesuffix("/").split("/"):
             case ["", "api"]:
                 return self._core(request, snapshot)

@@ -14,12 +14,12 @@ from typing import Any, cast
 import msgspec
 
 from steersman.aio import now
-from steersman.apiserver.errors import Refused, bad_request, unnamed
+from steersman.apiserver.errors import RequestRejected, bad_request, unnamed
 from steersman.apiserver.field_managers.typed_problems import typed_problems
 from steersman.apiserver.field_managers.versions import Managed
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
-from steersman.errors.status import ApiStatus, StatusCause, StatusDetails
+from steersman.errors import ApiStatus, StatusCause, StatusDetails
 from steersman.golang import quoted
 from steersman.objects import GroupVersionKind, format_time
 from steersman.patches import (
@@ -83,6 +83,8 @@ def _fits(managed: Managed, old: Tree, new: Tree) -> bool:
     definition = managed.definition
     if new.get("apiVersion") != definition.gvk.api_version or new.get("kind") != definition.gvk.kind:
         return False
+    if definition.strategy.has_form(new):
+        return True
     reset = {
         name: value
         for name, value in new.items()
@@ -142,7 +144,7 @@ def _check_type(expected: GroupVersionKind, intent: Tree) -> None:
     raise bad_request(f"invalid object type: {_kind_words(given)}")
 
 
-def _conflict(conflicts: list[ApplyConflict]) -> Refused:
+def _conflict(conflicts: list[ApplyConflict]) -> RequestRejected:
     """The answer to an apply with conflicts."""
     causes = tuple(
         StatusCause(
@@ -159,7 +161,7 @@ def _conflict(conflicts: list[ApplyConflict]) -> Refused:
     status = ApiStatus(
         status="Failure", code=409, reason="Conflict", message=message, details=StatusDetails(causes=causes)
     )
-    return Refused(status)
+    return RequestRejected(status)
 
 
 def _listed(conflicts: Iterable[ApplyConflict]) -> Iterable[str]:

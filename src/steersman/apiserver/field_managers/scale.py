@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from steersman.apiserver.field_managers.versions import Managed, OneVersion, built_in_schema
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.apiserver.registry.registry import Registry
+from steersman.apiserver.registry.registry import ResourceRegistry
 from steersman.kinds import schema_of
 from steersman.objects import GroupVersionKind
 from steersman.patches import (
@@ -51,7 +51,7 @@ def managed_scale() -> Managed:
 class ScaledFields:
     """Translates the managed fields of one object to its scale and back."""
 
-    def __init__(self, registry: Registry, definition: Definition, entries: list[Any] | None) -> None:
+    def __init__(self, registry: ResourceRegistry, definition: Definition, entries: list[Any] | None) -> None:
         self._api_version = definition.gvk.api_version
         self._paths = _paths(registry, definition)
         self._of_object = read_managed_fields(entries)
@@ -85,7 +85,7 @@ class ScaledFields:
         return write_managed_fields(found)
 
 
-def _paths(registry: Registry, definition: Definition) -> Mapping[str, Path | None]:
+def _paths(registry: ResourceRegistry, definition: Definition) -> Mapping[str, Path | None]:
     """The path of the replicas in each version; None for a version without a scale."""
     found: dict[str, Path | None] = {}
     for each in registry:

@@ -121,20 +121,16 @@ def _scalar_mismatch(value: Any, schema: MergeSchema) -> str:
             shown = "..." if _is_long(value) else _source(value)
             return f"expected string, got &value.valueUnstructured{{Value:{shown}}}"
         case "numeric":
-            return f"expected numeric (int or float), got {_type(value)}"
+            return f"expected numeric (int or float), got {type_name(value)}"
         case "boolean":
             return f"expected boolean, got &{{{_shown(value)}}}"
         case "untyped":
             return f"expected any scalar, got &{{{_shown(value)}}}"
 
 
-def _type(value: Any) -> str:
-    return "float64" if isinstance(value, int) and not isinstance(value, bool) else type_name(value)
-
-
 def _shown(value: Any) -> str:
-    """As ``%v`` prints it; numbers of an applied object are floats."""
-    return "..." if _is_long(value) else printed_value(_floating(value))
+    """As ``%v`` prints it."""
+    return "..." if _is_long(value) else printed_value(_as_decoded(value))
 
 
 def _is_long(value: Any) -> bool:
@@ -142,12 +138,15 @@ def _is_long(value: Any) -> bool:
     return isinstance(value, (dict, list)) and len(msgspec.json.encode(value)) > _SHOWN_MAX
 
 
-def _floating(value: Any) -> Any:
+def _as_decoded(value: Any) -> Any:
+    """A value with its numbers as kube-apiserver decodes YAML: whole numbers are int64 if they fit, however written."""
     if isinstance(value, dict):
-        return {name: _floating(inner) for name, inner in cast("dict[str, Any]", value).items()}
+        return {name: _as_decoded(inner) for name, inner in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_floating(item) for item in cast("list[Any]", value)]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        return [_as_decoded(item) for item in cast("list[Any]", value)]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return int(value) if value == value // 1 and -(2**63) <= value < 2**63 else float(value)
 
 
 def _source(value: Any) -> str:

@@ -16,13 +16,13 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from steersman.apiserver.documents import copied
-from steersman.apiserver.errors import Refused
+from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.field_managers.typed_problems import typed_problems
 from steersman.apiserver.registry.builtin.strategy import definition_of
 from steersman.apiserver.registry.builtin.types.canonical_form import empty, knows
 from steersman.apiserver.registry.crd import empty_crd
 from steersman.apiserver.registry.definition import Conversion, Definition, Tree
-from steersman.apiserver.registry.registry import Registry
+from steersman.apiserver.registry.registry import ResourceRegistry
 from steersman.apiserver.registry.reset_fields import reset_fields
 from steersman.kinds.definitions import definition as definition_named, schema_of
 from steersman.objects import GroupVersionKind
@@ -46,7 +46,7 @@ class Managed(NamedTuple):
 class ServedVersions:
     """The versions of a resource that a registry serves, for one endpoint."""
 
-    def __init__(self, registry: Registry, definition: Definition, subresource: str, schemas: _Schemas) -> None:
+    def __init__(self, registry: ResourceRegistry, definition: Definition, subresource: str, schemas: _Schemas) -> None:
         self._registry = registry
         self._definition = definition
         self._api_version = definition.gvk.api_version
@@ -63,7 +63,8 @@ class ServedVersions:
             return self._definition
         group, _, version = api_version.rpartition("/")
         found = self._registry.find(group, version, self._resource)
-        if found is None or found.prefix != self._prefix:
+        # kube-apiserver's core group does not know the types of other groups, nor they its types (Event has both).
+        if found is None or found.prefix != self._prefix or bool(group) != bool(self._definition.gvk.group):
             raise UnknownVersion(f"{self._resource} are not served in {api_version}")
         return found
 
@@ -139,7 +140,7 @@ class DeclaredVersions:
         converted = copied(tree)
         try:
             self._conversion.change(converted, version)
-        except Refused as refused:
+        except RequestRejected as refused:
             raise NotConvertible(refused.status.message) from None
         fields = {name: value for name, value in converted.items() if name != "metadata"}
         if problems := typed_problems(fields, self.schema(api_version)):
@@ -207,7 +208,7 @@ def _empty_built_in(kind: GroupVersionKind) -> Tree:
     return made | {"apiVersion": kind.api_version, "kind": kind.kind}
 
 
-def _versions(registry: Registry, definition: Definition, subresource: str, schemas: _Schemas) -> Versions:
+def _versions(registry: ResourceRegistry, definition: Definition, subresource: str, schemas: _Schemas) -> Versions:
     if definition.custom and definition.conversion is not None and definition.conversion.schemas:
         return DeclaredVersions(definition, subresource, schemas, definition.conversion)
     return ServedVersions(registry, definition, subresource, schemas)
@@ -221,10 +222,10 @@ class _Managers:
         self.made: dict[tuple[GroupVersionKind, str, str], Managed] = {}
 
 
-_MANAGERS: WeakKeyDictionary[Registry, _Managers] = WeakKeyDictionary()
+_MANAGERS: WeakKeyDictionary[ResourceRegistry, _Managers] = WeakKeyDictionary()
 
 
-def managed_of(registry: Registry, definition: Definition, subresource: str) -> Managed:
+def managed_of(registry: ResourceRegistry, definition: Definition, subresource: str) -> Managed:
     """The field manager of a resource, for a subresource or the main endpoint."""
     managers = _MANAGERS.get(registry)
     if managers is None:

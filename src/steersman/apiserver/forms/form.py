@@ -20,7 +20,7 @@ from steersman.apiserver.storage import Record
 _encode = msgspec.json.Encoder().encode
 
 
-class ListMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ListMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The metadata of a list."""
 
     resource_version: str = ""
@@ -41,11 +41,11 @@ class Form:
         """One object, at its own revision or at that of an event."""
         raise NotImplementedError
 
-    def page(self, records: Iterable[Record], meta: ListMeta) -> bytes:
+    def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
         """A list."""
         raise NotImplementedError
 
-    def pieces(self, records: Iterable[Record], meta: ListMeta) -> Iterable[bytes]:
+    def pieces(self, records: Iterable[Record], meta: ListMetadata) -> Iterable[bytes]:
         """A list, piece by piece; after the first piece is requested, nothing fails any more."""
         return (self.page(records, meta),)
 
@@ -66,17 +66,15 @@ class WholeForm(Form):
         self.key = None if definition.conversion is None else definition.gvk
 
     def one(self, record: Record, *, revision: int = 0) -> bytes:
-        """One object."""
         if self.definition.on_read is not None and not revision:
             record = self.definition.on_read(record)
         return whole(served(self.definition, record), revision=revision)
 
-    def page(self, records: Iterable[Record], meta: ListMeta) -> bytes:
+    def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
         """A list; items of built-in kinds omit their kind."""
         return b"".join(self.pieces(records, meta))
 
-    def pieces(self, records: Iterable[Record], meta: ListMeta) -> Iterable[bytes]:
-        """A list, piece by piece."""
+    def pieces(self, records: Iterable[Record], meta: ListMetadata) -> Iterable[bytes]:
         definition = self.definition
         if definition.conversion is not None:
             records = [served(definition, record) for record in records]
@@ -92,7 +90,6 @@ class WholeForm(Form):
         return item_pieces(head, records, kind=kind)
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
-        """An object that holds only a revision."""
         gvk = self.definition.gvk
         blank = blank_object(self.definition)
         # Some kinds store fields of their own as annotations, even if they are not set.
@@ -102,7 +99,7 @@ class WholeForm(Form):
         )
 
 
-def _told_of_custom(meta: ListMeta) -> Tree:
+def _told_of_custom(meta: ListMetadata) -> Tree:
     """The metadata of a list of custom resources, which always holds ``continue``."""
     told: Tree = {"continue": meta.continue_}
     if meta.remaining_item_count is not None:
@@ -119,19 +116,15 @@ class BetaForm(Form):
         self.key = ("v1beta1", form.key)
 
     def one(self, record: Record, *, revision: int = 0) -> bytes:
-        """One object."""
         return _as_beta(self._form.one(record, revision=revision))
 
-    def page(self, records: Iterable[Record], meta: ListMeta) -> bytes:
-        """A list."""
+    def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
         return _as_beta(self._form.page(records, meta))
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
-        """An object that holds only a revision."""
         return _as_beta(self._form.bookmark(revision, ends_initial=ends_initial))
 
     def next_event(self) -> Form:
-        """The form of the events after the first."""
         following = self._form.next_event()
         return self if following is self._form else BetaForm(following)
 

@@ -6,23 +6,28 @@ from steersman.apiserver.errors import bad_request, no_media_type, not_acceptabl
 from steersman.apiserver.forms.form import BetaForm, Form, WholeForm
 from steersman.apiserver.forms.partial_metadata import PartialForm
 from steersman.apiserver.forms.table import TableForm
+from steersman.apiserver.protobuf import has_protobuf
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.request import ServerRequest
 from steersman.objects.field_problems import problem
-from steersman.wire import JSON, PROTOBUF, YAML, first_values, parse_accept
+from steersman.wire import JSON, PROTOBUF, YAML, MediaType, first_values, parse_accept
 
-#: As kube-apiserver lists them. This server prints the first two.
+#: As kube-apiserver lists them.
 OFFERS = (JSON, YAML, PROTOBUF)
 _STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _VERSIONS = frozenset({("meta.k8s.io", "v1"), ("meta.k8s.io", "v1beta1")})
 _FORMS = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 _PLAIN = frozenset({None, "", "*/*", JSON})
-_TAKEN = frozenset({JSON, "*/*"})
+_ANY = "*/*"
+_TAKEN = frozenset({JSON, PROTOBUF, _ANY})
 _TAKEN_AS_YAML = _TAKEN | {YAML}
 
 
-def form_for(definition: Definition, request: ServerRequest, *, tables: bool = True) -> Form:
-    """The form that a request accepts; 406 if there is none. ``tables`` says whether tables are available."""
+def form_for(definition: Definition, request: ServerRequest, *, tables: bool = True, messages: bool = True) -> Form:
+    """The form that a request accepts. Raises 406 if none is available.
+
+    ``tables`` says whether tables are available, and ``messages`` whether built-in kinds have protobuf messages.
+    """
     accept = request.wire.header("Accept")
     if accept in _PLAIN:
         return WholeForm(definition)
@@ -34,24 +39,40 @@ def form_for(definition: Definition, request: ServerRequest, *, tables: bool = T
             known = known or clause.name in OFFERS
             continue
         known = True
-        kind, group, version = clause.representation
-        if not kind:
-            request.wants_yaml = clause.name == YAML
-            return WholeForm(definition)
-        if kind in _FORMS and (group, version) in _VERSIONS and (tables or kind != "Table"):
-            form = _form(definition, kind, request)
-            request.wants_yaml = clause.name == YAML
-            return form if version == "v1" else BetaForm(form)
+        form = _form(definition, clause, request, tables=tables, messages=messages)
+        if form is not None:
+            request.media_type = JSON if clause.name == _ANY else clause.name
+            return form
     if known:
         raise not_acceptable(OFFERS)
     raise no_media_type((*OFFERS, *_STREAMS) if request.info.verb == "watch" else OFFERS)
 
 
-def _form(definition: Definition, kind: str, request: ServerRequest) -> Form:
+def _form(
+    definition: Definition, clause: MediaType, request: ServerRequest, *, tables: bool, messages: bool
+) -> Form | None:
+    """The form that one clause of an Accept header asks for; None if it is not available."""
+    kind, group, version = clause.representation
+    is_protobuf = clause.name == PROTOBUF
+    if not kind:
+        # Only built-in kinds have protobuf messages.
+        messages = messages and not definition.custom
+        return WholeForm(definition) if not is_protobuf or (messages and has_protobuf(definition.gvk)) else None
+    if kind not in _FORMS or (group, version) not in _VERSIONS:
+        return None
     if kind != "Table":
-        return PartialForm(definition, lists=kind == "PartialObjectMetadataList")
+        form: Form = PartialForm(definition, lists=kind == "PartialObjectMetadataList")
+    elif tables and not is_protobuf:
+        form = TableForm(definition, include=_included(request))
+    else:
+        return None
+    return form if version == "v1" else BetaForm(form)
+
+
+def _included(request: ServerRequest) -> str:
+    """How much of an object the rows of a table include."""
     include = first_values(request.wire.query).get("includeObject") or "Metadata"
     if include not in {"Metadata", "Object", "None"}:
         wrong = problem("includeObject", "FieldValueInvalid", include, "must be 'Metadata', 'Object', 'None', or empty")
         raise bad_request(f"Unable to convert to Table as requested: {wrong}")
-    return TableForm(definition, include=include)
+    return include

@@ -8,7 +8,7 @@ import msgspec
 
 from steersman.apiserver.documents import metadata_of
 from steersman.apiserver.errors import not_this_form
-from steersman.apiserver.forms.form import Form, ListMeta, print_bookmark
+from steersman.apiserver.forms.form import Form, ListMetadata, print_bookmark
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.storage import Record
 
@@ -43,7 +43,6 @@ class PartialForm(Form):
             self.key = ("PartialObjectMetadata", definition.gvk)
 
     def one(self, record: Record, *, revision: int = 0) -> bytes:
-        """The metadata of an object."""
         self.check_one()
         return partial(self.definition, record, revision=revision)
 
@@ -55,8 +54,7 @@ class PartialForm(Form):
                 f"you requested PartialObjectMetadataList, but the requested object is not a list {what}"
             )
 
-    def page(self, records: Iterable[Record], meta: ListMeta) -> bytes:
-        """The metadata of a list of objects."""
+    def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
         if not self._lists:
             what = f"(*{_internal(self.definition)}.{self.definition.list_kind})"
             raise not_this_form(f"you requested PartialObjectMetadata, but the requested object is a list {what}")
@@ -68,7 +66,6 @@ class PartialForm(Form):
         return b"".join((head % _encode(meta), items, b"]}\n"))
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
-        """An object that holds only a revision."""
         return print_bookmark("PartialObjectMetadata", _API_VERSION, revision, ends_initial=ends_initial)
 
 

@@ -11,13 +11,12 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 from steersman.apiserver.documents import decode_stored, served, whole
-from steersman.apiserver.forms.form import Form, ListMeta, blank_object
+from steersman.apiserver.forms.form import Form, ListMetadata, blank_object
 from steersman.apiserver.forms.partial_metadata import partial
 from steersman.apiserver.registry.ages import since
 from steersman.apiserver.registry.definition import Column, Definition, Tree
 from steersman.apiserver.storage import Record
-from steersman.wire import Table, TableColumn, TableRow, print_table
-from steersman.wire.table import TableRowCondition
+from steersman.wire import Table, TableColumn, TableRow, TableRowCondition, print_table
 
 _NAME = (
     "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "
@@ -85,7 +84,7 @@ class TableForm(Form):
         )
         return self._printed(table)
 
-    def page(self, records: Iterable[Record], meta: ListMeta) -> bytes:
+    def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
         """A table of many rows."""
         table = Table(
             columns=self._columns(),

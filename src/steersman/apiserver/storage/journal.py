@@ -13,16 +13,15 @@ Guarantees, in addition to those of every store
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from steersman.aio import Supervisor, now
 from steersman.apiserver.storage.frames import Entry, Snapshot, encode_entries
 from steersman.apiserver.storage.journal_folder import Fsync, JournalFolder, WriteFailed
-from steersman.apiserver.storage.memory import MemoryStorage
+from steersman.apiserver.storage.memory import HISTORY_BYTES, MemoryStorage
 from steersman.apiserver.storage.protocol import Change, Mismatch, Record
 
 _T = TypeVar("_T")
@@ -54,8 +53,9 @@ class JournaledStorage(MemoryStorage):
         fsync: Fsync = "always",
         interval: float = 0.1,
         snapshot_after: int = SNAPSHOT_AFTER,
+        history_bytes: int = HISTORY_BYTES,
     ) -> None:
-        super().__init__()
+        super().__init__(history_bytes=history_bytes)
         if fsync not in {"always", "interval", "never"}:
             raise ValueError(f'fsync must be "always", "interval" or "never" (got {fsync!r})')
         self._folder = JournalFolder(Path(folder))
@@ -94,11 +94,9 @@ class JournaledStorage(MemoryStorage):
             self._own.start(self._sync(), name="journal: fsync")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         # Nothing expires any more; earlier requests are still written.
-        await super().__aexit__(kind, error, trace)
+        await super().__aexit__(*error)
         own, self._own = self._own, None
         if own is None:
             return
@@ -146,6 +144,16 @@ class JournaledStorage(MemoryStorage):
         assert change.record is not None
         return change.record
 
+    async def put_new(self, values: Mapping[str, bytes]) -> None:
+        """Set absent keys, first in the folder. Raises `WriteFailed` if writing there fails."""
+        for key in values:
+            await self._settled(key)
+        for key in values:
+            self._expected(key, 0)
+        # Queue all writes before the first one starts, so that one frame holds them.
+        for done in [self._submitted(key, value, None) for key, value in values.items()]:
+            await asyncio.shield(done)
+
     async def delete(self, key: str, *, expect: int) -> int:
         """Delete a key that is at a revision, in the folder first. Raises `WriteFailed` if that fails."""
         await self._settled(key)
@@ -159,14 +167,18 @@ class JournaledStorage(MemoryStorage):
             await asyncio.wait((under_way,))
 
     async def _written(self, key: str, value: bytes | None, ttl: float | None) -> Change:
+        # A cancelled caller does not stop the write: it may already be in the log.
+        return await asyncio.shield(self._submitted(key, value, ttl))
+
+    def _submitted(self, key: str, value: bytes | None, ttl: float | None) -> asyncio.Future[Change]:
+        """Queue a write. The future returns its change."""
         if self._own is None:
             raise WriteFailed(f"{key} was not stored: the store is not open; write within its 'async with'")
         done: asyncio.Future[Change] = asyncio.get_running_loop().create_future()
         self._under_way[key] = done
         self._wanted.append(_Wanted(key, value, ttl, done))
         self._filled.set()
-        # A cancelled caller does not stop the write: it may already be in the log.
-        return await asyncio.shield(done)
+        return done
 
     async def _write(self) -> None:
         """Write the pending changes; each frame holds all that have arrived."""

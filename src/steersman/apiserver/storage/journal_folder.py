@@ -26,7 +26,7 @@ from steersman.apiserver.storage.frames import (
     read_snapshot,
     write_snapshot,
 )
-from steersman.apiserver.storage.ownership import check_folder, open_owned
+from steersman.apiserver.storage.ownership import check_owned_folder, open_owned
 from steersman.apiserver.storage.protocol import StorageError
 
 #: When a write is on the disk: before it is answered, a moment later, or when the operating system decides.
@@ -68,7 +68,7 @@ class JournalFolder:
     def take(self) -> None:
         """Become the folder's owner; create it if it is missing."""
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        check_folder(self._path)
+        check_owned_folder(self._path)
         descriptor = open_owned(self._path / "lock", os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

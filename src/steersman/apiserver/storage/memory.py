@@ -14,10 +14,9 @@ from __future__ import annotations
 import asyncio
 import heapq
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from steersman.aio import Supervisor
 from steersman.apiserver.storage.protocol import (
@@ -62,13 +61,11 @@ class MemoryStorage:
         self._tasks.start(self._expire(), name="storage: expiry")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         tasks, self._tasks = self._tasks, None
         if tasks is not None:
             tasks.cancel()
-            await tasks.__aexit__(kind, error, trace)
+            await tasks.__aexit__(*error)
 
     def __len__(self) -> int:
         return len(self._records)
@@ -138,6 +135,14 @@ class MemoryStorage:
         if ttl is not None:
             self._expire_at(asyncio.get_running_loop().time() + ttl, revision, key)
         return record
+
+    async def put_new(self, values: Mapping[str, bytes]) -> None:
+        """Set absent keys, all of them or none. Raises `Mismatch` if one of them exists."""
+        for key in values:
+            self._expected(key, 0)
+        for key, value in values.items():
+            revision = self._revision + 1
+            self._commit(Change(key, revision, Record(key, value, revision, revision), None))
 
     async def delete(self, key: str, *, expect: int) -> int:
         """Delete a key that is at a revision."""

@@ -42,7 +42,7 @@ def read_owned(path: Path, *, secret: bool = False) -> bytes:
         return file.read()
 
 
-def check_folder(path: Path, *, private: bool = False) -> None:
+def check_owned_folder(path: Path, *, private: bool = False) -> None:
     """Reject a folder of another user or, with ``private``, one into which others can write, with PermissionError."""
     state = path.stat()
     _check_owner(path, state)
