@@ -1,7 +1,7 @@
-"""The chain: handlers that every request passes before it is answered.
+"""The chain: handlers that process every request before the server routes it.
 
-The order is the engine's: limits, authentication, audit, impersonation, authorization; then the server routes the
-request. An `ApiServer` assembles the chain itself; use `chain` to add your own handlers.
+The order is that of the engine: limits, authentication, audit, impersonation, flow control, authorization. An
+`ApiServer` assembles the chain itself; use `chain` to add your own handlers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from steersman.apiserver.chain.audit import (
 )
 from steersman.apiserver.chain.authentication import Authentication as Authentication, everybody_is as everybody_is
 from steersman.apiserver.chain.authorization import Authorization as Authorization
-from steersman.apiserver.chain.impersonation import Impersonation as Impersonation
+from steersman.apiserver.chain.flow_control import FlowControl as FlowControl
+from steersman.apiserver.chain.impersonation import ImpersonationHandler as ImpersonationHandler
 from steersman.apiserver.chain.limits import RequestLimits as RequestLimits
 from steersman.apiserver.chain.rbac import Rbac as Rbac
 from steersman.apiserver.chain.reviews import Reviews as Reviews
@@ -41,9 +42,15 @@ def chain(
     return [limits, *unlimited(authorizer, authentication, audit)]
 
 
-def unlimited(authorizer: Authorizer, authentication: Authentication, audit: AuditHook | None) -> list[ChainHandler]:
+def unlimited(
+    authorizer: Authorizer,
+    authentication: Authentication,
+    audit: AuditHook | None,
+    flow_control: FlowControl | None = None,
+) -> list[ChainHandler]:
     """The handlers in their order, without limits: a program that sends requests to itself waits only for itself."""
     handlers: list[ChainHandler] = [authentication]
     if audit is not None:
         handlers = [AuthenticationAudit(audit), authentication, Audit(audit)]
-    return [*handlers, Impersonation(authorizer), Authorization(authorizer)]
+    flows = () if flow_control is None else (flow_control,)
+    return [*handlers, ImpersonationHandler(authorizer), *flows, Authorization(authorizer)]

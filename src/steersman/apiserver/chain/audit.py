@@ -15,19 +15,18 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import msgspec
 
 from steersman.aio import new_uid, now
-from steersman.apiserver.errors import Refused, internal
+from steersman.apiserver.errors import RequestRejected, internal
 from steersman.apiserver.identity import User, request_peer
-from steersman.apiserver.request import Next, ServerRequest
+from steersman.apiserver.request import NextHandler, ServerRequest
 from steersman.apiserver.storage.ownership import open_owned
-from steersman.errors.status import ApiStatus, encode_status
+from steersman.errors import ApiStatus, encode_status
 from steersman.transport import ServerResponse
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 #: Called with an event, a JSON tree.
 AuditHook: TypeAlias = Callable[[dict[str, Any]], None]
@@ -41,15 +40,15 @@ class Audit:
     def __init__(self, hook: AuditHook) -> None:
         self._hook = hook
 
-    async def __call__(self, request: ServerRequest, next_: Next) -> ServerResponse:
+    async def __call__(self, request: ServerRequest, next_: NextHandler) -> ServerResponse:
         """Pass a request on and report how it ended."""
         event = _begun(request)
         user = request.user
         try:
             reply = await next_(request)
-        except Refused as refused:
+        except RequestRejected as refused:
             self._tell(event, request, user, "ResponseComplete", refused.status)
-            raise Refused(refused.status, (*refused.headers, ("Audit-Id", event["auditID"]))) from None
+            raise RequestRejected(refused.status, (*refused.headers, ("Audit-Id", event["auditID"]))) from None
         except Exception:
             self._tell(event, request, user, "Panic", internal("the request could not be served").status)
             raise
@@ -92,14 +91,14 @@ class AuthenticationAudit:
     def __init__(self, hook: AuditHook) -> None:
         self._hook = hook
 
-    async def __call__(self, request: ServerRequest, next_: Next) -> ServerResponse:
+    async def __call__(self, request: ServerRequest, next_: NextHandler) -> ServerResponse:
         """Pass a request on. Report it if its sender is unknown."""
         try:
             return await next_(request)
-        except Refused as refused:
+        except RequestRejected as refused:
             raise self.reported(request, refused) from None
 
-    def reported(self, request: ServerRequest, refused: Refused) -> Refused:
+    def reported(self, request: ServerRequest, refused: RequestRejected) -> RequestRejected:
         """The rejection, reported if it is a failed authentication without an event yet."""
         if refused.status.code != HTTPStatus.UNAUTHORIZED or any(name == "Audit-Id" for name, _ in refused.headers):
             return refused
@@ -111,7 +110,7 @@ class AuthenticationAudit:
             "stageTimestamp": event["requestReceivedTimestamp"],
         }
         self._hook(event)
-        return Refused(refused.status, (*refused.headers, ("Audit-Id", event["auditID"])))
+        return RequestRejected(refused.status, (*refused.headers, ("Audit-Id", event["auditID"])))
 
 
 class AuditFile:
@@ -138,9 +137,7 @@ class AuditFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -197,12 +194,12 @@ def _begun(request: ServerRequest) -> dict[str, Any]:
     return event
 
 
-def _without_credentials(wire: Request) -> str:
+def _without_credentials(wire: HttpRequest) -> str:
     """The target of a request, with the values of credential query options replaced."""
     if not wire.query:
         return wire.target
     shown = tuple((name, "REDACTED" if _is_credential(name) else value) for name, value in wire.query)
-    return Request(wire.method, wire.path, shown).target
+    return HttpRequest(wire.method, wire.path, shown).target
 
 
 def _is_credential(name: str) -> bool:

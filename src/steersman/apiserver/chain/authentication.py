@@ -4,6 +4,7 @@ Guarantees
 - The sender of a request over a port is the user of its certificate or its token. Otherwise the answer is 401; only
   health and version are open.
 - The sender of a request within this process is the server's own administrator, unless it carries a token.
+- A certificate ends at its time, also on an open connection and in a resumed TLS session.
 - Tokens are compared in constant time and never shown. Those of service accounts end with the object they are bound to.
 """
 
@@ -12,14 +13,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
+from datetime import datetime
 from functools import lru_cache
 
 import msgspec
 
+from steersman.aio import now
 from steersman.apiserver.errors import unauthorized
 from steersman.apiserver.identity import IN_PROCESS, User, request_peer
 from steersman.apiserver.identity.account_tokens import CREDENTIAL, NotAccepted
-from steersman.apiserver.request import ChainHandler, Next, ServerRequest
+from steersman.apiserver.request import ChainHandler, NextHandler, ServerRequest
 from steersman.transport import ServerResponse
 
 AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
@@ -35,7 +38,11 @@ class Authentication:
     def __init__(self, *, tokens: Mapping[str, User] | None = None) -> None:
         self._tokens = {_digest(token): _authenticated(user) for token, user in (tokens or {}).items()}
 
-    async def __call__(self, request: ServerRequest, next_: Next) -> ServerResponse:
+    def add_token(self, token: str, user: User) -> None:
+        """Accept another token."""
+        self._tokens[_digest(token)] = _authenticated(user)
+
+    async def __call__(self, request: ServerRequest, next_: NextHandler) -> ServerResponse:
         """Pass a request on with its user; 401 if the user is unknown."""
         request.user = self._known(request) or await _account(request)
         return await next_(request)
@@ -54,9 +61,12 @@ class Authentication:
     def _known(self, request: ServerRequest) -> User | None:
         """The sender of a request; None if its token decides. 401 if unknown."""
         peer = request_peer()
-        if peer is not None and peer.certificate:
-            return user_of_certificate(peer.certificate)
         token = _bearer_token(request)
+        if peer is not None and peer.certificate:
+            if now() <= certificate_end(peer.certificate):
+                return user_of_certificate(peer.certificate)
+            if not token:
+                raise unauthorized()
         if token:
             return self.user_of_token(token)
         if peer is None:
@@ -69,7 +79,7 @@ class Authentication:
 def everybody_is(user: User = IN_PROCESS) -> ChainHandler:
     """A handler of the chain that treats every sender as one user. Use it only for a port that no one else can reach."""
 
-    async def handler(request: ServerRequest, next_: Next) -> ServerResponse:
+    async def handler(request: ServerRequest, next_: NextHandler) -> ServerResponse:
         request.user = user
         return await next_(request)
 
@@ -113,6 +123,14 @@ def _authenticated(user: User) -> User:
 
 
 @lru_cache(maxsize=256)
+def certificate_end(certificate: bytes) -> datetime:
+    """When a certificate (DER) expires. TLS checks it only in a full handshake."""
+    from cryptography import x509  # noqa: PLC0415 - an extra, and only servers with certificates need it
+
+    return x509.load_der_x509_certificate(certificate).not_valid_after_utc
+
+
+@lru_cache(maxsize=256)
 def user_of_certificate(certificate: bytes) -> User:
     """The user of a verified certificate (DER): its common name, with its organizations as groups."""
     from cryptography import x509  # noqa: PLC0415 - an extra, and only servers with certificates need it
@@ -124,6 +142,4 @@ def user_of_certificate(certificate: bytes) -> User:
         raise unauthorized()
     groups = tuple(str(each.value) for each in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME))
     fingerprint = hashlib.sha256(certificate).hexdigest()
-    return _authenticated(
-        User(name=names[0], groups=groups, extra={CREDENTIAL: (f"X509SHA256={fingerprint}",)}),
-    )
+    return _authenticated(User(name=names[0], groups=groups, extra={CREDENTIAL: (f"X509SHA256={fingerprint}",)}))

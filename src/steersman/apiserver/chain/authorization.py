@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
-from steersman.apiserver.errors import Named, Refused, forbidden
+from steersman.apiserver.errors import Named, RequestRejected, forbidden
 from steersman.apiserver.identity import Access, Authorizer, User, always_allow
-from steersman.apiserver.request import Next, RequestInfo, ServerRequest
+from steersman.apiserver.request import NextHandler, RequestInfo, ServerRequest
 from steersman.transport import ServerResponse
 
 #: The verbs of rules; any other method on a resource is none of them.
@@ -38,11 +38,11 @@ def access_of(user: User, info: RequestInfo) -> Access:
     )
 
 
-def refused(access: Access, reason: str = "") -> Refused:
+def refused(access: Access, reason: str = "") -> RequestRejected:
     """The answer to a denied access."""
     why = f"{access}: {reason}" if reason else str(access)
     named = Named(access.group, access.resource) if access.is_resource else None
-    return Refused(forbidden(named, access.name, why).status, NO_SNIFFING)
+    return RequestRejected(forbidden(named, access.name, why).status, NO_SNIFFING)
 
 
 class Authorization:
@@ -51,7 +51,7 @@ class Authorization:
     def __init__(self, authorizer: Authorizer = always_allow) -> None:
         self._authorizer = authorizer
 
-    async def __call__(self, request: ServerRequest, next_: Next) -> ServerResponse:
+    async def __call__(self, request: ServerRequest, next_: NextHandler) -> ServerResponse:
         """Pass on an allowed request; 403 otherwise."""
         access = access_of(request.user, request.info)
         decision = await self._authorizer(access)

@@ -14,24 +14,21 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.apiserver.admission import Attributes, Operation, Plugin
+from steersman.apiserver.admission import AdmissionOperation, Attributes, Plugin
 from steersman.apiserver.chain.rbac import MASTERS, Rbac, RoleRef, Rule, listed
 from steersman.apiserver.chain.rbac_coverage import TooManyCombinations, go_list, missing
-from steersman.apiserver.errors import Refused, bad_request, not_found, unnamed
+from steersman.apiserver.errors import RequestRejected, bad_request, forbidden, not_found, unnamed
 from steersman.apiserver.identity import Access, Authorizer
 from steersman.apiserver.registry.definition import Tree
-from steersman.apiserver.registry.names import path_segment
 from steersman.apiserver.storage import Storage
 from steersman.golang import quoted
+from steersman.schemas.names import path_segment
 
 _GROUP = "rbac.authorization.k8s.io"
 _ROLES = frozenset({"roles", "clusterroles"})
 _BINDINGS = frozenset({"rolebindings", "clusterrolebindings"})
 _REFERRED = {"Role": "roles", "ClusterRole": "clusterroles"}
-_EVERYTHING = (
-    Rule(verbs=("*",), api_groups=("*",), resources=("*",)),
-    Rule(verbs=("*",), non_resource_urls=("*",)),
-)
+_EVERYTHING = (Rule(verbs=("*",), api_groups=("*",), resources=("*",)), Rule(verbs=("*",), non_resource_urls=("*",)))
 #: Metadata fields that garbage collection changes, or that the server maintains.
 _COLLECTED = frozenset({"ownerReferences", "finalizers", "selfLink", "managedFields"})
 
@@ -39,20 +36,21 @@ _COLLECTED = frozenset({"ownerReferences", "finalizers", "selfLink", "managedFie
 class Escalation(Plugin):
     """Rejects writes of roles and bindings that would grant more than the writer holds."""
 
-    operations: frozenset[Operation] = frozenset({"CREATE", "UPDATE"})
+    operations: frozenset[AdmissionOperation] = frozenset({"CREATE", "UPDATE"})
+    resources = frozenset((_GROUP, each) for each in _ROLES | _BINDINGS)
 
     def __init__(self, storage: Storage) -> None:
         self._rbac = Rbac(storage)
 
     async def admit(self, attributes: Attributes) -> None:
-        """Check a role or a binding; other kinds pass."""
+        """Check a role or a binding."""
         definition, request, obj = attributes.definition, attributes.request, attributes.obj
         authorizer = request.authorizer
-        if definition.gvk.group != _GROUP or obj is None or authorizer is None or MASTERS in request.user.groups:
+        if obj is None or authorizer is None or MASTERS in request.user.groups:
             return
         if definition.resource in _ROLES:
             await self._check_role(attributes, obj, authorizer)
-        elif definition.resource in _BINDINGS:
+        else:
             await self._check_binding(attributes, obj, authorizer)
 
     async def _check_role(self, attributes: Attributes, obj: Tree, authorizer: Authorizer) -> None:
@@ -126,9 +124,8 @@ class Escalation(Plugin):
         return words + "\n".join(lacking) + unresolved
 
 
-def _refused(attributes: Attributes, obj: Tree, why: str) -> Refused:
-    attributes.name = obj["metadata"].get("name", "")
-    return attributes.refused(why)
+def _refused(attributes: Attributes, obj: Tree, why: str) -> RequestRejected:
+    return forbidden(attributes.definition.named, obj["metadata"].get("name", ""), why)
 
 
 def _role_in(obj: Tree) -> RoleRef:

@@ -15,9 +15,9 @@ import msgspec
 
 from steersman.apiserver.chain.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
 from steersman.apiserver.chain.authorization import NO_SNIFFING, access_of, refused
-from steersman.apiserver.errors import Refused, bad_request, unauthorized
+from steersman.apiserver.errors import RequestRejected, bad_request, unauthorized
 from steersman.apiserver.identity import UNKNOWN, Access, Authorizer, User
-from steersman.apiserver.request import Next, ServerRequest
+from steersman.apiserver.request import NextHandler, ServerRequest
 from steersman.transport import ServerResponse
 
 _USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"
@@ -26,7 +26,7 @@ _ACCOUNT, _NODE = "system:serviceaccount:", "system:node:"
 _REMEMBERED_MAX = 1024
 
 
-class Impersonation:
+class ImpersonationHandler:
     """A handler of the chain that lets a sender act as another user, if an authorizer allows it."""
 
     def __init__(self, authorizer: Authorizer) -> None:
@@ -34,7 +34,7 @@ class Impersonation:
         #: Senders that were allowed to impersonate before: a later rejection names the missing part.
         self._known: dict[str, None] = {}
 
-    async def __call__(self, request: ServerRequest, next_: Next) -> ServerResponse:
+    async def __call__(self, request: ServerRequest, next_: NextHandler) -> ServerResponse:
         """Pass a request on, in the other name if it asks for one."""
         wanted = _wanted(request)
         if wanted is None:
@@ -52,7 +52,7 @@ class Impersonation:
         request.user = completed(wanted)
         return await next_(request)
 
-    def _refused(self, request: ServerRequest, wanted: User, access: Access, reason: str) -> Refused:
+    def _refused(self, request: ServerRequest, wanted: User, access: Access, reason: str) -> RequestRejected:
         sender = request.user
         if sender.name in self._known:
             return refused(access, reason)
@@ -89,7 +89,7 @@ def _wanted(request: ServerRequest) -> User | None:
         return None
     if not user:
         words = f"requested {_go_words(uid, groups, extra)} without impersonating a user name"
-        raise Refused(bad_request(words).status, NO_SNIFFING)
+        raise RequestRejected(bad_request(words).status, NO_SNIFFING)
     return User(name=user, uid=uid, groups=tuple(groups), extra=extra)
 
 
@@ -128,12 +128,7 @@ def _parts(sender: User, wanted: User) -> list[Access]:
     parts += [Access(user=sender, verb="impersonate", resource="groups", name=group) for group in wanted.groups]
     parts += [
         Access(
-            user=sender,
-            verb="impersonate",
-            group=_AUTHENTICATION,
-            resource="userextras",
-            subresource=key,
-            name=value,
+            user=sender, verb="impersonate", group=_AUTHENTICATION, resource="userextras", subresource=key, name=value
         )
         for key, values in wanted.extra.items()
         for value in values

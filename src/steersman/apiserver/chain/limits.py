@@ -6,7 +6,7 @@ Guarantees
 - One user has at most half of the places, so that no user can take them all.
 - Watches have no deadline and no place here: they end by their own timeout.
 
-`Limits.body` limits the size of a body.
+The size of a body is limited elsewhere: in `bodies` and `decoding`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 
-from steersman.apiserver.errors import Refused, bad_request, too_many_requests
+from steersman.apiserver.errors import RequestRejected, bad_request, too_many_requests
 from steersman.apiserver.identity import User
-from steersman.apiserver.request import Next, ServerRequest
+from steersman.apiserver.request import NextHandler, ServerRequest
 from steersman.golang import duration_nanoseconds
 from steersman.transport import ServerResponse
 from steersman.wire import first_values
 
-_READING = frozenset({"get", "list", "watch", "head", "options"})
-# Possessive quantifiers: digits around an absent decimal point are matched in only one way.
+#: Verbs that only read.
+READING = frozenset({"get", "list", "watch", "head", "options"})
 
 #: kube-apiserver's answer to a request that took too long: its text names no kind.
 _LATE = ServerResponse(
@@ -58,12 +58,12 @@ class RequestLimits:
         #: How many requests of each sort a user has in flight.
         self._of_user: Counter[tuple[bool, str]] = Counter()
 
-    async def __call__(self, request: ServerRequest, next_: Next) -> ServerResponse:
+    async def __call__(self, request: ServerRequest, next_: NextHandler) -> ServerResponse:
         """Pass a request on, within the limits."""
-        if _is_long_running(request):
+        if request.info.verb == "watch":
             return await next_(request)
         seconds = self._seconds(request)
-        reads = request.info.verb in _READING
+        reads = request.info.verb in READING
         place = (reads, self._user(request))
         if self._under_way[reads] >= self._most[reads] or (place[1] and self._of_user[place] >= self._share(reads)):
             raise too_many_requests()
@@ -92,7 +92,7 @@ class RequestLimits:
             return ""
         try:
             return self.sender(request).name
-        except Refused:
+        except RequestRejected:
             return ""
 
     def _seconds(self, request: ServerRequest) -> float:
@@ -105,7 +105,3 @@ class RequestLimits:
         except ValueError as error:
             raise bad_request(f"invalid timeout specified in the request URL - {error}") from None
         return min(seconds, self._timeout) if seconds > 0 else self._timeout
-
-
-def _is_long_running(request: ServerRequest) -> bool:
-    return request.info.verb == "watch"

@@ -77,6 +77,16 @@ class Grant(NamedTuple):
     missing: str = ""
 
 
+class _Granted(NamedTuple):
+    """The bindings under one prefix, indexed by their subjects."""
+
+    #: The revisions of the bindings, which identify this snapshot.
+    versions: list[int]
+    bindings: list[_Binding]
+    #: The positions of bindings and of their subjects, by the kind and name of the subject.
+    places: dict[tuple[str, str], list[tuple[int, int]]]
+
+
 _T = TypeVar("_T")
 _decode_role = msgspec.json.Decoder(_Role).decode
 _decode_binding = msgspec.json.Decoder(_Binding).decode
@@ -90,6 +100,7 @@ class Rbac:
         #: The decoded value of a key, with its revision.
         self._roles: dict[str, tuple[int, _Role]] = {}
         self._bindings: dict[str, tuple[int, _Binding]] = {}
+        self._granted: dict[str, _Granted] = {}
 
     async def __call__(self, access: Access) -> Decision:
         """Decide whether a rule allows an access."""
@@ -110,16 +121,33 @@ class Rbac:
         if namespace:
             prefixes.append(f"{_GROUP}/rolebindings/{namespace}/")
         for prefix in prefixes:
-            page = await self._storage.list(prefix)
-            for record in page.records:
-                if "/" in record.key.removeprefix(prefix):
-                    # A namespaced custom resource of the same group and name grants nothing in the cluster.
-                    continue
-                binding = self._read(self._bindings, record, _decode_binding, _NO_BINDING)
-                own = binding.metadata.namespace
-                subject = next((each for each in binding.subjects or () if is_meant(each, user, own)), None)
-                if subject is not None:
-                    yield await self._grant(binding, subject)
+            granted = self._indexed(prefix, (await self._storage.list(prefix)).records)
+            named = [("User", user.name), *(("Group", group) for group in user.groups)]
+            # Of several matching subjects of a binding, the first applies.
+            found = dict(sorted((place for name in named for place in granted.places.get(name, ())), reverse=True))
+            for number, place in reversed(found.items()):
+                binding = granted.bindings[number]
+                yield await self._grant(binding, (binding.subjects or ())[place])
+
+    def _indexed(self, prefix: str, records: list[Record]) -> _Granted:
+        """The bindings of some records, indexed once per change."""
+        versions = [record.modified for record in records]
+        known = self._granted.get(prefix)
+        if known is not None and known.versions == versions:
+            return known
+        if len(self._granted) >= _CACHED_MAX:
+            self._granted.clear()
+        made = self._granted[prefix] = _Granted(versions, [], {})
+        for record in records:
+            if "/" in record.key.removeprefix(prefix):
+                # A namespaced custom resource with the same group and name grants no cluster-wide permissions.
+                continue
+            binding = self._read(self._bindings, record, _decode_binding, _NO_BINDING)
+            for place, subject in enumerate(binding.subjects or ()):
+                if name := _user_or_group(subject, binding.metadata.namespace):
+                    made.places.setdefault(name, []).append((len(made.bindings), place))
+            made.bindings.append(binding)
+        return made
 
     async def role_rules(self, ref: RoleRef, namespace: str) -> tuple[Rule, ...] | None:
         """The rules of the role that a binding in a namespace refers to; None if the role is missing."""
@@ -165,14 +193,12 @@ def listed(problems: Sequence[str]) -> str:
     return problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
 
 
-def is_meant(subject: Subject, user: User, namespace: str) -> bool:
-    """Whether a subject of a binding in a namespace matches a user."""
-    if subject.kind == "User":
-        return subject.name == user.name
-    if subject.kind == "Group":
-        return subject.name in user.groups
+def _user_or_group(subject: Subject, namespace: str) -> tuple[str, str] | None:
+    """The user or group that a subject of a binding in a namespace names."""
+    if subject.kind in {"User", "Group"}:
+        return subject.kind, subject.name
     owner = subject.namespace or namespace
-    return bool(owner) and subject.kind == "ServiceAccount" and user.name == f"{_ACCOUNT}{owner}:{subject.name}"
+    return ("User", f"{_ACCOUNT}{owner}:{subject.name}") if owner and subject.kind == "ServiceAccount" else None
 
 
 def allows(rule: Rule, access: Access) -> bool:

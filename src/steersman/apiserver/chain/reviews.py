@@ -15,7 +15,7 @@ from steersman.aio import now
 from steersman.apiserver.chain.audit import user_tree
 from steersman.apiserver.chain.authentication import Authentication
 from steersman.apiserver.chain.rbac import Rbac, Rule, listed
-from steersman.apiserver.errors import Refused, bad_request, invalid
+from steersman.apiserver.errors import bad_request, invalid
 from steersman.apiserver.identity import Access, Authorizer, User
 from steersman.apiserver.identity.account_tokens import AUDIENCE, NotAccepted
 from steersman.apiserver.registry import Definition, builtin_definitions
@@ -174,12 +174,7 @@ def _access_of(spec: Tree, user: User) -> Access:
 
 def _judge(problems: list[FieldProblem]) -> None:
     if problems:
-        raise _refuse(problems)
-
-
-def _refuse(problems: list[FieldProblem]) -> Refused:
-    # kube-apiserver omits the kind here.
-    return invalid(GroupKind(_AUTHORIZATION.group, ""), "", problems)
+        raise invalid(GroupKind(_AUTHORIZATION.group, ""), "", problems)
 
 
 def _go_path(path: Tree) -> Tree:

@@ -1,8 +1,7 @@
-"""Tokens of service accounts: signed by this server, and valid while the objects they are bound to exist.
+"""Service account tokens: signed by this server, and valid while the objects they are bound to exist.
 
 Guarantees
-- A token is accepted only if this server, or an earlier one on the same store, signed it. Its whole text is compared in
-  constant time with the expected signed text; the algorithm that it declares is ignored.
+- A token is accepted only if this server, or an earlier one on the same store, signed it.
 - It is accepted only for its audiences, within its lifetime, and only while its service account, and the object that it
   is bound to, are the ones it was made for. Nothing is cached: deleting the object ends its tokens at once.
 - The key is created with the first token and kept in the store under a name that no resource has. Neither the key nor a
@@ -11,10 +10,7 @@ Guarantees
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import hashlib
-import hmac
 import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from steersman.aio import now, randomness
+from steersman.apiserver.identity.signing_key import KEY_BYTES, SigningKey, decoded
 from steersman.apiserver.identity.user import User
 from steersman.apiserver.storage import Mismatch, Record, Storage
 from steersman.objects import parse_time
@@ -101,7 +98,6 @@ class Reviewed(NamedTuple):
 
 
 _decode_claims = msgspec.json.Decoder(Claims).decode
-_HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256"}').rstrip(b"=") + b"."
 
 
 class AccountTokens:
@@ -109,19 +105,24 @@ class AccountTokens:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._key = b""
+        self._key: SigningKey | None = None
 
     async def load(self) -> None:
         """Load the key that signed earlier tokens, if any."""
         record, _ = await self._storage.get(_KEY)
         if record is not None:
-            self._key = record.value
+            self._key = SigningKey(record.value)
 
     async def sign(self, claims: Claims) -> str:
         """The token with these claims."""
-        if not self._key:
+        return (await self.key()).signed(msgspec.json.encode(claims))
+
+    async def key(self) -> SigningKey:
+        """The key that signs tokens, created on first use."""
+        if self._key is None:
             await self._make_key()
-        return self._signed(_HEADER + _encoded(msgspec.json.encode(claims))).decode()
+        assert self._key is not None
+        return self._key
 
     def read(self, token: str, audiences: Sequence[str] = (AUDIENCE,)) -> Reviewed:
         """The claims of a token, without checking that its objects exist."""
@@ -168,37 +169,23 @@ class AccountTokens:
 
     async def _make_key(self) -> None:
         # On an unbound loop, this is the system's randomness, fit for secrets.
-        key = randomness().randbytes(hashlib.sha256().block_size)
+        key = randomness().randbytes(KEY_BYTES)
         with contextlib.suppress(Mismatch):
             await self._storage.put(_KEY, key, expect=0)
         # Another server on the same store may have been faster.
         await self.load()
 
-    def _signed(self, text: bytes) -> bytes:
-        return text + b"." + _encoded(hmac.digest(self._key, text, "sha256"))
-
     def _claims(self, token: str) -> Claims:
         given = token.encode("utf-8", "surrogatepass")
-        text = given.rpartition(b".")[0]
-        if not self._key or not hmac.compare_digest(self._signed(text), given):
+        if self._key is None or not self._key.has_signed(given):
             raise NotAccepted(_FORGED) if _seems_ours(given) else NotAccepted
-        return _decode_claims(_decoded(text.rpartition(b".")[2]))
-
-
-def _encoded(content: bytes) -> bytes:
-    return base64.urlsafe_b64encode(content).rstrip(b"=")
-
-
-def _decoded(text: bytes) -> bytes:
-    if b"=" in text:
-        raise ValueError("padded")
-    return base64.b64decode(text + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        return _decode_claims(decoded(given.split(b".")[1]))
 
 
 def _seems_ours(token: bytes) -> bool:
     """Whether a foreign token has the form of one of ours: only then its signature is reported."""
     try:
-        header, claims, _ = (_decoded(part) for part in token.split(b"."))
+        header, claims, _ = (decoded(part) for part in token.split(b"."))
         trees: list[Any] = [msgspec.json.decode(header), msgspec.json.decode(claims)]
     except (ValueError, msgspec.DecodeError, RecursionError):
         return False

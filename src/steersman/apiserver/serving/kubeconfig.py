@@ -7,17 +7,26 @@ content is never replaced.
 from __future__ import annotations
 
 import base64
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from steersman.apiserver.serving.certificates import Credentials
 from steersman.apiserver.serving.private_files import write_private
+from steersman.transport import PemKeyPair
+
+#: No kubeconfig of this server is longer, in bytes.
+_LONGEST = 64 * 1024
 
 
-def write_kubeconfig(path: Path, *, url: str, authority: bytes, user: Credentials, name: str = "steersman") -> None:
+def write_kubeconfig(
+    path: Path, *, url: str, authority: bytes, user: PemKeyPair | str, name: str = "steersman"
+) -> None:
     """Write the kubeconfig of one user of the server at ``url``; ``authority`` is a certificate as PEM.
+
+    The user has a certificate with its key, or a token.
 
     Raises `ValueError` if the file exists and is not such a kubeconfig: it may hold access to other clusters.
     """
@@ -26,7 +35,11 @@ def write_kubeconfig(path: Path, *, url: str, authority: bytes, user: Credential
             f"{path} already exists and is not a kubeconfig of this server; remove it, or choose another file"
         )
     cluster = {"server": url, "certificate-authority-data": _encoded(authority)}
-    credentials = {"client-certificate-data": _encoded(user.certificate), "client-key-data": _encoded(user.key)}
+    credentials = (
+        {"token": user}
+        if isinstance(user, str)
+        else {"client-certificate-data": _encoded(user.certificate), "client-key-data": _encoded(user.key)}
+    )
     document: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -40,7 +53,12 @@ def write_kubeconfig(path: Path, *, url: str, authority: bytes, user: Credential
 
 def _is_ours(path: Path, name: str) -> bool:
     try:
-        document: Any = yaml.safe_load(path.read_bytes())
+        # Another user may have planted it: reading a pipe would block the start, and reading a device would never end.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            state = os.fstat(file.fileno())
+            if not stat.S_ISREG(state.st_mode) or state.st_size > _LONGEST:
+                return False
+            document: Any = yaml.safe_load(file.read())
         return [each["name"] for each in (*document["clusters"], *document["contexts"])] == [name, name]
     except (yaml.YAMLError, KeyError, TypeError, UnicodeDecodeError):
         return False

@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from steersman.apiserver.answers import answer_refusal
+from steersman.apiserver.bootstrap import publish_address
 from steersman.apiserver.chain import Authentication, AuthenticationAudit, RequestLimits
 from steersman.apiserver.chain.authentication import ANONYMOUS
-from steersman.apiserver.errors import Refused, unauthorized
+from steersman.apiserver.errors import RequestRejected, unauthorized
+from steersman.apiserver.identity import User
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.server import ApiServer
 from steersman.apiserver.serving.certificates import Authority
 from steersman.apiserver.serving.kubeconfig import write_kubeconfig
-from steersman.transport import ServerResponse, ServerTls
-from steersman.transport.listener import Listener
-from steersman.wire import Request
+from steersman.transport import HttpListener, ServerResponse, ServerTls
+from steersman.wire import HttpRequest
 
 #: The user of the kubeconfig.
 ADMIN, MASTERS = "admin", "system:masters"
@@ -49,6 +50,7 @@ async def serve(
     host: str = "127.0.0.1",
     folder: Path | str | None = None,
     kubeconfig: Path | str | None = None,
+    token: str | None = None,
     grace: float = 1.0,
 ) -> AsyncGenerator[Served]:
     """Run a server on a port, over TLS, while the block lasts.
@@ -60,7 +62,7 @@ async def serve(
 
     The server must not be running yet. Port 0 chooses a free one. The certificate authority and the kubeconfig are kept
     in ``folder``, so that they stay valid after a restart, or in a temporary one; ``kubeconfig`` sets another path for
-    that file. A chain without an `Authentication`, or without `RequestLimits`, gets them at its front.
+    that file. Its user has a client certificate, or the given ``token``. A chain without an `Authentication`, or without `RequestLimits`, gets them at its front.
     """
     with ExitStack() as stack:
         if folder is None:
@@ -68,7 +70,10 @@ async def serve(
         for missing in (Authentication, RequestLimits):
             if not any(isinstance(handler, missing) for handler in server.chain):
                 server.chain.insert(0, missing())
-        _tell_users_apart(server)
+        authentication = next(handler for handler in server.chain if isinstance(handler, Authentication))
+        if token is not None:
+            authentication.add_token(token, User(name=ADMIN, groups=(MASTERS,)))
+        _tell_users_apart(server, authentication)
         place = Path(folder)
         authority = Authority(place)
         own = authority.server(host)
@@ -78,25 +83,25 @@ async def serve(
             client_ca_data=authority.certificate,
             require_client=False,
         )
-        listening = Listener(
+        listening = HttpListener(
             server.handler, port=port, host=host, tls=tls, grace=grace, before_body=_before_body(server)
         )
         async with server, listening as listener:
+            await publish_address(server.registry, server.storage, host, listener.port, authority.certificate)
             path = Path(kubeconfig) if kubeconfig is not None else place / "kubeconfig"
-            admin = authority.client(ADMIN, groups=(MASTERS,))
+            admin = authority.client(ADMIN, groups=(MASTERS,)) if token is None else token
             write_kubeconfig(path, url=listener.address, authority=authority.certificate, user=admin)
             yield Served(listener.address, path, listener.port, authority.certificate)
 
 
-def _tell_users_apart(server: ApiServer) -> None:
+def _tell_users_apart(server: ApiServer, authentication: Authentication) -> None:
     """Let the limits identify the user of a request."""
-    authentication = next(handler for handler in server.chain if isinstance(handler, Authentication))
     for handler in server.chain:
         if isinstance(handler, RequestLimits):
             handler.sender = handler.sender or authentication.sender
 
 
-def _before_body(server: ApiServer) -> Callable[[Request], ServerResponse | str]:
+def _before_body(server: ApiServer) -> Callable[[HttpRequest], ServerResponse | str]:
     """A check that runs before the body is read: it returns the user, or rejects an unknown sender.
 
     So strangers cannot fill the memory.
@@ -104,7 +109,7 @@ def _before_body(server: ApiServer) -> Callable[[Request], ServerResponse | str]
     authentications = [handler for handler in server.chain if isinstance(handler, Authentication)]
     audits = [handler for handler in server.chain if isinstance(handler, AuthenticationAudit)]
 
-    def refusal(wire: Request) -> ServerResponse | str:
+    def refusal(wire: HttpRequest) -> ServerResponse | str:
         request = ServerRequest(wire, accounts=server.account_tokens)
         name = ""
         try:
@@ -114,7 +119,7 @@ def _before_body(server: ApiServer) -> Callable[[Request], ServerResponse | str]
                     # Requests for the server's health have no long bodies.
                     raise unauthorized()
                 name = name or sender.name
-        except Refused as refused:
+        except RequestRejected as refused:
             for audit in audits:
                 refused = audit.reported(request, refused)
             return answer_refusal(request, refused)

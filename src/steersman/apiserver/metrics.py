@@ -1,0 +1,156 @@
+"""Metrics of the server, with kube-apiserver's names.
+
+Guarantees
+- A request costs a few additions.
+- A client cannot create series with arbitrary labels: the server does not count requests for resources that it does not
+  serve.
+- A metric has kube-apiserver's labels, buckets and help text; metrics that this server cannot measure are absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from steersman.apiserver.request import RequestInfo, ServerRequest
+from steersman.telemetry import CounterOf, GaugeOf, HistogramOf, Registry, add_process_metrics
+from steersman.wire import APPLY_PATCH, HttpRequest
+
+_REQUEST: Final = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
+_COMPONENT: Final = "apiserver"
+_DRY_RUNS: Final[dict[tuple[str, ...], str]] = {(): "", ("All",): "All"}
+_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_METHODS: Final = {name: name for name in ("GET", "POST", "PUT", "PATCH", "DELETE")} | {"HEAD": "GET"}
+_TOTAL: Final = CounterOf(
+    "apiserver_request_total",
+    "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, "
+    "and HTTP response code.",
+    (*_REQUEST, "code"),
+)
+_DURATION: Final = HistogramOf(
+    "apiserver_request_duration_seconds",
+    "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope "
+    "and component.",
+    _REQUEST,
+    (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60),
+)
+_IN_FLIGHT: Final = GaugeOf(
+    "apiserver_current_inflight_requests",
+    "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.",
+    ("request_kind",),
+)
+_LONG_RUNNING: Final = GaugeOf(
+    "apiserver_longrunning_requests",
+    "Gauge of all active long-running apiserver requests broken out by verb, group, version, resource, scope and "
+    "component. Not all requests are tracked this way.",
+    ("verb", "group", "version", "resource", "subresource", "scope", "component"),
+)
+_EVENTS: Final = CounterOf(
+    "apiserver_watch_events_total", "Number of events sent in watch clients", ("group", "version", "resource")
+)
+_STORED: Final = GaugeOf(
+    "apiserver_storage_objects",
+    "[DEPRECATED, consider using apiserver_resource_objects instead] Number of stored objects at the time of last check "
+    "split by kind. In case of a fetching error, the value will be -1.",
+    ("resource",),
+)
+_OBJECTS: Final = GaugeOf(
+    "apiserver_resource_objects",
+    "Number of stored objects at the time of last check split by kind. In case of a fetching error, the value will be -1.",
+    ("group", "resource"),
+)
+
+_ADMISSION: Final = HistogramOf(
+    "apiserver_admission_step_admission_duration_seconds",
+    "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type "
+    "(validate or admit).",
+    ("type", "operation", "rejected"),
+    (0.005, 0.025, 0.1, 0.5, 1.0, 2.5),
+)
+
+
+class ServerMetrics:
+    """The metrics of one server; ``registry`` prints them."""
+
+    def __init__(self) -> None:
+        self.registry = Registry(max_series=10_000)
+        self._total = self.registry.counter(_TOTAL)
+        self._duration = self.registry.histogram(_DURATION)
+        in_flight = self.registry.gauge(_IN_FLIGHT)
+        self._reads, self._writes = in_flight.labels("readOnly"), in_flight.labels("mutating")
+        self._long_running = self.registry.gauge(_LONG_RUNNING)
+        self._events = self.registry.counter(_EVENTS)
+        self._admission = self.registry.histogram(_ADMISSION)
+        self._stored = self.registry.gauge(_STORED)
+        self._objects = self.registry.gauge(_OBJECTS)
+        add_process_metrics(self.registry)
+
+    def begin(self, wire: HttpRequest) -> None:
+        """Count a request in flight."""
+        (self._reads if wire.method in _READING else self._writes).inc()
+
+    def end(self, request: ServerRequest, status: int, seconds: float, *, is_known: bool) -> None:
+        """Count a response. ``is_known`` says whether the request was for a served resource or a known path."""
+        wire, info = request.wire, request.info
+        (self._reads if wire.method in _READING else self._writes).dec()
+        if not is_known:
+            return
+        verb = _verb(wire, info)
+        subresource = info.subresource if info.is_resource else wire.path
+        values = (
+            verb,
+            _dry_run(wire) if wire.query else "",
+            info.group,
+            info.version,
+            info.resource,
+            subresource,
+            _scope(info),
+            _COMPONENT,
+        )
+        self._total.labels(*values, str(status)).inc()
+        if verb != "WATCH":
+            # The response to a watch is only its beginning.
+            self._duration.labels(*values).observe(seconds)
+
+    def watching(self, info: RequestInfo, change: int) -> None:
+        """Count a watch that begins (1) or ends (-1)."""
+        values = ("WATCH", info.group, info.version, info.resource, info.subresource, _scope(info), _COMPONENT)
+        self._long_running.labels(*values).inc(change)
+
+    def sent(self, info: RequestInfo, events: int) -> None:
+        """Count events sent to a watch."""
+        self._events.labels(info.group, info.version, info.resource).inc(events)
+
+    def admitted(self, step: str, operation: str, seconds: float, *, rejected: bool) -> None:
+        """Count a step of admission: "admit" or "validate"."""
+        self._admission.labels(step, operation, "true" if rejected else "false").observe(seconds)
+
+    def stored(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Set the number of stored objects, by group and resource."""
+        for (group, name), count in counts.items():
+            self._objects.labels(group, name).set(count)
+            self._stored.labels(f"{name}.{group}" if group else name).set(count)
+
+
+def _verb(wire: HttpRequest, info: RequestInfo) -> str:
+    match info.verb:
+        case "list" | "watch":
+            # As in kube-apiserver, a list with a single name counts as a get.
+            return "GET" if info.verb == "list" and info.name else info.verb.upper()
+        case "patch" if wire.header("Content-Type") == APPLY_PATCH:
+            return "APPLY"
+        case _:
+            return _METHODS.get(wire.method, "other")
+
+
+def _scope(info: RequestInfo) -> str:
+    if info.name or info.verb == "create":
+        return "resource"
+    if info.namespace:
+        return "namespace"
+    return "cluster" if info.is_resource else ""
+
+
+def _dry_run(wire: HttpRequest) -> str:
+    given = tuple(sorted({value for name, value in wire.query if name == "dryRun"}))
+    return _DRY_RUNS.get(given, "invalid")
