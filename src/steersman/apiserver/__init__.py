@@ -9,8 +9,8 @@ Guarantees
 
 `ApiServer` is the server, ``server.transport(user)`` connects to it without a socket, and `serve` puts it on a port.
 The rest is for its options: `User` and tokens, `Access` and `Decision` for an authorizer, `Plugin` and `Attributes` for
-admission, `AuditFile`, `Limits`, the stores; and for your own kinds (`Definition`, `Strategy`), paths (`Route`) and
-handlers (`ChainHandler`; more in ``steersman.apiserver.chain``).
+admission, `AuditFile`, `Limits`, the stores; and for your own kinds (`Definition`, `Strategy`, `CustomSubresource`,
+`Validator`), paths (`PathRequest`, `Route`) and handlers (`ChainHandler`; more in ``steersman.apiserver.chain``).
 """
 
 from __future__ import annotations
@@ -34,23 +34,48 @@ from steersman.apiserver.chain import (
     always_allow as always_allow,
 )
 from steersman.apiserver.context import Limits as Limits
-from steersman.apiserver.errors import Refused as Refused
-from steersman.apiserver.identity import User as User
+from steersman.apiserver.custom_resources import CustomSubresource as CustomSubresource, Validator as Validator
+from steersman.apiserver.errors import RequestRejected as RequestRejected
+from steersman.apiserver.handlers import (
+    Answer as Answer,
+    PathHandler as PathHandler,
+    PathRequest as PathRequest,
+    SubresourceHandler as SubresourceHandler,
+    SubresourceRequest as SubresourceRequest,
+)
+from steersman.apiserver.identity import IN_PROCESS as IN_PROCESS, User as User
 from steersman.apiserver.options import ServerOptions as ServerOptions
+from steersman.apiserver.quotas import (
+    DEVICE_CLASSES as DEVICE_CLASSES,
+    counted_resources as counted_resources,
+    recounted as recounted,
+)
 from steersman.apiserver.registry import Definition as Definition, Strategy as Strategy
 from steersman.apiserver.request import (
     ChainHandler as ChainHandler,
-    Next as Next,
+    NextHandler as NextHandler,
     RequestInfo as RequestInfo,
     Route as Route,
     ServerRequest as ServerRequest,
 )
 from steersman.apiserver.server import ApiServer as ApiServer
 from steersman.apiserver.storage import (
+    Change as Change,
+    Compacted as Compacted,
     JournaledStorage as JournaledStorage,
     MemoryStorage as MemoryStorage,
+    Record as Record,
     Storage as Storage,
     StorageError as StorageError,
+)
+from steersman.apiserver.storage.ownership import check_owned_folder as check_owned_folder
+from steersman.apiserver.webhooks import (
+    CallFailed as CallFailed,
+    ReviewHandler as ReviewHandler,
+    ServiceReference as ServiceReference,
+    ServiceResolver as ServiceResolver,
+    WebhookCaller as WebhookCaller,
+    WebhookTarget as WebhookTarget,
 )
 
 # Imported on first use: they need the package cryptography, which a server without a port does not.

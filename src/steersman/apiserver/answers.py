@@ -10,12 +10,13 @@ import msgspec
 import yaml
 
 from steersman.aio import is_bound
-from steersman.apiserver.errors import Refused, not_this_form
+from steersman.apiserver.errors import RequestRejected, not_this_form
+from steersman.apiserver.protobuf import to_protobuf
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.workers import LARGE
-from steersman.errors.status import ApiStatus, encode_status
+from steersman.errors import ApiStatus, encode_status
 from steersman.transport import ServerResponse
-from steersman.wire import JSON, YAML, parse_accept, print_warning
+from steersman.wire import JSON, PROTOBUF, YAML, Pairs, parse_accept, print_warning
 
 #: The total length of warnings above which each is truncated, and the length to which it is.
 WARNINGS_MAX, WARNING_MAX = 4096, 256
@@ -23,42 +24,56 @@ WARNINGS_MAX, WARNING_MAX = 4096, 256
 YAML_MAX = 4 * 1024 * 1024
 #: The compiled dumper is much faster, where available.
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+#: The media type of an error, by the accepted media type.
+_ERRORS = {JSON: JSON, YAML: YAML, PROTOBUF: PROTOBUF, "*/*": JSON, "application/*": JSON}
 _HEADERS = (("Cache-Control", "no-cache, private"), ("Content-Type", JSON))
 
 
 def answer(request: ServerRequest, body: bytes, *, status: int = 200, content_type: str = JSON) -> ServerResponse:
-    """An answer as one line of JSON, or as YAML, with the warnings of the request."""
-    if request.wants_yaml and content_type == JSON:
+    """Convert a JSON body to the negotiated media type, and answer with the warnings of the request."""
+    if request.media_type != JSON and content_type == JSON:
         if len(body) >= LARGE and not is_bound():
-            return _yaml_later(request, body, status)
-        body, content_type = _as_yaml(body), YAML
-    body = body if body.endswith(b"\n") else body + b"\n"
+            return _answer_later(request, body, status)
+        body, content_type = _converted(request.media_type, body)
+    if content_type == JSON and not body.endswith(b"\n"):
+        body += b"\n"
     if request.warnings or content_type != JSON:
-        warnings = tuple(("Warning", print_warning(text)) for text in shortened(request.warnings))
-        return ServerResponse(
-            status=status, headers=(_HEADERS[0], ("Content-Type", content_type), *warnings), body=body
-        )
+        headers = (_HEADERS[0], ("Content-Type", content_type), *_warnings(request))
+        return ServerResponse(status=status, headers=headers, body=body)
     return ServerResponse(status=status, headers=_HEADERS, body=body)
 
 
 def answer_pieces(request: ServerRequest, pieces: Iterable[bytes]) -> ServerResponse:
     """A long JSON answer, whose pieces are produced as the client reads them."""
-    if request.wants_yaml or request.warnings:
+    if request.media_type != JSON or request.warnings:
         return answer(request, b"".join(pieces))
     return ServerResponse(status=200, headers=_HEADERS, body=_one_by_one(pieces))
 
 
-def _yaml_later(request: ServerRequest, body: bytes, status: int) -> ServerResponse:
-    """A long YAML answer, which a worker thread prints when the client begins to read."""
-    if len(body) > YAML_MAX:
+def _answer_later(request: ServerRequest, body: bytes, status: int) -> ServerResponse:
+    """A long answer in another format than JSON. A worker thread converts it when the client starts to read."""
+    media_type = request.media_type
+    if media_type == YAML and len(body) > YAML_MAX:
         why = f"YAML answers are limited to {YAML_MAX} bytes here: request JSON, or fewer objects with limit="
         return answer_refusal(ServerRequest(request.wire, user=request.user), not_this_form(why))
-    warnings = tuple(("Warning", print_warning(text)) for text in shortened(request.warnings))
 
     async def printed() -> AsyncIterator[bytes]:
-        yield await asyncio.to_thread(_as_yaml, body)
+        yield (await asyncio.to_thread(_converted, media_type, body))[0]
 
-    return ServerResponse(status=status, headers=(_HEADERS[0], ("Content-Type", YAML), *warnings), body=printed())
+    headers = (_HEADERS[0], ("Content-Type", media_type), *_warnings(request))
+    return ServerResponse(status=status, headers=headers, body=printed())
+
+
+def _converted(media_type: str, body: bytes) -> tuple[bytes, str]:
+    """A JSON body in another media type, and that type. Returns JSON if the body has no such form."""
+    if media_type == YAML:
+        return _as_yaml(body), YAML
+    message = to_protobuf(body)
+    return (body, JSON) if message is None else (message, PROTOBUF)
+
+
+def _warnings(request: ServerRequest) -> Pairs:
+    return tuple(("Warning", print_warning(text)) for text in shortened(request.warnings))
 
 
 async def _one_by_one(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
@@ -91,21 +106,21 @@ def answer_status(request: ServerRequest, status: ApiStatus, *, code: int = 200)
     return answer(request, encode_status(status), status=code)
 
 
-def answer_refusal(request: ServerRequest, refused: Refused) -> ServerResponse:
+def answer_refusal(request: ServerRequest, refused: RequestRejected) -> ServerResponse:
     """The answer to a rejected request."""
-    if request.info.is_resource and not request.wants_yaml:
-        request.wants_yaml = _prefers_yaml(request.wire.header("Accept"))
+    if request.info.is_resource:
+        request.media_type = _preferred(request.wire.header("Accept"))
     reply = answer(request, encode_status(refused.status), status=refused.status.code or 500)
     reply.headers = (*reply.headers, *refused.headers)
     return reply
 
 
-def _prefers_yaml(accept: str | None) -> bool:
-    """Whether a client that is rejected before negotiation prefers YAML."""
-    if not accept or YAML not in accept:
-        return False
+def _preferred(accept: str | None) -> str:
+    """The media type of an error: the first one that the client accepts for plain objects, or JSON."""
+    if not accept or (YAML not in accept and PROTOBUF not in accept):
+        return JSON
     plain = (clause.name for clause in parse_accept(accept) if not clause.representation[0])
-    return next((name for name in plain if name in {JSON, YAML, "*/*"}), JSON) == YAML
+    return next((_ERRORS[name] for name in plain if name in _ERRORS), JSON)
 
 
 def page_not_found() -> ServerResponse:

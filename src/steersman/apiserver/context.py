@@ -8,8 +8,9 @@ from typing import TypeAlias
 import msgspec
 
 from steersman.apiserver.admission import Admission
-from steersman.apiserver.registry.definition import Definition
-from steersman.apiserver.registry.registry import Registry
+from steersman.apiserver.metrics import ServerMetrics
+from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.registry.registry import ResourceRegistry
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record, Storage
 from steersman.apiserver.watching.feed import Feed
@@ -42,12 +43,13 @@ class Backend:
     def __init__(
         self,
         *,
-        registry: Registry,
+        registry: ResourceRegistry,
         storage: Storage,
         feed: Feed,
         admission: Admission,
         limits: Limits,
         workers: Workers,
+        metrics: ServerMetrics,
     ) -> None:
         self.registry = registry
         self.storage = storage
@@ -57,6 +59,7 @@ class Backend:
         self.limits = limits
         #: Threads for the computations of large requests.
         self.workers = workers
+        self.metrics = metrics
         self._contexts: dict[tuple[str, str, str], VerbContext] = {}
         self._contexts_of = -1
 
@@ -75,7 +78,7 @@ class Backend:
 class VerbContext:
     """One served resource, as verbs see it; also the `Surroundings` of its strategy and of admission plugins."""
 
-    __slots__ = ("admission", "definition", "feed", "limits", "registry", "storage", "workers")
+    __slots__ = ("admission", "definition", "feed", "limits", "metrics", "registry", "storage", "workers")
 
     def __init__(self, definition: Definition, backend: Backend, *, admission: Admission | None = None) -> None:
         self.definition = definition
@@ -85,6 +88,27 @@ class VerbContext:
         self.admission = backend.admission if admission is None else admission
         self.limits = backend.limits
         self.workers = backend.workers
+        self.metrics = backend.metrics
+
+    async def readable(self, record: Record) -> Record:
+        """A stored object in the version of the resource, as far as only a webhook can convert it."""
+        conversion = self.definition.conversion
+        if conversion is None or conversion.webhook is None:
+            return record
+        return (await conversion.webhook.readable([record]))[0]
+
+    async def all_readable(self, records: list[Record]) -> list[Record]:
+        """Like `readable`, for several objects."""
+        conversion = self.definition.conversion
+        return (
+            records if conversion is None or conversion.webhook is None else await conversion.webhook.readable(records)
+        )
+
+    async def make_storable(self, obj: Tree) -> None:
+        """Change an object to the stored version, as far as only a webhook can convert it."""
+        conversion = self.definition.conversion
+        if conversion is not None and conversion.webhook is not None:
+            await conversion.webhook.storable(obj)
 
     async def read(self, group: str, resource: str, namespace: str, name: str) -> Record | None:
         """A stored object of any kind; None if it is missing or the kind is not served."""

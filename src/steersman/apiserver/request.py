@@ -18,7 +18,7 @@ from steersman.errors import SelectorError
 from steersman.objects import FieldSelector, Selector
 from steersman.schemas.names import path_segment
 from steersman.transport import ServerResponse
-from steersman.wire import InvalidOption, ListOptions, Request, is_watch, parse_path
+from steersman.wire import JSON, HttpRequest, InvalidOption, ListOptions, is_watch, parse_path
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 
@@ -52,14 +52,15 @@ class ServerRequest:
         "authorize",
         "authorizer",
         "info",
+        "media_type",
+        "response_headers",
         "size",
         "user",
-        "wants_yaml",
         "warnings",
         "wire",
     )
 
-    def __init__(self, wire: Request, *, user: User = IN_PROCESS, accounts: AccountTokens | None = None) -> None:
+    def __init__(self, wire: HttpRequest, *, user: User = IN_PROCESS, accounts: AccountTokens | None = None) -> None:
         self.wire = wire
         #: The service account tokens of the server; without them no service account has one.
         self.accounts = accounts
@@ -70,13 +71,15 @@ class ServerRequest:
         self._warned: set[str] = set()
         #: The size of its body in bytes, or what it counts as if that is more.
         self.size = len(wire.body) if wire.body else 0
-        #: Whether the answer is YAML, once negotiated.
-        self.wants_yaml = False
-        #: Checks whether the user may also perform another verb on the same object; raises `Refused` if not. None
+        #: The media type of the answer, once negotiated.
+        self.media_type = JSON
+        #: Checks whether the user may also perform another verb on the same object; raises `RequestRejected` if not. None
         #: allows everything.
         self.authorize: Callable[[str], Awaitable[None]] | None = None
         #: The authorizer that allowed the request; None if the chain has none.
         self.authorizer: Authorizer | None = None
+        #: Headers to add to every response to the request.
+        self.response_headers: tuple[tuple[str, str], ...] = ()
         #: Annotations for the audit event.
         self.annotations: dict[str, str] = {}
 
@@ -88,14 +91,14 @@ class ServerRequest:
 
 
 #: The rest of the chain.
-Next: TypeAlias = Callable[[ServerRequest], Awaitable[ServerResponse]]
-#: One handler of the chain: it answers, raises `Refused`, or returns the answer of `next_`.
-ChainHandler: TypeAlias = Callable[[ServerRequest, Next], Awaitable[ServerResponse]]
+NextHandler: TypeAlias = Callable[[ServerRequest], Awaitable[ServerResponse]]
+#: One handler of the chain: it answers, raises `RequestRejected`, or returns the answer of `next_`.
+ChainHandler: TypeAlias = Callable[[ServerRequest, NextHandler], Awaitable[ServerResponse]]
 #: Answers a request for a path; returns None for other paths.
 Route: TypeAlias = Callable[[ServerRequest], Awaitable[ServerResponse | None]]
 
 
-def read_info(request: Request) -> RequestInfo:
+def read_info(request: HttpRequest) -> RequestInfo:
     """What a request concerns."""
     plain, watches = _without_watch(request.path)
     path = parse_path(plain)
@@ -139,7 +142,7 @@ def _without_watch(path: str) -> tuple[str, bool]:
     return path, False
 
 
-def _selected_name(request: Request) -> str:
+def _selected_name(request: HttpRequest) -> str:
     """The single name that a list or watch selects; empty if it selects others, or its options are invalid."""
     if not any(name == "fieldSelector" for name, _ in request.query):
         return ""

@@ -1,7 +1,7 @@
 """The API server: definitions, a store, and the chain that every request passes.
 
 Guarantees
-- `handler` is the whole server as one function: an `InProcessTransport` takes it, and a `Listener` serves it.
+- `handler` is the whole server as one function: an `InProcessTransport` takes it, and an `HttpListener` serves it.
 - Every request is answered: a rejection is a Status, a failure is a 500 and a log entry, and neither affects another
   request.
 - Requests over a port are answered 401 unless a handler of the chain authenticates the sender.
@@ -19,47 +19,78 @@ Extension points
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import AsyncExitStack
 from typing import Self, Unpack
 
 from steersman.aio import Supervisor
 from steersman.apiserver.admission import (
+    BUILTIN_PLUGINS,
     Admission,
-    ClaimGrowth,
     DefinitionLifecycle,
-    NamespaceLifecycle,
-    PodClasses,
+    Plugin,
     UnsupportedFeatures,
+    chosen_plugins,
 )
 from steersman.apiserver.answers import answer_refusal, page_not_found
-from steersman.apiserver.bootstrap import create_policy, create_system_namespaces
-from steersman.apiserver.chain import AuditHook, Authentication, Authorizer, Reviews, always_allow, unlimited
+from steersman.apiserver.bootstrap import create_objects
+from steersman.apiserver.chain import (
+    AuditHook,
+    Authentication,
+    Authorizer,
+    FlowControl,
+    Reviews,
+    always_allow,
+    unlimited,
+)
 from steersman.apiserver.chain.escalation import Escalation
 from steersman.apiserver.chain.impersonation import completed
 from steersman.apiserver.context import Backend, Limits
 from steersman.apiserver.custom_resources import (
     CustomResources,
     crds_of,
+    extensions_of,
     install_crds,
     unstored_definitions,
 )
-from steersman.apiserver.discovery import discovery_routes, feed_check, storage_check
-from steersman.apiserver.errors import Refused, internal, no_such_resource, unauthorized
+from steersman.apiserver.discovery import discovery_routes, feed_check, is_health_path, metrics_route, storage_check
+from steersman.apiserver.errors import RequestRejected, internal, no_such_resource, unauthorized
+from steersman.apiserver.handlers import path_route
 from steersman.apiserver.identity import IN_PROCESS, UNKNOWN, AccountTokens, User, request_peer
-from steersman.apiserver.options import ServerOptions, check_names, chosen_authorizer, group_versions, opened
-from steersman.apiserver.registry import Registry, builtin_definitions
-from steersman.apiserver.request import ChainHandler, Next, Route, ServerRequest
+from steersman.apiserver.metrics import ServerMetrics
+from steersman.apiserver.options import ServerOptions, builtin_kinds, check_names, chosen_authorizer, opened
+from steersman.apiserver.policies import (
+    MutatingPolicies,
+    MutatingPolicy,
+    RegisteredPlugins,
+    StoredPolicies,
+    ValidatingPolicies,
+    ValidatingPolicy,
+)
+from steersman.apiserver.quotas import ResourceQuotas
+from steersman.apiserver.registry import ResourceRegistry
+from steersman.apiserver.request import ChainHandler, NextHandler, RequestInfo, Route, ServerRequest
 from steersman.apiserver.storage import StorageError, compact_forever
 from steersman.apiserver.verbs import perform
 from steersman.apiserver.watching import Feed
-from steersman.apiserver.watching.feed import HISTORY
+from steersman.apiserver.watching.feed import HISTORY, HISTORY_BYTES
+from steersman.apiserver.webhooks import (
+    Configurations,
+    MutatingWebhooks,
+    StoredServices,
+    ValidatingWebhooks,
+    WebhookCaller,
+    WebhookCalls,
+)
 from steersman.apiserver.workers import Workers
 from steersman.transport import Handler, InProcessTransport, ServerResponse
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 _log = logging.getLogger("steersman.apiserver")
 
+#: The code for a request whose client disconnected before the response, as in proxies.
+_CLIENT_LEFT = 499
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
@@ -73,12 +104,15 @@ class ApiServer:
 
     Kinds:
 
-    - ``kinds`` are the built-in group-versions, such as ``["v1", "apps/v1"]``; all by default.
+    - ``kinds`` are the built-in group-versions or kinds, such as ``["v1 Event", "apps/v1"]``; all by default.
     - ``resources`` are `Resource` classes, whose CustomResourceDefinitions exist from the start. Several classes of one
       kind are its versions.
     - ``definitions`` are served unchanged, in place of others.
     - ``conversions`` are functions in place of conversion webhooks, by CRD name: ``{"sites.web.example.com": fn}``.
       ``fn(obj, to_api_version)`` returns the object in that version.
+    - ``validators`` are functions that find problems of custom kinds beyond their schemas: ``{Site: fn}``.
+      ``fn(old, new)`` returns `FieldProblem`s, which become a 422. ``old`` is None for a new object.
+    - ``subresources`` are `CustomSubresource`s, which functions of yours answer.
 
     Storage: ``storage`` is a folder's path or any `Storage`. By default objects are in memory, and gone with the
     server.
@@ -87,31 +121,55 @@ class ApiServer:
     yours enforces your rules. ``tokens`` maps bearer tokens to users, and ``audit`` is called for every request.
     ``chain`` replaces all of that by your own handlers.
 
-    ``admission`` are plugins, or functions, that change or reject writes. ``routes`` answer further paths. ``limits``
-    are sizes and times. ``history`` is how many changes of a resource a watch can go back.
+    Admission: ``admission`` are plugins, or functions, that change or reject writes. The server's own plugins have
+    kube-apiserver's names. ``enable_admission_plugins=["ServiceAccount"]`` turns on the only one that is off by default,
+    and ``disable_admission_plugins`` turns others off. The server also calls the webhooks of stored configurations.
+    ``webhook_resolver(namespace, name, port)`` returns the host and port of a Service, by default one of its endpoints;
+    ``webhook_caller`` replaces the calls themselves.
+
+    ``paths`` are functions that answer further paths, and ``routes`` do so with full control. ``limits`` are sizes and
+    times. ``history`` is how many changes of a resource a watch can go back, and ``history_bytes`` bounds the memory of
+    old states, in the storage and for watches alike.
     """
 
     def __init__(self, **options: Unpack[ServerOptions]) -> None:
         check_names(options)
-        authorizer, conversions = options.get("authorizer", always_allow), options.get("conversions") or {}
-        self.registry = Registry(builtin_definitions(group_versions(options.get("kinds"), rbac=authorizer == "rbac")))
+        authorizer = options.get("authorizer", always_allow)
+        extensions = extensions_of(
+            options.get("conversions") or {}, options.get("validators", {}), options.get("subresources", ())
+        )
+        self.registry = ResourceRegistry(builtin_kinds(options.get("kinds"), rbac=authorizer == "rbac"))
         self._crds = crds_of(options.get("resources", ()))
-        self.storage, self._own_storage = opened(options.get("storage"))
-        self.feed = Feed(self.storage, history=options.get("history", HISTORY))
-        self.admission = Admission(guards=[Escalation(self.storage)])
-        #: Registry, store, feed, admission, limits and worker threads, for the verbs.
+        history_bytes = options.get("history_bytes", HISTORY_BYTES)
+        self.storage, self._own_storage = opened(options.get("storage"), history_bytes)
+        self.feed = Feed(self.storage, history=options.get("history", HISTORY), history_bytes=history_bytes)
+        #: Calls webhooks, unless ``webhook_caller`` does.
+        self.webhooks = WebhookCalls(options.get("webhook_resolver") or StoredServices(self.storage))
+        caller: WebhookCaller = options.get("webhook_caller") or self.webhooks
+        #: The metrics that ``/metrics`` serves.
+        self.metrics = ServerMetrics()
+        workers = Workers()
+        plugins = chosen_plugins(
+            options.get("enable_admission_plugins", ()), options.get("disable_admission_plugins", ())
+        )
+        registered = RegisteredPlugins(
+            self.storage, [each for name, each in self._registered(caller, workers) if name in plugins]
+        )
+        self.admission = Admission(guards=[Escalation(self.storage)], last=[registered], metrics=self.metrics)
+        #: ResourceRegistry, store, feed, admission, limits and worker threads, for the verbs.
         self.backend = Backend(
             registry=self.registry,
             storage=self.storage,
             feed=self.feed,
             admission=self.admission,
             limits=options.get("limits") or Limits(),
-            workers=Workers(),
+            workers=workers,
+            metrics=self.metrics,
         )
         #: Serves custom resources as their definitions are created, changed and deleted.
-        self.custom_resources = CustomResources(self.backend, conversions)
+        self.custom_resources = CustomResources(self.backend, extensions, caller)
         if self.custom_resources.definition is None:
-            for definition in unstored_definitions(self._crds, conversions):
+            for definition in unstored_definitions(self._crds, extensions):
                 self.registry.add(definition)
         #: Signs and reviews the tokens of service accounts.
         self.account_tokens = AccountTokens(self.storage)
@@ -127,20 +185,44 @@ class ApiServer:
             self.chain += chain
         for definition in options.get("definitions", ()):
             self.registry.add(definition)
-        if self.registry.any_version("", "namespaces") is not None:
-            self.admission.add(NamespaceLifecycle())
-        self.admission.add(UnsupportedFeatures(), PodClasses(), ClaimGrowth())
-        self.admission.add(DefinitionLifecycle(self.custom_resources.is_terminating), *options.get("admission", ()))
+        if self.registry.any_version("", "namespaces") is None:
+            plugins -= {"NamespaceLifecycle"}
+        self.admission.add(*(make() for name, make in BUILTIN_PLUGINS.items() if name in plugins))
+        self.admission.add(UnsupportedFeatures(), DefinitionLifecycle(self.custom_resources.is_terminating))
+        self.admission.add(*options.get("admission", ()))
+        if "ResourceQuota" in plugins:
+            self.admission.add_last(ResourceQuotas(self.backend))
         #: Handlers of requests that do not concern resources, in order.
         self.routes: list[Route] = [
             *options.get("routes", ()),
-            *discovery_routes(
-                self.registry, alive=[storage_check(self.storage)], ready=[feed_check(self.storage, self.feed)]
-            ),
+            path_route(options.get("paths", {})),
+            *self._own_routes(),
         ]
-        self._passes: Next | None = None
+        self._passes: NextHandler | None = None
         self._stack: AsyncExitStack | None = None
         self._told_of_unknown = False
+
+    def _own_routes(self) -> list[Route]:
+        """Metrics, discovery, OpenAPI, version and health."""
+        storage = self.storage
+        ready = [storage_check(storage, "etcd-readiness"), feed_check(storage, self.feed)]
+        return [
+            metrics_route(self.metrics, self.registry, storage),
+            *discovery_routes(self.registry, self.account_tokens, alive=[storage_check(storage)], ready=ready),
+        ]
+
+    def _registered(self, caller: WebhookCaller, workers: Workers) -> list[tuple[str, Plugin]]:
+        """The plugins that stored objects configure, in kube-apiserver's order."""
+        storage, registry = self.storage, self.registry
+        mutating = StoredPolicies(storage, "mutating", MutatingPolicy)
+        validating = StoredPolicies(storage, "validating", ValidatingPolicy)
+        hooks = (Configurations(storage), caller, registry, workers)
+        return [
+            ("MutatingAdmissionPolicy", MutatingPolicies(mutating, registry, workers)),
+            ("MutatingAdmissionWebhook", MutatingWebhooks(*hooks)),
+            ("ValidatingAdmissionPolicy", ValidatingPolicies(validating, registry, workers)),
+            ("ValidatingAdmissionWebhook", ValidatingWebhooks(*hooks)),
+        ]
 
     # start and stop
 
@@ -151,18 +233,17 @@ class ApiServer:
         try:
             if self._own_storage is not None:
                 await stack.enter_async_context(self._own_storage)
+            await create_objects(self.registry, self.storage, policy=self._creates_policy)
             await self.feed.begin()
             await self.account_tokens.load()
             stack.callback(self.backend.workers.close)
+            stack.push_async_callback(self.webhooks.close)
             tasks = await stack.enter_async_context(Supervisor())
             stack.callback(tasks.cancel)
             stack.callback(self.feed.end)
             tasks.start(self.feed.run(), name="api server: feed")
             tasks.start(compact_forever(self.storage), name="api server: compaction")
             self._passes = self._assembled()
-            await create_system_namespaces(self.backend)
-            if self._creates_policy:
-                await create_policy(self.backend)
             if self.custom_resources.definition is not None:
                 await install_crds(self.backend, self._crds)
                 await self.custom_resources.begin(tasks)
@@ -195,12 +276,12 @@ class ApiServer:
             return InProcessTransport(self.handle)
         sender = completed(User(name=user) if isinstance(user, str) else user)
 
-        async def handle(wire: Request) -> ServerResponse:
+        async def handle(wire: HttpRequest) -> ServerResponse:
             return await self.handle(wire, user=sender)
 
         return InProcessTransport(handle)
 
-    async def handle(self, wire: Request, *, user: User | None = None) -> ServerResponse:
+    async def handle(self, wire: HttpRequest, *, user: User | None = None) -> ServerResponse:
         """Answer a request. ``user`` is its sender, unless its own credentials say otherwise."""
         sender = user or (IN_PROCESS if request_peer() is None else UNKNOWN)
         request = ServerRequest(wire, user=sender, accounts=self.account_tokens)
@@ -209,18 +290,41 @@ class ApiServer:
             return answer_refusal(
                 request, internal("the API server in this process is not running; use it within its 'async with'")
             )
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        self.metrics.begin(wire)
+        status = _CLIENT_LEFT
         try:
-            reply = await passes(request)
-        except Refused as refused:
-            reply = answer_refusal(request, refused)
-        except StorageError as error:
-            reply = answer_refusal(request, internal(str(error)))
-        except Exception:  # noqa: BLE001 - our own mistake is one request's answer, not the end of the server
-            _log.exception("the server failed to answer %s %s", wire.method, wire.path)
-            reply = answer_refusal(request, internal("the request could not be served; see the server's log"))
+            reply = await self._answered(passes, request)
+            status = reply.status
+        finally:
+            info = request.info
+            is_known = self._is_served(info) if info.is_resource else is_health_path(wire.path)
+            self.metrics.end(request, status, loop.time() - began, is_known=is_known)
+        if request.response_headers:
+            # Copy the response: a handler may return one that it reuses.
+            headers = (*reply.headers, *request.response_headers)
+            reply = ServerResponse(status=reply.status, headers=headers, body=reply.body)
         if wire.method == "HEAD" and isinstance(reply.body, bytes):
             reply.body = b""
         return reply
+
+    def _is_served(self, info: RequestInfo) -> bool:
+        definition = self.registry.find(info.group, info.version, info.resource)
+        own = info.subresource
+        return definition is not None and (not own or own in {"status", "scale"} or own in definition.subresources)
+
+    async def _answered(self, passes: NextHandler, request: ServerRequest) -> ServerResponse:
+        wire = request.wire
+        try:
+            return await passes(request)
+        except RequestRejected as refused:
+            return answer_refusal(request, refused)
+        except StorageError as error:
+            return answer_refusal(request, internal(str(error)))
+        except Exception:  # noqa: BLE001 - our own mistake is one request's answer, not the end of the server
+            _log.exception("the server failed to answer %s %s", wire.method, wire.path)
+            return answer_refusal(request, internal("the request could not be served; see the server's log"))
 
     async def forget(self) -> None:
         """Start the history now, as after a restart: older revisions can be neither listed nor watched from."""
@@ -230,14 +334,14 @@ class ApiServer:
 
     def _guard(self, authorizer: Authorizer, authentication: Authentication, audit: AuditHook | None) -> None:
         """Check every request, and every access review, with an authorizer."""
-        self.chain += unlimited(authorizer, authentication, audit)
+        self.chain += unlimited(authorizer, authentication, audit, FlowControl(self.storage, self.feed))
         for definition in Reviews(authorizer, authentication).definitions():
             if self.registry.find(definition.gvk.group, definition.gvk.version, definition.resource) is not None:
                 self.registry.add(definition)
 
-    def _assembled(self) -> Next:
+    def _assembled(self) -> NextHandler:
         """The chain as one function."""
-        step: Next = self._route
+        step: NextHandler = self._route
         for handler in reversed(self.chain):
             step = _linked(handler, step)
         return step
@@ -263,7 +367,7 @@ class ApiServer:
             raise no_such_resource()
         return page_not_found()
 
-    def _unknown(self) -> Refused:
+    def _unknown(self) -> RequestRejected:
         if not self._told_of_unknown:
             self._told_of_unknown = True
             _log.error(
@@ -288,7 +392,7 @@ class ApiServer:
         return any(not each.custom for each in mine)
 
 
-def _linked(handler: ChainHandler, after: Next) -> Next:
+def _linked(handler: ChainHandler, after: NextHandler) -> NextHandler:
     async def step(request: ServerRequest) -> ServerResponse:
         return await handler(request, after)
 

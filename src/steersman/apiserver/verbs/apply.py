@@ -13,17 +13,20 @@ import re
 from copy import deepcopy
 from typing import Any, NoReturn, cast
 
+from steersman.aio import collector_paused
 from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_patched
+from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.decoding.bounds import check_names, check_values
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
-from steersman.apiserver.errors import Refused, bad_request, conflict, unnamed
+from steersman.apiserver.errors import RequestRejected, bad_request, conflict, unnamed
 from steersman.apiserver.field_managers import applied, described, managed_of, manager_of, without_managed
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.go_types.reader import Unreadable
+from steersman.apiserver.registry.builtin.types.trees import inner
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.managed_fields import check_applied
 from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.update import Change
@@ -38,7 +41,7 @@ async def apply(context: VerbContext, request: ServerRequest) -> ServerResponse:
     body = read_body(request, context.limits.body)
     options = write_options(request, "PatchOptions", applies=True)
     applying = _Applying(context, request, body, options)
-    change = Change(context, request, options, applying.on, part="status" if subresource else "", manages=False)
+    change = Change(context, request, options, applying.on, part=subresource, manages=False)
     if not subresource or definition.strategy.create_on_update:
         change.create = applying.anew
     record = await change.make()
@@ -71,7 +74,8 @@ def read_plain_json(body: bytes) -> tuple[Any, list[str]] | None:
         return None
     check_values(body)
     try:
-        return _decode(body.decode("ascii")), []
+        with collector_paused():
+            return _decode(body.decode("ascii")), []
     except (ValueError, RecursionError):
         return None
 
@@ -105,6 +109,7 @@ class _Applying:
     """Turns intents into objects."""
 
     def __init__(self, context: VerbContext, request: ServerRequest, body: bytes, options: WriteOptions) -> None:
+        self._context = context
         self._definition = context.definition
         self._request = request
         self._body = body
@@ -127,8 +132,11 @@ class _Applying:
     def _made(self, live: Tree | None) -> Tree:
         definition, request = self._definition, self._request
         intent = read_intent(request, self._body, self._options)
+        check_applied(self._context, request, self._managed, intent)
         manager = manager_of(request, self._options.field_manager)
         tree = applied(self._managed, live, intent, manager=manager, force=bool(self._options.force))
+        # An intent may lack metadata.
+        tree["metadata"] = inner(tree, "metadata")
         # Converted from another version, it may lack its schema's defaults: only a change adds them.
         is_filled = definition.custom and live is not None and without_managed(tree) == without_managed(live)
         managed = tree["metadata"].pop("managedFields", None)
@@ -136,7 +144,7 @@ class _Applying:
         try:
             # Fields outside the schema were already rejected.
             obj = read_patched(definition, request, tree, "Ignore")
-        except Refused as refused:
+        except RequestRejected as refused:
             raise self._unconverted(intent, refused) from None
         take_namespace(definition, request.info.namespace, obj["metadata"])
         check_name(request.info.name, obj["metadata"])
@@ -148,7 +156,7 @@ class _Applying:
             _put_nulls_back(obj, merged)
         return obj
 
-    def _unconverted(self, intent: Tree, refused: Refused) -> Refused:
+    def _unconverted(self, intent: Tree, refused: RequestRejected) -> RequestRejected:
         """The answer to an intent that merges, but gives no object of its kind."""
         words = refused.status.message.partition(": ")[2] or refused.status.message
         if isinstance(refused.__cause__, Unreadable):

@@ -18,17 +18,13 @@ from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import media_type_of
+from steersman.apiserver.decoding.stored_size import stored_size
 from steersman.apiserver.documents import copied, encode_served, encode_stored
-from steersman.apiserver.errors import Refused, already_exists, invalid, name_taken, too_large, unnamed
+from steersman.apiserver.errors import RequestRejected, already_exists, invalid, name_taken, too_large, unnamed
 from steersman.apiserver.field_managers import keep_readable, without_managed
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.definition import Tree
-from steersman.apiserver.registry.metadata import (
-    dedupe_owners,
-    fill_system_fields,
-    validate_new,
-    wipe_system_fields,
-)
+from steersman.apiserver.registry.metadata import dedupe_owners, fill_system_fields, validate_new, wipe_system_fields
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.managed_fields import managed_update
@@ -102,14 +98,14 @@ async def create_object(
     warn_of_duplicate_owners(request, metadata, admitted=True)
     if "name" in metadata or "generateName" not in metadata:
         return await _store(context, attributes, obj, options, allocates=allocates, spares=manages)
-    taken: Refused | None = None
+    taken: RequestRejected | None = None
     for _ in range(_ATTEMPTS):
         attempt: Tree = copied(obj)
         prefix: str = metadata["generateName"]
         attempt["metadata"]["name"] = f"{prefix[:_GENERATED_MAX]}{name_suffix()}"
         try:
             return await _store(context, attributes, attempt, options, allocates=allocates, spares=manages)
-        except Refused as refused:
+        except RequestRejected as refused:
             if refused.status.reason != "AlreadyExists":
                 raise
             taken = refused
@@ -162,6 +158,7 @@ def _complete(attributes: Attributes, obj: Tree, *, allocates: bool) -> None:
     for text in strategy.prepare_warnings(obj):
         request.warn(text)
     strategy.prepare_create(obj)
+    strategy.record_user(obj, request.user)
     judged = strategy.validate_create if allocates else strategy.validate_unallocated
     problems = strategy.validate_type(obj) or validate_new(definition, metadata, judged(obj))
     if problems:
@@ -185,6 +182,7 @@ async def _put(context: VerbContext, obj: Tree, options: WriteOptions, *, size: 
     version: str = metadata.pop("resourceVersion", "")
     key = definition.storage_key(metadata.get("namespace", ""), name)
     generated = "generateName" in metadata
+    await context.make_storable(obj)
     value = await context.workers.run(
         lambda: small_enough(context, obj, encode_served(definition, obj), spares=spares), size=size
     )
@@ -193,11 +191,11 @@ async def _put(context: VerbContext, obj: Tree, options: WriteOptions, *, size: 
         if there is not None:
             raise _taken(context, name, there, generated=generated)
         # It is not stored, so its version does not matter.
-        return Record(key, value, 0, int(version) if _is_version(version) else 0)
+        return await context.readable(Record(key, value, 0, int(version) if _is_version(version) else 0))
     if _is_version(version):
         raise unnamed("resourceVersion should not be set on objects to be created")
     try:
-        return await context.storage.put(key, value, expect=0, ttl=definition.ttl)
+        return await context.readable(await context.storage.put(key, value, expect=0, ttl=definition.ttl))
     except Mismatch as mismatch:
         raise _taken(context, name, mismatch.current, generated=generated) from None
 
@@ -216,17 +214,18 @@ def small_enough(context: VerbContext, obj: Tree, value: bytes, *, spares: bool)
     413 if that does not help, or they must be kept.
     """
     limit = context.limits.object
-    if len(value) > limit and spares:
-        value = encode_stored(without_managed(obj))
-    if len(value) > limit:
+    if len(value) > limit and spares and stored_size(context.definition, obj) > limit:
+        obj = without_managed(obj)
+        value = encode_stored(obj)
+    if len(value) > limit and stored_size(context.definition, obj) > limit:
         raise too_large("etcdserver: request is too large")
     return value
 
 
-def _taken(context: VerbContext, name: str, there: Record | None, *, generated: bool) -> Refused:
+def _taken(context: VerbContext, name: str, there: Record | None, *, generated: bool) -> RequestRejected:
     named = context.definition.named
     refused = name_taken(named, name) if generated else already_exists(named, name)
     if there is not None and b'"deletionTimestamp":' in there.value:
         message = f"object is being deleted: {refused.status.message}"
-        return Refused(msgspec.structs.replace(refused.status, message=message), refused.headers)
+        return RequestRejected(msgspec.structs.replace(refused.status, message=message), refused.headers)
     return refused

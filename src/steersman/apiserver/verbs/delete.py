@@ -24,7 +24,7 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.deletion_rules import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options
-from steersman.errors.status import ApiStatus, StatusDetails
+from steersman.errors import ApiStatus, StatusDetails
 from steersman.patches import quickly_equal
 from steersman.transport import ServerResponse
 
@@ -100,6 +100,7 @@ def _blank(context: VerbContext) -> Record:
 
 async def _try(context: VerbContext, request: ServerRequest, record: Record, options: DeleteOptions) -> Outcome:
     definition, strategy = context.definition, context.definition.strategy
+    record = await context.readable(record)
     obj, old = decode_served(definition, record), decode_served(definition, record)
     metadata: Tree = old["metadata"]
     check_preconditions(definition, old, record, options)
@@ -112,6 +113,7 @@ async def _try(context: VerbContext, request: ServerRequest, record: Record, opt
         obj=None,
         old=old,
         dry_run=options.is_dry_run,
+        options=options,
     )
     await context.admission.admit(attributes)
     await context.admission.validate(attributes)
@@ -120,10 +122,13 @@ async def _try(context: VerbContext, request: ServerRequest, record: Record, opt
     if decision.kind == "pending":
         return Outcome(record, uid, is_gone=False, is_marked=False)
     if decision.stores and not quickly_equal(obj, old):
+        await context.make_storable(obj)
         value = encode_served(definition, obj)
         if options.is_dry_run:
-            return Outcome(record._replace(value=value), uid, is_gone=decision.kind == "end", is_marked=True)
-        record = await context.storage.put(record.key, value, expect=record.modified, ttl=definition.ttl)
+            dry = await context.readable(record._replace(value=value))
+            return Outcome(dry, uid, is_gone=decision.kind == "end", is_marked=True)
+        put = context.storage.put(record.key, value, expect=record.modified, ttl=definition.ttl)
+        record = await context.readable(await put)
     if decision.kind == "mark":
         return Outcome(record, uid, is_gone=False, is_marked=True)
     loses_finalizers = not decision.stores and bool(metadata.get("finalizers"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from steersman.apiserver.answers import answer
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.errors import Refused
+from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.delete import delete_object, read_options
@@ -28,7 +28,7 @@ async def delete_collection(context: VerbContext, request: ServerRequest) -> Ser
         namespace, name = (parts[0], parts[1]) if definition.namespaced else ("", parts[0])
         try:
             await delete_object(context, request, namespace, name, options)
-        except Refused as refused:
+        except RequestRejected as refused:
             if refused.status.code != 404:
                 raise
     return answer(request, form.page(records, meta))

@@ -14,7 +14,7 @@ from steersman.apiserver.verbs.get import get
 from steersman.apiserver.verbs.list import list_
 from steersman.apiserver.verbs.patch import patch
 from steersman.apiserver.verbs.review import review
-from steersman.apiserver.verbs.subresources import SUBRESOURCE_VERBS, bind, scale
+from steersman.apiserver.verbs.subresources import SUBRESOURCE_VERBS, call_handler, create_binding, scale
 from steersman.apiserver.verbs.update import update
 from steersman.apiserver.verbs.watch import watch
 from steersman.transport import ServerResponse
@@ -31,7 +31,7 @@ _VERBS: dict[str, Verb] = {
 }
 _OF_COLLECTIONS = frozenset({"create", "list", "watch", "deletecollection"})
 _ANYWHERE = frozenset({"list", "watch"})
-_OF_STATUS: dict[str, Verb] = {"get": get, "update": update, "patch": patch}
+_OF_SUBRESOURCES: dict[str, Verb] = {"get": get, "update": update, "patch": patch}
 
 
 async def perform(context: VerbContext, request: ServerRequest) -> ServerResponse:
@@ -58,7 +58,7 @@ async def _perform_builtin(context: VerbContext, request: ServerRequest) -> Serv
         if definition.review is not None:
             verb = review
         elif definition.gvk == BINDING:
-            verb = bind
+            verb = create_binding
     elif not info.name and info.verb not in _OF_COLLECTIONS:
         raise method_not_allowed()
     if definition.namespaced and not info.namespace and info.verb not in _ANYWHERE:
@@ -76,6 +76,9 @@ async def _perform_custom(context: VerbContext, request: ServerRequest) -> Serve
     if definition.namespaced != bool(info.namespace) and not anywhere:
         return page_not_found()
     if info.subresource:
+        own = definition.subresources.get(info.subresource)
+        if own is not None and not info.subpath:
+            return await call_handler(context, request, own)
         known = (definition.has_status and info.subresource == "status") or (
             definition.scale and info.subresource == "scale"
         )
@@ -100,9 +103,11 @@ async def _subresource(context: VerbContext, request: ServerRequest) -> ServerRe
     if own is not None:
         if info.verb not in own.verbs:
             raise method_not_allowed()
+        if own.gvk == definition.gvk:
+            return await _OF_SUBRESOURCES[info.verb](context, request)
         return await SUBRESOURCE_VERBS[definition.gvk, info.subresource](context, request)
     if info.subresource == "status" and definition.has_status:
-        verb = _OF_STATUS.get(info.verb)
+        verb = _OF_SUBRESOURCES.get(info.verb)
         if verb is None:
             raise method_not_allowed()
         return await verb(context, request)

@@ -28,7 +28,7 @@ async def read(context: VerbContext, request: ServerRequest) -> Record:
     record, _ = await context.storage.get(context.definition.storage_key(info.namespace, info.name))
     if record is None:
         raise not_found(context.definition.named, info.name)
-    return record
+    return await context.readable(record)
 
 
 def _version(context: VerbContext, text: str) -> int:

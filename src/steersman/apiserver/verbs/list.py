@@ -19,7 +19,7 @@ import msgspec
 from steersman.apiserver.answers import answer, answer_pieces
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import bad_request, expired, too_large_resource_version
-from steersman.apiserver.forms import ListMeta, form_for
+from steersman.apiserver.forms import ListMetadata, form_for
 from steersman.apiserver.forms.form import WholeForm
 from steersman.apiserver.go_types.reader import TypedReader, Unreadable, parse_pairs
 from steersman.apiserver.go_types.shapes import Shape
@@ -27,6 +27,7 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Compacted, FutureRevision, Page, Record
 from steersman.apiserver.verbs.get import await_revision
 from steersman.apiserver.verbs.options import not_a_number, read_version, refuse_options, wrong_version
+from steersman.apiserver.watching.pace import Pace
 from steersman.apiserver.watching.selection import Selection, check_syntax
 from steersman.golang import json_problem
 from steersman.objects.field_problems import FieldProblem, problem
@@ -42,8 +43,6 @@ _CONTINUE_EXPIRED = (
 )
 _NOT_BASE64 = re.compile("[^A-Za-z0-9_-]")
 _URL_SAFE = str.maketrans("-_+/", "+/!!")
-#: Number of objects that a selector checks before other tasks run.
-_TURN = 250
 #: Number of objects read at a time when a selector may exclude any of them.
 _LOOKED_AT = 1000
 #: A list of more objects is streamed while it is printed, so that other requests do not wait.
@@ -119,10 +118,7 @@ class Listing:
         self._context = context
         self._options = options
         self._selection = Selection(
-            context.definition,
-            namespace=info.namespace,
-            labels=options.label_selector,
-            fields=options.field_selector,
+            context.definition, namespace=info.namespace, labels=options.label_selector, fields=options.field_selector
         )
         self._limit = max(0, options.limit or 0)
         #: The key after which the page begins.
@@ -132,7 +128,7 @@ class Listing:
         #: Whether an index is used, which covers only the current revision.
         self._is_indexed = False
 
-    async def read(self) -> tuple[list[Record], ListMeta]:
+    async def read(self) -> tuple[list[Record], ListMetadata]:
         """The objects of the page, and the list's metadata."""
         await self._begin()
         self._is_indexed = self._selection.has_index and not self._options.continue_ and not self._revision
@@ -147,9 +143,9 @@ class Listing:
         except FutureRevision as future:
             raise too_large_resource_version(future.revision, future.current) from None
         if not page.remaining:
-            return page.records, ListMeta(resource_version=str(page.revision))
+            return page.records, ListMetadata(resource_version=str(page.revision))
         token = self._token(page.records[-1].key + "\0", page.revision)
-        meta = ListMeta(resource_version=str(page.revision), continue_=token, remaining_item_count=page.remaining)
+        meta = ListMetadata(resource_version=str(page.revision), continue_=token, remaining_item_count=page.remaining)
         return page.records, meta
 
     async def _begin(self) -> None:
@@ -179,27 +175,29 @@ class Listing:
             await await_revision(self._context, version)
 
     async def _page(self, after: str, limit: int) -> Page:
-        return await self._context.storage.list(
+        page = await self._context.storage.list(
             self._selection.prefix, after=after, limit=limit, revision=self._revision
         )
+        return page._replace(records=await self._context.all_readable(page.records))
 
-    async def _by_name(self) -> tuple[list[Record], ListMeta]:
+    async def _by_name(self) -> tuple[list[Record], ListMetadata]:
         """At most one object of each namespace; within one namespace it is looked up directly."""
         selection, storage = self._selection, self._context.storage
         if selection.prefix == self._context.definition.prefix and self._context.definition.namespaced:
             return await self._selected()
         record, revision = await storage.get(selection.prefix + selection.name, revision=self._revision)
+        record = None if record is None else await self._context.readable(record)
         found = [record] if record is not None and self._matches(record) else []
-        return found, ListMeta(resource_version=str(revision))
+        return found, ListMetadata(resource_version=str(revision))
 
-    async def _selected(self) -> tuple[list[Record], ListMeta]:
+    async def _selected(self) -> tuple[list[Record], ListMetadata]:
         found: list[Record] = []
-        after, limit = self._after, self._limit
+        after, limit, pace = self._after, self._limit, Pace()
         while True:
             page = await self._page(after, _LOOKED_AT if limit else 0)
             self._revision = page.revision
             for index, record in enumerate(page.records):
-                if index % _TURN == _TURN - 1:
+                if pace.is_due(record):
                     await asyncio.sleep(0)
                 if not self._matches(record):
                     continue
@@ -207,17 +205,20 @@ class Listing:
                 if len(found) == limit:
                     more = await self._has_more(page, index)
                     token = self._token(record.key + "\0", page.revision) if more else ""
-                    return found, ListMeta(resource_version=str(page.revision), continue_=token)
+                    return found, ListMetadata(resource_version=str(page.revision), continue_=token)
             if not page.remaining:
-                return found, ListMeta(resource_version=str(page.revision))
+                return found, ListMetadata(resource_version=str(page.revision))
             after = page.records[-1].key
 
     async def _has_more(self, page: Page, index: int) -> bool:
         """Whether more objects may follow; with an index, whether they do."""
-        rest, remaining = page.records[index + 1 :], page.remaining
+        rest, remaining, pace = page.records[index + 1 :], page.remaining, Pace()
         while self._is_indexed:
-            if any(map(self._selection.is_indexed, rest)):
-                return True
+            for record in rest:
+                if pace.is_due(record):
+                    await asyncio.sleep(0)
+                if self._selection.is_indexed(record):
+                    return True
             if not remaining:
                 return False
             following = await self._page((rest or page.records)[-1].key, _LOOKED_AT)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.field_managers import managed_of, manager_of, updated, without_managed
+from steersman.apiserver.decoding.stored_size import stored_size
+from steersman.apiserver.errors import too_large
+from steersman.apiserver.field_managers import Managed, managed_of, manager_of, updated, without_managed
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
 
@@ -23,10 +25,27 @@ def managed_update(
     limit = context.limits.object
 
     def fits(length: int) -> bool:
-        # What is much longer than its managed fields is not encoded to find that out: the store does.
-        return length < limit // 8 or length + len(msgspec.json.encode(new)) <= limit
+        # Computing the size of an object is slow. With few managed fields, only the store computes it.
+        return length < limit // 8 or length + stored_size(context.definition, new) <= limit
 
-    return updated(managed, old, new, manager_of(request, field_manager), fits=fits)
+    # The managed fields of a small object are small, and not even counted.
+    before = msgspec.json.encode(old["metadata"].get("managedFields")) if old is not None else b""
+    is_small = request.size < limit // 256 and len(before) < limit // 16
+    return updated(managed, old, new, manager_of(request, field_manager), fits=None if is_small else fits)
+
+
+def check_applied(context: VerbContext, request: ServerRequest, managed: Managed, intent: Tree) -> None:
+    """413 if an applied object is too large for the store with its managed fields, before they are computed."""
+    limit = context.limits.object
+    if request.size * 3 < limit:
+        return
+    try:
+        stored, length = managed.fields.recorded(intent)
+    except RecursionError:
+        # The apply rejects it with its own message.
+        return
+    if length + stored_size(context.definition, stored) > limit:
+        raise too_large("etcdserver: request is too large")
 
 
 def _is_too_large(context: VerbContext, request: ServerRequest, new: Tree) -> bool:
@@ -37,4 +56,4 @@ def _is_too_large(context: VerbContext, request: ServerRequest, new: Tree) -> bo
         for name, value in new.items()
         if name != "metadata" and ((name == "status") == of_status or not context.definition.has_status)
     }
-    return len(msgspec.json.encode(parts)) > context.limits.object
+    return stored_size(context.definition, parts) > context.limits.object

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from steersman.apiserver.decoding.body import TYPE_META
-from steersman.apiserver.errors import Refused, bad_request, invalid, unnamed
+from steersman.apiserver.errors import RequestRejected, bad_request, invalid, unnamed
 from steersman.apiserver.registry.metadata import manager_problems
 from steersman.apiserver.request import ServerRequest
 from steersman.golang import cannot_unmarshal, json_problem, json_syntax_problem, json_type, parse_int, parse_uint
@@ -22,12 +22,12 @@ _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 Kind = Literal["CreateOptions", "UpdateOptions", "PatchOptions", "DeleteOptions", "ListOptions"]
 
 
-def refuse_options(kind: Kind, problems: list[FieldProblem]) -> Refused:
+def refuse_options(kind: Kind, problems: list[FieldProblem]) -> RequestRejected:
     """The answer to invalid options."""
     return invalid(GroupKind(_META, kind), "", problems)
 
 
-def not_a_number(option: InvalidOption) -> Refused:
+def not_a_number(option: InvalidOption) -> RequestRejected:
     """The answer to an invalid number."""
     try:
         parse_int(option.value)

@@ -19,7 +19,7 @@ from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import parse_json, read_body, read_patched
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding import said_twice
-from steersman.apiserver.errors import Refused, bad_request, invalid, too_large, unnamed, unsupported_media_type
+from steersman.apiserver.errors import RequestRejected, bad_request, invalid, too_large, unnamed, unsupported_media_type
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.go_types.reader import SHOWN_MAX, Unreadable
 from steersman.apiserver.registry.definition import Definition, Tree
@@ -28,7 +28,7 @@ from steersman.apiserver.verbs.apply import apply
 from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.update import Change
-from steersman.errors.status import ApiStatus, StatusDetails
+from steersman.errors import ApiStatus, StatusDetails
 from steersman.golang import cannot_unmarshal, json_problem, json_type, printed_value
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import invalid as invalid_field
@@ -65,7 +65,7 @@ async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
         # Parse again at each attempt: parts of a patch become parts of the object, which is consumed.
         return _patched(definition, request, (form_of_patch, body), current, options)
 
-    change = Change(context, request, options, patched, part="status" if info.subresource else "")
+    change = Change(context, request, options, patched, part=info.subresource)
     return answer(request, form.one(await change.make()))
 
 
@@ -83,7 +83,7 @@ def patch_type(definition: Definition, request: ServerRequest) -> str:
         details=StatusDetails(),
         code=415,
     )
-    raise Refused(status)
+    raise RequestRejected(status)
 
 
 def read_patch(
@@ -96,7 +96,7 @@ def read_patch(
     told = "" if lenient or form == STRATEGIC_MERGE_PATCH else "error decoding patch: "
     try:
         tree = _parse(body, told)
-    except Refused:
+    except RequestRejected:
         if lenient and form == MERGE_PATCH:
             raise bad_request("Invalid JSON Patch") from None
         raise
@@ -162,8 +162,10 @@ def _as_go_reads(operation: Any) -> Any:
     return read
 
 
-def _rejected() -> Refused:
-    return Refused(ApiStatus(status="Failure", message=_REJECTED, reason="Invalid", details=StatusDetails(), code=422))
+def _rejected() -> RequestRejected:
+    return RequestRejected(
+        ApiStatus(status="Failure", message=_REJECTED, reason="Invalid", details=StatusDetails(), code=422)
+    )
 
 
 def apply_patch(make: Patch, current: Tree) -> Any:
@@ -178,13 +180,13 @@ def apply_patch(make: Patch, current: Tree) -> Any:
         raise bad_request(str(error)) from None
 
 
-def _strategic_refusal(error: StrategicMergeError) -> Refused:
+def _strategic_refusal(error: StrategicMergeError) -> RequestRejected:
     if error.code == 400:
         return bad_request(str(error))
     return unnamed(str(error), code=error.code)
 
 
-def unreadable_patch(made: str, refused: Refused, *, as_unstructured: bool = False) -> Refused:
+def unreadable_patch(made: str, refused: RequestRejected, *, as_unstructured: bool = False) -> RequestRejected:
     """The answer to a patch whose result, as printed, is not an object of its kind.
 
     The result of a strategic merge patch is not parsed from text, so mismatches have other messages.
@@ -215,7 +217,7 @@ def _patched(
         del tree["metadata"]["managedFields"]
     try:
         obj = read_patched(definition, request, tree, options.field_validation, twice=twice)
-    except Refused as refused:
+    except RequestRejected as refused:
         if managed is not None and tree:
             tree["metadata"]["managedFields"] = managed
         if refused.status.code != 400:

@@ -1,20 +1,20 @@
-"""update: PUT of an object or its status; and the loop in which every change of an object happens.
+"""update: PUT of an object or of a subresource that changes a part of it; and the loop in which every change of an object happens.
 
 Guarantees
 - A change applies to the current object: after a concurrent write it is made again, so no write is lost.
 - Immutable fields stay: identity, creation, deletion, generation. A status changes only through its subresource.
-- A change that changes nothing, or only times of managed fields, stores nothing.
+- A write that changes nothing, or only times in managed fields, stores nothing.
 - Removing the last finalizer of an object that is being deleted deletes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from steersman.apiserver.admission.attributes import Attributes
+from steersman.apiserver.admission.attributes import Attributes, WriteView
 from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
@@ -35,14 +35,12 @@ from steersman.objects.field_problems import problem
 from steersman.patches import json_equal, quickly_equal
 from steersman.transport import ServerResponse
 
-#: Makes the new object from the current one, which it may consume; raises `Refused`.
+#: Makes the new object from the current one, which it may consume; raises `RequestRejected`.
 Transform = Callable[[Tree], Tree]
-#: The changed part of an object: all but the status, the status, or the finalizers of a Namespace.
-Part = Literal["", "status", "finalize"]
 
 
 async def update(context: VerbContext, request: ServerRequest) -> ServerResponse:
-    """Answer a PUT of an object or of its status."""
+    """Answer a PUT of an object, of its status, or of another subresource of its kind."""
     definition, info = context.definition, request.info
     form = form_for(definition, request)
     body = read_body(request, context.limits.body)
@@ -55,7 +53,7 @@ async def update(context: VerbContext, request: ServerRequest) -> ServerResponse
         # Each attempt consumes a tree.
         return first.pop() if first else read_replacement(context, request, body, options)
 
-    change = Change(context, request, options, replacement, uid=uid, part="status" if info.subresource else "")
+    change = Change(context, request, options, replacement, uid=uid, part=info.subresource)
     change.replaces = True
     if definition.strategy.create_on_update:
         change.create = lambda: replacement({})
@@ -85,7 +83,7 @@ class Change:
         transform: Transform,
         *,
         uid: str = "",
-        part: Part = "",
+        part: str = "",
         manages: bool = True,
     ) -> None:
         self._context = context
@@ -93,11 +91,14 @@ class Change:
         self._options = options
         self._transform = transform
         self._uid = uid
-        self._part: Part = part
+        #: The subresource: empty for all but the status.
+        self._part = part
         #: Whether this change updates managed fields; otherwise the transform's result has its own.
         self._manages = manages
         #: Makes the object if it is missing; None: 404.
         self.create: Callable[[], Tree] | None = None
+        #: What clients see of the object, if that has another kind.
+        self.view: WriteView | None = None
         #: Whether the transform ignores the current object, so that it is not copied.
         self.replaces = False
         #: Whether the object was missing.
@@ -139,13 +140,7 @@ class Change:
         # An object created through its status, as only Services can be, gets no scarce values.
         allocates = self._part != "status"
         record = await create_object(
-            context,
-            self._request,
-            obj,
-            self._options,
-            admitted=before,
-            allocates=allocates,
-            manages=self._manages,
+            context, self._request, obj, self._options, admitted=before, allocates=allocates, manages=self._manages
         )
         self.created = True
         return record
@@ -153,13 +148,14 @@ class Change:
     async def _try(self, record: Record) -> Record:
         context, request, definition = self._context, self._request, self._context.definition
         size = self._size(record)
-        old = await context.workers.run(lambda: decode_served(definition, record), size=size)
+        shown = await context.readable(record)
+        old = await context.workers.run(lambda: decode_served(definition, shown), size=size)
         if self._uid and self._uid != old["metadata"].get("uid"):
             found = old["metadata"].get("uid", "")
             raise self._uid_conflict(
                 f"Precondition failed: UID in precondition: {self._uid}, UID in object meta: {found}"
             )
-        obj = await context.workers.run(lambda: self._changed(record, old), size=size)
+        obj = await context.workers.run(lambda: self._changed(shown, old), size=size)
         managed = obj["metadata"].get("managedFields")
         attributes = Attributes(
             context,
@@ -170,6 +166,7 @@ class Change:
             obj=obj,
             old=old,
             dry_run=self._options.dry_run,
+            view=self.view,
         )
         await context.admission.admit(attributes)
         keep_readable(request, obj["metadata"], managed)
@@ -184,7 +181,7 @@ class Change:
             return await self._delete(record, obj)
         unfinished = record.created == record.modified and definition.strategy.is_unfinished(old)
         if not unfinished and is_same and _is_read_as_stored(definition, record) and quickly_equal(obj, old):
-            return record
+            return shown
         return await self._put(record, obj, always=unfinished)
 
     def _changed(self, record: Record, old: Tree) -> Tree:
@@ -218,17 +215,13 @@ class Change:
             _only_status(definition, obj, old)
             metadata = obj["metadata"]
             strategy.prepare_status(obj, old)
-        elif self._part == "finalize":
-            wanted: Tree = obj.get("spec") or {}
-            before_spec: Tree = old.get("spec") or {}
-            finalizers = wanted.get("finalizers")
-            spec = {name: value for name, value in before_spec.items() if name != "finalizers"}
-            obj["spec"] = spec | {"finalizers": finalizers} if finalizers else spec
-            _put_back(obj, old, "status")
         else:
-            if definition.has_status:
-                _put_back(obj, old, "status")
-            strategy.prepare_update(obj, old)
+            if self._part:
+                strategy.prepare_subresource(self._part, obj, old)
+            else:
+                if definition.has_status:
+                    _put_back(obj, old, "status")
+                strategy.prepare_update(obj, old)
             if strategy.counts_generations and _is_new_generation(strategy, obj, old):
                 metadata["generation"] = before.get("generation", 0) + 1
         metadata.setdefault("uid", before.get("uid", ""))
@@ -243,10 +236,12 @@ class Change:
         if self._part == "status":
             own = strategy.validate_status(obj, old)
             own = [CHANGED, *own] if strategy.judges_metadata_of_status else own
+        elif self._part:
+            own = strategy.validate_subresource(self._part, obj, old)
         else:
             wrong_type = strategy.validate_type(obj, old)
             own = wrong_type or strategy.validate_update(obj, old)
-            if CHANGED not in own and strategy.judges_metadata and not wrong_type:
+            if CHANGED not in own and strategy.judges_metadata and strategy.judges_changes and not wrong_type:
                 own = [CHANGED, WHOLE, *own] if strategy.validates_whole_updates else [CHANGED, *own]
         problems = validate_changed(definition, obj["metadata"], old["metadata"], own)
         for text in strategy.tolerated(obj, old):
@@ -256,18 +251,26 @@ class Change:
         if definition.custom:
             # Its status may be sent as part of any kind.
             obj["kind"], obj["apiVersion"] = old["kind"], old["apiVersion"]
-        for text in strategy.warnings(obj, old) if self._part != "status" else ():
+        for text in self._warnings(obj, old):
             self._request.warn(text)
+
+    def _warnings(self, obj: Tree, old: Tree) -> list[str]:
+        strategy = self._context.definition.strategy
+        if self._part == "status":
+            return strategy.status_warnings(obj)
+        return [] if self._part else strategy.warnings(obj, old)
 
     async def _put(self, record: Record, obj: Tree, *, always: bool) -> Record:
         context = self._context
         size = self._size(record)
+        await context.make_storable(obj)
         value = await context.workers.run(lambda: self._encoded(record, obj, always=always), size=size)
         if value is None:
-            return record
+            return await context.readable(record)
         if self._options.dry_run:
-            return record._replace(value=value)
-        return await context.storage.put(record.key, value, expect=record.modified, ttl=context.definition.ttl)
+            return await context.readable(record._replace(value=value))
+        put = context.storage.put(record.key, value, expect=record.modified, ttl=context.definition.ttl)
+        return await context.readable(await put)
 
     def _encoded(self, record: Record, obj: Tree, *, always: bool) -> bytes | None:
         """The bytes to store; None if they are already stored."""
@@ -280,11 +283,12 @@ class Change:
     async def _delete(self, record: Record, obj: Tree) -> Record:
         context = self._context
         deleted: Tree = copied(obj)
+        await context.make_storable(obj)
         value = encode_served(context.definition, obj)
         if not self._options.dry_run:
             await context.storage.delete(record.key, expect=record.modified)
             await context.definition.strategy.released(deleted, context)
-        return record._replace(value=value)
+        return await context.readable(record._replace(value=value))
 
     def _uid_conflict(self, why: str) -> Exception:
         definition, info = self._context.definition, self._request.info

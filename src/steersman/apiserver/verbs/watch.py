@@ -17,24 +17,28 @@ from contextlib import aclosing
 
 from steersman.aio import randomness
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.errors import Refused, expired, too_large_resource_version
+from steersman.apiserver.errors import RequestRejected, expired, too_large_resource_version
 from steersman.apiserver.forms import Form, form_for
 from steersman.apiserver.forms.partial_metadata import PartialForm
+from steersman.apiserver.protobuf import to_protobuf, watch_frame
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Page, Record
 from steersman.apiserver.verbs.options import not_a_number, refuse_options, version_of_get
 from steersman.apiserver.watching.event import Event
+from steersman.apiserver.watching.pace import Pace
 from steersman.apiserver.watching.selection import Selection, check_syntax
 from steersman.apiserver.watching.window import TooOld, Window
-from steersman.errors.status import encode_status
+from steersman.errors import encode_status
 from steersman.objects.field_problems import FieldProblem, problem
 from steersman.transport import Push, ServerResponse
-from steersman.wire import JSON, FrameType, InvalidOption, WatchOptions, encode_frame, first_values
+from steersman.wire import JSON, PROTOBUF, FrameType, InvalidOption, WatchOptions, encode_frame, first_values
 
-_HEADERS = (("Cache-Control", "no-cache, private"), ("Content-Type", JSON))
+_CACHING = ("Cache-Control", "no-cache, private")
+_HEADERS = (_CACHING, ("Content-Type", JSON))
+_PROTOBUF_HEADERS = (_CACHING, ("Content-Type", f"{PROTOBUF};stream=watch"))
 _PIECE = 256 * 1024
-#: Number of objects that a selector checks before other tasks run.
-_TURN = 250
+#: How many changes a webhook converts at a time.
+_CONVERTED = 100
 #: Seconds before its end at which a watch sends a bookmark.
 _LAST_BOOKMARK = 2.0
 _MATCH = "resourceVersionMatch"
@@ -55,20 +59,26 @@ async def watch(context: VerbContext, request: ServerRequest) -> ServerResponse:
         labels=options.label_selector,
         fields=options.field_selector,
     )
-    stream = _Stream(context, selection, form, options)
+    headers = _PROTOBUF_HEADERS if request.media_type == PROTOBUF else _HEADERS
+    stream = _Stream(context, request, selection, form, options)
     try:
         await stream.begin(version_of_get(options.resource_version))
-    except Refused as refused:
+    except RequestRejected as refused:
         if refused.status.code not in {410, 504}:
             raise
         # An error about the history, not about the request, is reported within the stream.
-        frame = encode_frame("ERROR", encode_status(refused.status))
-        return ServerResponse(status=200, headers=_HEADERS, body=_one(frame))
-    return ServerResponse(status=200, headers=_HEADERS, body=stream)
+        return ServerResponse(status=200, headers=headers, body=_one(stream.error(refused)))
+    return ServerResponse(status=200, headers=headers, body=stream)
 
 
 async def _one(frame: bytes) -> AsyncIterator[bytes]:
     yield frame
+
+
+def _protobuf_frame(type_: FrameType, obj: bytes) -> bytes:
+    message = to_protobuf(obj)
+    assert message is not None, "only forms with messages are negotiated as protobuf"
+    return watch_frame(type_, message)
 
 
 def _options(request: ServerRequest) -> WatchOptions:
@@ -110,10 +120,15 @@ def _options(request: ServerRequest) -> WatchOptions:
 class _Stream:
     """One running watch: a body that accepts pushes."""
 
-    def __init__(self, context: VerbContext, selection: Selection, form: Form, options: WatchOptions) -> None:
+    def __init__(
+        self, context: VerbContext, request: ServerRequest, selection: Selection, form: Form, options: WatchOptions
+    ) -> None:
         self._context = context
+        self._info = request.info
         self._selection = selection
         self._form: Form = form
+        self._is_protobuf = request.media_type == PROTOBUF
+        self._encode = _protobuf_frame if self._is_protobuf else encode_frame
         self._bookmarks = options.allow_bookmarks
         self._wants_initial = bool(options.send_initial_events)
         self._window: Window = context.feed.window(context.definition.prefix)
@@ -121,6 +136,9 @@ class _Stream:
         self._position = 0
         #: The client has all changes up to here.
         self._known = 0
+        conversion = context.definition.conversion
+        #: Whether a webhook converts the objects.
+        self._converts = conversion is not None and conversion.webhook is not None
         self._push: Push | None = None
         #: Printed but not sent yet.
         self._left = b""
@@ -135,7 +153,8 @@ class _Stream:
             if revision > current and not await context.feed.wait_for(revision, context.limits.freshness):
                 raise too_large_resource_version(revision, await context.storage.revision())
             page = await context.storage.list(self._selection.prefix)
-            self._initial = page._replace(records=await self._selected(page.records))
+            readable = await context.all_readable(page.records)
+            self._initial = page._replace(records=await self._selected(readable))
             revision = page.revision
         elif not revision:
             revision = await context.storage.revision()
@@ -145,20 +164,27 @@ class _Stream:
             raise self._too_old(revision, old) from None
         self._known = revision
 
+    def error(self, refused: RequestRejected) -> bytes:
+        """The frame of an error."""
+        return self._encode("ERROR", encode_status(refused.status))
+
     def push_to(self, push: Push) -> None:
         """Set the receiver of events as they happen: a thousand watchers then need no thousand task switches."""
         self._push = push
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
         """The stream, in pieces of any number of frames."""
+        self._context.metrics.watching(self._info, 1)
         try:
             # A client that leaves ends the stream here: without aclosing, its state would stay until a garbage collection.
             async with aclosing(self._pieces()) as pieces:
                 async for piece in pieces:
                     yield piece
-        except Refused as refused:
+        except RequestRejected as refused:
             # An object that cannot be shown, such as one that cannot be converted, is an error in its place.
-            yield encode_frame("ERROR", encode_status(refused.status))
+            yield self.error(refused)
+        finally:
+            self._context.metrics.watching(self._info, -1)
 
     async def _pieces(self) -> AsyncGenerator[bytes]:
         if self._initial is not None:
@@ -170,9 +196,9 @@ class _Stream:
         while True:
             closed = self._window.closed
             try:
-                events = self._window.after(self._position)
+                events = await self._events()
             except TooOld as old:
-                yield encode_frame("ERROR", encode_status(self._too_old(self._known, old).status))
+                yield self.error(self._too_old(self._known, old))
                 return
             piece, self._left = self._left, b""
             piece = piece or self._print(events)
@@ -190,10 +216,20 @@ class _Stream:
             until = min(self._deadline, next_bookmark) if self._bookmarks else self._deadline
             await self._window.wait(self._position, until, self._take)
 
+    async def _events(self) -> list[Event]:
+        """The next changes. A webhook that converts their objects does so here, and keeps the results for a while."""
+        events = self._window.after(self._position)
+        if not self._converts:
+            return events
+        events = events[:_CONVERTED]
+        records = (record for event in events for record in (event.record, event.previous) if record is not None)
+        await self._context.all_readable(list(records))
+        return events
+
     def _take(self) -> bool:
         """Push the pending changes. Returns whether that was all."""
         push, window = self._push, self._window
-        if push is None or window.closed:
+        if push is None or window.closed or self._converts:
             return False
         before = self._known, self._form, self._position
         try:
@@ -206,7 +242,7 @@ class _Stream:
             return False
         return not window.has(self._position)
 
-    def _too_old(self, revision: int, old: TooOld) -> Refused:
+    def _too_old(self, revision: int, old: TooOld) -> RequestRejected:
         if self._context.definition.ttl is not None:
             # kube-apiserver does not keep Events in memory: its store reports the missing history.
             return expired("The resourceVersion for the provided watch is too old.")
@@ -224,30 +260,33 @@ class _Stream:
         frames: list[bytes] = []
         size = 0
         for record in page.records:
-            frame = encode_frame("ADDED", self._next_form().one(record))
+            frame = self._encode("ADDED", self._next_form().one(record))
             frames.append(frame)
             size += len(frame)
             if size > _PIECE:
+                self._context.metrics.sent(self._info, len(frames))
                 yield b"".join(frames)
                 frames, size = [], 0
         if self._bookmarks:
             frames.append(self._bookmark(page.revision, ends_initial=True))
         if frames:
+            self._context.metrics.sent(self._info, len(frames))
             yield b"".join(frames)
 
     async def _selected(self, records: list[Record]) -> list[Record]:
         if not self._selection.by_content:
             return records
         found: list[Record] = []
-        for number, record in enumerate(records):
-            if number % _TURN == _TURN - 1:
+        pace = Pace()
+        for record in records:
+            if pace.is_due(record):
                 await asyncio.sleep(0)
             if self._selection.matches(record, self._window):
                 found.append(record)
         return found
 
     def _bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
-        return encode_frame("BOOKMARK", self._next_form().bookmark(revision, ends_initial=ends_initial))
+        return self._encode("BOOKMARK", self._next_form().bookmark(revision, ends_initial=ends_initial))
 
     def _next_form(self) -> Form:
         form = self._form
@@ -269,6 +308,7 @@ class _Stream:
                 size += len(frames[-1])
                 if size > _PIECE:
                     break
+        self._context.metrics.sent(self._info, len(frames))
         return b"".join(frames)
 
     def _type(self, event: Event) -> FrameType | None:
@@ -286,11 +326,12 @@ class _Stream:
         return "DELETED" if was_in else None
 
     def _frame(self, event: Event, type_: FrameType, form: Form) -> bytes:
-        kept, key = self._context.feed.frames, (event.revision, form.key, type_)
+        form_key = ("protobuf", form.key) if self._is_protobuf else form.key
+        kept, key = self._context.feed.frames, (event.revision, form_key, type_)
         frame = kept.get(key)
         if frame is None:
             record = event.previous if type_ == "DELETED" else event.record
             assert record is not None
-            frame = encode_frame(type_, form.one(record, revision=event.revision))
+            frame = self._encode(type_, form.one(record, revision=event.revision))
             kept.add(key, frame)
         return frame

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from steersman.apiserver.json_trees import decode_tree
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.storage import Change, Record
 
@@ -15,12 +16,11 @@ class _Labels(msgspec.Struct):
     labels: dict[str, str] | None = None
 
 
-class _Labelled(msgspec.Struct):
+class _Labeled(msgspec.Struct):
     metadata: _Labels
 
 
-_decode_labels = msgspec.json.Decoder(_Labelled).decode
-_decode = msgspec.json.Decoder().decode
+_decode_labels = msgspec.json.Decoder(_Labeled).decode
 _NONE: dict[str, str] = {}
 
 
@@ -31,15 +31,16 @@ def labels_of(record: Record) -> dict[str, str]:
     return _decode_labels(record.value).metadata.labels or _NONE
 
 
-def field_of(definition: Definition, record: Record, field: str) -> str:
-    """The value of a selectable field, other than name and namespace."""
-    read = definition.selectable.get(field)
-    if read is None:
-        return ""
-    tree: dict[str, Any] = _decode(record.value)
+def fields_of(definition: Definition, record: Record) -> dict[str, str]:
+    """The values of all selectable fields, other than name and namespace; the object is decoded once."""
+    if not definition.selectable:
+        return {}
+    if definition.conversion is not None and definition.conversion.webhook is not None:
+        record = definition.conversion.webhook.known(record) or record
+    tree: dict[str, Any] = decode_tree(record.value)
     if definition.conversion is not None:
         definition.conversion.from_stored(tree)
-    return read(tree)
+    return {field: read(tree) for field, read in definition.selectable.items()}
 
 
 class Event:
@@ -53,7 +54,7 @@ class Event:
         self.record = change.record
         self.previous = change.previous
         self._labels: dict[bool, dict[str, str]] = {}
-        self._fields: dict[tuple[bool, Hashable, str], str] = {}
+        self._fields: dict[tuple[bool, Hashable], dict[str, str]] = {}
 
     @property
     def size(self) -> int:
@@ -68,11 +69,11 @@ class Event:
             found = self._labels[previous] = _NONE if record is None else labels_of(record)
         return found
 
-    def field(self, definition: Definition, name: str, *, previous: bool) -> str:
-        """The value of a selectable field after the change, or before it."""
-        key = (previous, definition.gvk, name)
+    def fields(self, definition: Definition, *, previous: bool) -> dict[str, str]:
+        """The values of all selectable fields after the change, or before it."""
+        key = (previous, definition.gvk)
         found = self._fields.get(key)
         if found is None:
             record = self.previous if previous else self.record
-            found = self._fields[key] = "" if record is None else field_of(definition, record, name)
+            found = self._fields[key] = {} if record is None else fields_of(definition, record)
         return found

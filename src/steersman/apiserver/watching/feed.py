@@ -15,7 +15,7 @@ import logging
 
 from steersman.apiserver.storage import Change, Compacted, Storage
 from steersman.apiserver.watching.event import Event
-from steersman.apiserver.watching.frames import Frames
+from steersman.apiserver.watching.frames import FRAMES_BYTES, Frames
 from steersman.apiserver.watching.window import Window
 
 _log = logging.getLogger("steersman.apiserver")
@@ -36,7 +36,7 @@ class Feed:
         #: The maximum size of the windows, in bytes.
         self._size = 0
         #: Recently printed frames.
-        self.frames = Frames()
+        self.frames = Frames(limit=min(FRAMES_BYTES, history_bytes))
         self._windows: dict[str, Window] = {}
         self._base = 0
         self._closed = False

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from steersman.objects import FieldSelector, Selector
-from steersman.objects.selectors import LabelRequirement
+from steersman.objects import FieldSelector, LabelRequirement, Selector
 
 
 class LabelMatcher:

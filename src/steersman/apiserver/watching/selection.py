@@ -12,7 +12,7 @@ from collections.abc import Callable
 from steersman.apiserver.errors import bad_request
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.storage import Record
-from steersman.apiserver.watching.event import Event, field_of, labels_of
+from steersman.apiserver.watching.event import Event, fields_of, labels_of
 from steersman.apiserver.watching.matchers import FieldMatcher, LabelMatcher
 from steersman.apiserver.watching.selector_errors import field_problem, label_problem
 from steersman.apiserver.watching.window import Window
@@ -61,7 +61,7 @@ class Selection:
         """Whether the index contains an object."""
         index = self._definition.indexed_field
         assert self._fields is not None, "nothing is found by an index unless a field is selected"
-        return field_of(self._definition, record, index) == self._fields.required_value(index)
+        return fields_of(self._definition, record).get(index, "") == self._fields.required_value(index)
 
     def takes_all(self, key: str) -> bool:
         """Whether a key has the selected namespace and name."""
@@ -76,7 +76,7 @@ class Selection:
             if not self._label_matcher.matches(labels):
                 return False
         return self._field_matcher is None or self._field_matcher.matches(
-            self._reader(record.key, lambda n: field_of(self._definition, record, n))
+            self._reader(record.key, lambda: fields_of(self._definition, record))
         )
 
     def matches_event(self, event: Event, *, previous: bool) -> bool:
@@ -88,17 +88,20 @@ class Selection:
         if self._field_matcher is None:
             return True
         definition = self._definition
-        return self._field_matcher.matches(
-            self._reader(event.key, lambda name: event.field(definition, name, previous=previous))
-        )
+        return self._field_matcher.matches(self._reader(event.key, lambda: event.fields(definition, previous=previous)))
 
-    def _reader(self, key: str, other: Callable[[str], str]) -> Callable[[str], str]:
+    def _reader(self, key: str, others: Callable[[], dict[str, str]]) -> Callable[[str], str]:
+        known: dict[str, str] | None = None
+
         def read(field: str) -> str:
+            nonlocal known
             if field == "metadata.name":
                 return key.rpartition("/")[2]
             if field == "metadata.namespace":
                 return key.split("/")[2] if self._definition.namespaced else ""
-            return other(field)
+            if known is None:
+                known = others()
+            return known.get(field, "")
 
         return read
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from steersman.apiserver.registry.names import label_value, qualified_name
 from steersman.errors import SelectorError
 from steersman.objects.field_problems import problem
+from steersman.schemas.names import label_value, qualified_name
 
 _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+|$)")
 _SYMBOLS = frozenset({"", "==", "!=", "=", "!", "(", ")", ",", "<", ">"})

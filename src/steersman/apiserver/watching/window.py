@@ -103,7 +103,7 @@ class Window:
         """The position of a watcher that has everything up to a revision. Raises `TooOld` if there is a gap."""
         if revision < self.oldest:
             raise TooOld(self.oldest)
-        return self._first + bisect_right(self._events, revision, key=_revision)
+        return self._first + bisect_right(self._events, revision, key=lambda event: event.revision)
 
     def after(self, position: int) -> list[Event]:
         """The changes from a position on. Raises `TooOld` if some of them are gone."""
@@ -153,10 +153,6 @@ class Window:
             self._labels.clear()
         self._labels[record.key] = (record.modified, labels)
         return labels
-
-
-def _revision(event: Event) -> int:
-    return event.revision
 
 
 def _end(turn: asyncio.Future[None]) -> None:

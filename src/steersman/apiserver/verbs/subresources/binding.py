@@ -12,18 +12,21 @@ from typing import Final
 
 from steersman import kinds
 from steersman.aio import now
+from steersman.apiserver.admission.attributes import Attributes, WriteView
 from steersman.apiserver.answers import answer_status
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import decode_stored, encode_stored
 from steersman.apiserver.errors import Named, bad_request, conflict, invalid, not_found
+from steersman.apiserver.field_managers import managed_of, manager_of, updated
+from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.subresources import BINDING
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch
 from steersman.apiserver.verbs.object_names import take_namespace
 from steersman.apiserver.verbs.options import write_options
-from steersman.errors.status import ApiStatus
+from steersman.errors import ApiStatus
 from steersman.objects import format_time
 from steersman.objects.field_problems import FieldProblem, problem
 from steersman.transport import ServerResponse
@@ -33,8 +36,9 @@ _NAMED: Final = Named("", "pods/binding")
 _TARGETS: Final = ("", "Node")
 
 
-async def bind(context: VerbContext, request: ServerRequest) -> ServerResponse:
+async def create_binding(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a POST of a binding."""
+    form_for(_DEFINITION, request, tables=False)
     body = read_body(request, context.limits.body)
     options = write_options(request, "CreateOptions")
     binding = await context.workers.run(
@@ -45,10 +49,26 @@ async def bind(context: VerbContext, request: ServerRequest) -> ServerResponse:
     name: str = metadata.get("name", "")
     if info.name and info.name != name:
         raise bad_request("name in URL does not match name in Binding object")
+    managed = managed_of(context.registry, _DEFINITION, info.subresource)
+    binding = updated(managed, None, binding, manager_of(request, options.field_manager))
+    metadata = binding["metadata"]
+    attributes = Attributes(
+        context,
+        request,
+        "CREATE",
+        namespace=info.namespace,
+        name=name,
+        obj=binding,
+        old=None,
+        dry_run=options.dry_run,
+        view=WriteView(_DEFINITION),
+    )
+    await context.admission.admit(attributes)
     target: Tree = binding.get("target") or {}
     problems = _problems(target)
     if problems:
         raise invalid(BINDING, name, problems)
+    await context.admission.validate(attributes)
     await _assign(context, metadata, target["name"], dry_run=options.dry_run)
     return answer_status(request, ApiStatus(status="Success", code=201), code=201)
 
@@ -80,7 +100,7 @@ async def _assign(context: VerbContext, metadata: Tree, node: str, *, dry_run: b
             found = pod["metadata"]["uid"]
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
             raise conflict(_NAMED, name, why)
-        _give_node(pod, metadata.get("annotations", {}), node)
+        _give_node(pod, metadata, node)
         if dry_run:
             return
         try:
@@ -91,7 +111,7 @@ async def _assign(context: VerbContext, metadata: Tree, node: str, *, dry_run: b
             return
 
 
-def _give_node(pod: Tree, annotations: dict[str, str], node: str) -> None:
+def _give_node(pod: Tree, binding: Tree, node: str) -> None:
     metadata, spec, name = pod["metadata"], pod["spec"], pod["metadata"]["name"]
     if "deletionTimestamp" in metadata:
         raise conflict(_NAMED, name, f"pod {name} is being deleted, cannot be assigned to a host")
@@ -100,8 +120,9 @@ def _give_node(pod: Tree, annotations: dict[str, str], node: str) -> None:
     if spec.get("schedulingGates"):
         raise conflict(_NAMED, name, f"pod {name} has non-empty .spec.schedulingGates")
     spec["nodeName"] = node
-    if annotations:
-        metadata["annotations"] = metadata.get("annotations", {}) | annotations
+    for field in ("annotations", "labels"):
+        if added := binding.get(field):
+            metadata[field] = metadata.get(field, {}) | added
     condition: Tree = {
         "type": "PodScheduled",
         "status": "True",
@@ -109,5 +130,6 @@ def _give_node(pod: Tree, annotations: dict[str, str], node: str) -> None:
         "lastTransitionTime": format_time(now()),
     }
     status: Tree = pod.setdefault("status", {})
+    status.pop("nominatedNodeName", None)
     others = [each for each in status.get("conditions", ()) if each.get("type") != "PodScheduled"]
     status["conditions"] = [*others, condition]

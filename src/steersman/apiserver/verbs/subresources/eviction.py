@@ -16,11 +16,13 @@ import msgspec
 
 from steersman import kinds
 from steersman.aio import now
+from steersman.apiserver.admission.attributes import Attributes, WriteView
 from steersman.apiserver.answers import answer_status
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import decode_stored, encode_stored
 from steersman.apiserver.errors import bad_request, not_found, too_many_disruptions
+from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.builtin.types.trees import items, subtree
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.subresources import EVICTION
@@ -29,8 +31,7 @@ from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.delete import delete_object
 from steersman.apiserver.verbs.object_names import take_namespace
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options, write_options
-from steersman.errors import SelectorError
-from steersman.errors.status import ApiStatus
+from steersman.errors import ApiStatus, SelectorError
 from steersman.objects import Selector, format_time
 from steersman.transport import ServerResponse
 
@@ -53,6 +54,7 @@ class _Budget(NamedTuple):
 
 async def evict(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a POST of an eviction."""
+    form_for(_DEFINITION, request, tables=False)
     body = read_body(request, context.limits.body)
     options = write_options(request, "CreateOptions")
     eviction = await context.workers.run(
@@ -62,6 +64,19 @@ async def evict(context: VerbContext, request: ServerRequest) -> ServerResponse:
     take_namespace(_DEFINITION, info.namespace, eviction["metadata"])
     if eviction["metadata"].get("name", "") != info.name:
         raise bad_request("name in URL does not match name in Eviction object")
+    attributes = Attributes(
+        context,
+        request,
+        "CREATE",
+        namespace=info.namespace,
+        name=info.name,
+        obj=eviction,
+        old=None,
+        dry_run=options.dry_run,
+        view=WriteView(_DEFINITION),
+    )
+    await context.admission.admit(attributes)
+    await context.admission.validate(attributes)
     deletion = _deletion(request, eviction.get("deleteOptions"), dry_run=options.dry_run)
     record, _ = await context.storage.get(context.definition.storage_key(info.namespace, info.name))
     if record is None:

@@ -9,11 +9,20 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
+from steersman.apiserver.admission.attributes import WriteView
 from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import copied, decode_served, encode_stored
-from steersman.apiserver.errors import Refused, bad_request, internal, invalid, method_not_allowed, modified, unnamed
+from steersman.apiserver.errors import (
+    RequestRejected,
+    bad_request,
+    internal,
+    invalid,
+    method_not_allowed,
+    modified,
+    unnamed,
+)
 from steersman.apiserver.field_managers import (
     SCALE,
     ScaledFields,
@@ -29,6 +38,7 @@ from steersman.apiserver.forms.table import AGE_COLUMN, CUSTOM_AGE_COLUMN, NAME_
 from steersman.apiserver.registry.definition import Column, Definition, ScalePaths, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.apply import read_intent
 from steersman.apiserver.verbs.get import read
 from steersman.apiserver.verbs.object_names import check_name, take_namespace
@@ -46,14 +56,6 @@ from steersman.wire import APPLY_PATCH
 _INT32_MAX = 2**31 - 1
 
 
-def _desired(obj: Tree) -> Any:
-    return obj["spec"].get("replicas", 0)
-
-
-def _available(obj: Tree) -> Any:
-    return obj["status"]["replicas"]
-
-
 #: The definition of a scale; it is never stored.
 _SERVED_SCALE = Definition(
     gvk=SCALE,
@@ -65,13 +67,13 @@ _SERVED_SCALE = Definition(
             name="Desired",
             type="integer",
             description="replicas is the desired number of instances for the scaled object.",
-            cell=_desired,
+            cell=lambda obj: obj["spec"].get("replicas", 0),
         ),
         Column(
             name="Available",
             type="integer",
             description="replicas is the actual number of observed instances of the scaled object.",
-            cell=_available,
+            cell=lambda obj: obj["status"]["replicas"],
         ),
         AGE_COLUMN,
     ),
@@ -106,7 +108,8 @@ async def scale(context: VerbContext, request: ServerRequest) -> ServerResponse:
     if request.info.verb == "get" and definition.custom:
         _check_replicas(definition, obj)
     shown = scale_of(definition, obj)
-    form = form_for(_SERVED_CUSTOM_SCALE if definition.custom else _SERVED_SCALE, request)
+    served = _SERVED_CUSTOM_SCALE if definition.custom else _SERVED_SCALE
+    form = form_for(served, request, messages=not definition.custom)
     return answer(request, form.one(record._replace(value=encode_stored(shown))))
 
 
@@ -170,7 +173,17 @@ async def _update(context: VerbContext, request: ServerRequest) -> Any:
     first = await context.workers.run(lambda: wanted({}), size=request.size)
     uid: str = _checked(context.definition, request, first)["metadata"].get("uid", "")
     scaling = _Scaling(context, request, options, wanted)
-    return await Change(context, request, options, scaling, uid=uid, manages=False).make()
+    return await _made(Change(context, request, options, scaling, uid=uid, manages=False), context.definition)
+
+
+async def _made(change: Change, definition: Definition) -> Record:
+    """Make a change that admission sees as one of the scale."""
+
+    def take(obj: Tree, scale: Tree) -> None:
+        _put(definition, obj, _replicas(definition, scale, obj["metadata"]["name"]))
+
+    change.view = WriteView(_SERVED_SCALE, partial(scale_of, definition), take)
+    return await change.make()
 
 
 async def _patch(context: VerbContext, request: ServerRequest) -> Any:
@@ -199,7 +212,7 @@ async def _patch(context: VerbContext, request: ServerRequest) -> Any:
         return made
 
     scaling = _Scaling(context, request, options, merged if form == APPLY_PATCH else patched, form=form)
-    return await Change(context, request, options, scaling, manages=False).make()
+    return await _made(Change(context, request, options, scaling, manages=False), definition)
 
 
 def _checked(definition: Definition, request: ServerRequest, wanted: Tree) -> Tree:
@@ -242,7 +255,7 @@ class _Scaling:
         if self._form != APPLY_PATCH:
             manager = manager_of(self._request, self._options.field_manager)
             wanted = updated(managed_scale(), before, _written(wanted), manager)
-        self._put(current, replicas)
+        _put(self._definition, current, replicas)
         owned = fields.of_object(wanted["metadata"].get("managedFields"))
         if owned:
             metadata["managedFields"] = owned
@@ -253,17 +266,10 @@ class _Scaling:
     def _replicas(self, wanted: Tree) -> int:
         try:
             return _replicas(self._definition, wanted, self._request.info.name)
-        except Refused as refused:
+        except RequestRejected as refused:
             if not self._form or refused.status.code != 400 or "unmarshal" not in refused.status.message:
                 raise
             raise unreadable_patch(msgspec.json.encode(wanted).decode(), refused) from None
-
-    def _put(self, current: Tree, replicas: int) -> None:
-        place = current
-        path = (self._definition.scale or ScalePaths()).spec_replicas
-        for name in path[:-1]:
-            place = place.setdefault(name, {})
-        place[path[-1]] = replicas
 
     def _check_version(self, wanted: Tree, current: Tree) -> None:
         try:
@@ -272,6 +278,15 @@ class _Scaling:
             raise unnamed(str(error)) from None
         if version and str(version) != current["metadata"]["resourceVersion"]:
             raise modified(self._definition.named, self._request.info.name)
+
+
+def _put(definition: Definition, obj: Tree, replicas: int) -> None:
+    """Set the number of replicas of an object."""
+    place = obj
+    path = (definition.scale or ScalePaths()).spec_replicas
+    for name in path[:-1]:
+        place = place.setdefault(name, {})
+    place[path[-1]] = replicas
 
 
 def _written(wanted: Tree) -> Tree:
@@ -294,7 +309,7 @@ def _replicas(definition: Definition, wanted: Tree, name: str) -> int:
     return replicas
 
 
-def _unreadable(value: Any) -> Refused:
+def _unreadable(value: Any) -> RequestRejected:
     given = "string" if isinstance(value, str) else "number" if isinstance(value, int | float) else "object"
     why = cannot_unmarshal(given, "int32", "ScaleSpec.spec.replicas")
     return bad_request(f'Scale in version "v1" cannot be handled as a Scale: {why}')

@@ -14,7 +14,7 @@ import msgspec
 
 from steersman import kinds
 from steersman.aio import new_uid, now
-from steersman.apiserver.admission.attributes import Attributes
+from steersman.apiserver.admission.attributes import Attributes, WriteView
 from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
@@ -68,6 +68,7 @@ async def request_token(context: VerbContext, request: ServerRequest) -> ServerR
         obj=tree,
         old=None,
         dry_run=options.dry_run,
+        view=WriteView(_DEFINITION),
     )
     await context.admission.admit(attributes)
     uid = await _account(context, request, metadata)
