@@ -166,8 +166,8 @@ async def test_an_event_is_one_object_with_two_faces(raw):
     assert seen["regarding"] == made.body["involvedObject"]
     assert seen["metadata"] == made.body["metadata"]
     assert not {"message", "involvedObject", "count"} & set(seen)
-    labelled = await raw.patch(f"{new}/a", {"metadata": {"labels": {"own": "yes"}}})
-    assert labelled.body["note"] == "it started"
+    labeled = await raw.patch(f"{new}/a", {"metadata": {"labels": {"own": "yes"}}})
+    assert labeled.body["note"] == "it started"
     assert (await raw.get(f"{old}/a")).body["message"] == "it started"
     assert (await raw.get(f"{new}?fieldSelector=regarding.name=web")).body["items"][0]["note"] == "it started"
     refused = await raw.patch(f"{new}/a", {"note": "other"})

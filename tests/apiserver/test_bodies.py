@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from steersman.apiserver.decoding import BODY_MAX, conform, decode_body
-from steersman.apiserver.errors import Refused
+from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.registry import Definition
 from steersman.kinds import definitions
 from steersman.objects import GroupVersionKind
@@ -56,7 +56,7 @@ def decoded(
 
 
 def refusal(raw: Any, definition: Definition = CONFIG_MAPS, **options: Any) -> tuple[int, str]:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRejected) as refused:
         decoded(raw, definition, **options)
     return refused.value.status.code, refused.value.status.message
 
@@ -194,7 +194,7 @@ def test_whatever_is_sent_is_read_or_refused(value, directive):
     for definition in (PODS, CONFIG_MAPS, GADGETS):
         body = {"kind": definition.gvk.kind, "apiVersion": definition.gvk.api_version, "spec": value, "metadata": value}
         for kind in ("application/json", "application/yaml"):
-            with suppress(Refused):
+            with suppress(RequestRejected):
                 tree = decoded(body, definition, directive=directive, kind=kind).tree
                 # What was read is read as it is.
                 again = "Ignore" if definition.custom else "Strict"
@@ -203,7 +203,7 @@ def test_whatever_is_sent_is_read_or_refused(value, directive):
 
 @given(st.binary(max_size=40), st.sampled_from(["application/json", "application/yaml"]))
 def test_whatever_bytes_are_sent_are_read_or_refused(raw, kind):
-    with suppress(Refused):
+    with suppress(RequestRejected):
         assert decoded(raw, kind=kind, directive="Ignore").tree["kind"] == "ConfigMap"
 
 

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from steersman.apiserver.decoding import decode_body
-from steersman.apiserver.errors import Refused
+from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.registry import Definition
 from steersman.kinds import definitions
 from steersman.objects import GroupVersionKind
@@ -282,7 +282,7 @@ class Asking:
             told = [_warning(text) for text in answer.headers.getall("Warning", [])]
         ours = _ours(definition, body, form, directive)
         where = (body[:200], form, directive)
-        if isinstance(ours, Refused):
+        if isinstance(ours, RequestRejected):
             assert (ours.status.code, ours.status.message) == (status, theirs["message"]), where
             return
         # What was read may still break the rules of its kind.
@@ -304,7 +304,7 @@ def _warning(header: str) -> str:
 def _ours(definition: Definition, body: bytes, form: str, directive: str) -> Any:
     try:
         return decode_body(body, form, definition, field_validation=directive)
-    except Refused as refused:
+    except RequestRejected as refused:
         return refused
 
 

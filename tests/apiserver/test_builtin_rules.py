@@ -12,7 +12,7 @@ from steersman.apiserver.registry.ages import human
 from steersman.apiserver.registry.builtin.event import to_core, to_events
 from steersman.apiserver.registry.builtin.types.canonical_form import canonical
 from steersman.apiserver.registry.builtin.workloads.cron_schedule import schedule_problem
-from steersman.apiserver.registry.kind_rules import not_validated, strategies
+from steersman.apiserver.registry.kind_rules import is_validated, strategy_of
 from steersman.kinds import all_group_versions, resources_of
 from steersman.objects import GroupVersionKind
 
@@ -149,9 +149,9 @@ def test_every_kind_that_can_be_stored_has_a_strategy():
         for resource in resources_of(group_version):
             if "/" not in resource["name"] and "list" in resource["verbs"]:
                 kind = GroupVersionKind(group_version.group, group_version.version, resource["kind"])
-                assert kind in strategies, kind
-    assert GroupVersionKind("", "v1", "Node") in not_validated
-    assert GroupVersionKind("", "v1", "Pod") not in not_validated
+                assert strategy_of(kind) is not None, kind
+    assert not is_validated(GroupVersionKind("resource.k8s.io", "v1", "DeviceClass"))
+    assert is_validated(GroupVersionKind("", "v1", "Pod"))
 
 
 @pytest.mark.parametrize(
@@ -177,3 +177,30 @@ async def test_whoever_writes_something_odd_is_told(raw, container, warning):
     answer = await raw.post("/api/v1/namespaces/default/pods", body)
     assert answer.code == 201
     assert warning in answer.headers["Warning"].replace('\\"', '"')
+
+
+@pytest.mark.parametrize("name", ["metrics", "behavior", "conditions", "current-metrics"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 5000,
+        '[{"type":"Resource","resource":{"name":"cpu","targetAverageValue":"x"}}]',
+        '[{"type":"Pods","pods":{"metricName":5,"targetAverageValue":{}}}]',
+        '[{"type":5}]',
+        '{"ScaleUp":{"Policies":[{"Type":"Pods","Value":"x"}]}}',
+        '{"ScaleUp":{"StabilizationWindowSeconds":"x"}}',
+    ],
+)
+async def test_an_annotation_of_other_types_stands_for_no_field(name, text):
+    """Annotations of autoscaling/v1 have the fields of v2; clients write them without any check."""
+    path = "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"
+    target = {"kind": "Deployment", "name": "a", "apiVersion": "apps/v1"}
+    metadata = {"name": "a", "annotations": {f"autoscaling.alpha.kubernetes.io/{name}": text}}
+    made = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": metadata}
+    async with ApiServer(kinds=["autoscaling/v1", "autoscaling/v2"]) as server:
+        raw = Raw(server.handler)
+        answer = await raw.post(path.format("v1"), made | {"spec": {"maxReplicas": 3, "scaleTargetRef": target}})
+        assert answer.code == 201
+        (found,) = (await raw.get(path.format("v2"))).body["items"]
+        assert [metric["resource"]["name"] for metric in found["spec"]["metrics"]] == ["cpu"]
+        assert "behavior" not in found["spec"]

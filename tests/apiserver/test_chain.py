@@ -8,10 +8,10 @@ import pytest
 
 from samples.embedded import Answer
 from steersman.apiserver import ApiServer, MemoryStorage, User
-from steersman.apiserver.bootstrap import create_policy
+from steersman.apiserver.bootstrap import create_objects
 from steersman.apiserver.chain import AuditFile, Authentication, Decision, Rbac, RequestLimits, Reviews, chain
 from steersman.transport import InProcessTransport
-from steersman.wire import Request, parse_query
+from steersman.wire import HttpRequest, parse_query
 
 TOKENS = {name: User(name=name) for name in ("kim", "lee", "jane")} | {
     "root": User(name="root", uid="0", groups=("system:masters",)),
@@ -36,7 +36,7 @@ class As:
         own = (("Authorization", f"Bearer {user}"),) if user else ()
         sent = (*own, *headers, ("Content-Type", "application/json"))
         data = None if body is None else json.dumps(body).encode()
-        return Answer(await self._server.handle(Request(method, path, parse_query(query), sent, data)))
+        return Answer(await self._server.handle(HttpRequest(method, path, parse_query(query), sent, data)))
 
 
 def role(name, *rules, kind="Role"):
@@ -70,7 +70,7 @@ async def ask():
             chain=chain(authorizer=rbac, authentication=authentication),
         )
         async with server:
-            await create_policy(server.backend)
+            await create_objects(server.registry, server.storage, policy=True)
             ask = As(server)
             await ask("root", "POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
             await ask("root", "POST", f"{RBAC}/namespaces/team/roles", role("r", READS, ONE))
@@ -431,7 +431,7 @@ async def test_requests_end_in_time_and_watches_do_not():
         assert (answer.code, answer.body["message"]) == (400, words)
         forever.set()
         async with InProcessTransport(server.handler) as transport:
-            request = Request("GET", "/api/v1/namespaces", (("watch", "1"), ("timeoutSeconds", "1")))
+            request = HttpRequest("GET", "/api/v1/namespaces", (("watch", "1"), ("timeoutSeconds", "1")))
             async with await transport.send(request, stream=True) as response:
                 assert b"ADDED" in await response.read()
 
@@ -536,7 +536,7 @@ async def test_every_request_is_told_of_and_bodies_and_tokens_are_not(tmp_path):
                 "root", "DELETE", "/api/v1/namespaces/default/secrets/s", headers=(("Impersonate-User", "kim"),)
             )
             async with InProcessTransport(server.handler) as transport:
-                request = Request("GET", "/api/v1/namespaces", (("watch", "1"),), (("Audit-ID", "mine"),))
+                request = HttpRequest("GET", "/api/v1/namespaces", (("watch", "1"),), (("Audit-ID", "mine"),))
                 async with await transport.send(request, stream=True) as response:
                     await anext(response.chunks())
     assert path.stat().st_mode & 0o777 == 0o600

@@ -3,7 +3,7 @@
 import pytest
 
 from steersman.golang.regexp import expression_problem
-from steersman.schemas.field_path import PathRefused, resolve
+from steersman.schemas.field_path import PathRefused, resolve_path
 
 TAKEN = [
     "", "a|b", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", r"\d+\.\w\S", "(?i)x", "(?P<a>x)", "(?<b>y)", "[[:alpha:]]", "[^]a]", "[a-]", r"\p{Greek}\PL",
@@ -62,7 +62,7 @@ SCHEMA = {
     [(".a", "string"), ("['b.c'].x", "integer"), (r"['d\'e']", "boolean"), ("['b.c']['x y']", "integer")],
 )
 def test_a_path_leads_to_a_schema(path, kind):
-    found = resolve(path, SCHEMA)
+    found = resolve_path(path, SCHEMA)
     assert found.schema is not None
     assert found.schema["type"] == kind
 
@@ -84,9 +84,9 @@ def test_a_path_that_leads_nowhere(path, words):
     with pytest.raises(
         PathRefused, match="^" + words.replace("[", r"\[").replace(".", r"\.").replace("\\q", "\\\\q") + "$"
     ):
-        resolve(path, SCHEMA)
+        resolve_path(path, SCHEMA)
 
 
 def test_brackets_can_be_forbidden():
     with pytest.raises(PathRefused, match="array notation is not allowed"):
-        resolve("['a']", SCHEMA, brackets=False)
+        resolve_path("['a']", SCHEMA, brackets=False)

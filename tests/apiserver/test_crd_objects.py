@@ -85,10 +85,10 @@ async def test_an_update_that_changes_nothing_is_none(raw):
 
 
 async def test_an_unknown_format_is_told_once_and_only_when_it_is_new(raw):
-    colour = {"type": "string", "format": "colour"}
-    answer = await raw.post(CRDS, crd(version(schema=with_fields(a=colour, b=colour))))
-    assert answer.headers["Warning"] == r'299 - "unrecognized format \"colour\""'
-    answer = await raw.patch(ONE, {"spec": {"versions": [version(schema=with_fields(a=colour))]}})
+    color = {"type": "string", "format": "color"}
+    answer = await raw.post(CRDS, crd(version(schema=with_fields(a=color, b=color))))
+    assert answer.headers["Warning"] == r'299 - "unrecognized format \"color\""'
+    answer = await raw.patch(ONE, {"spec": {"versions": [version(schema=with_fields(a=color))]}})
     assert (answer.code, "Warning" in answer.headers) == (200, False)
 
 

@@ -41,9 +41,9 @@ async def test_replicas_are_a_number_that_can_be(raw, one):
 
 
 async def test_a_change_is_pruned_and_defaulted(raw, one):
-    changed = await raw.patch(f"{SITES}/a", {"spec": {"mode": None, "replicas": 3, "colour": "red"}})
+    changed = await raw.patch(f"{SITES}/a", {"spec": {"mode": None, "replicas": 3, "color": "red"}})
     assert changed.body["spec"] == {"image": "example.com/web:1", "replicas": 3, "mode": "static"}
-    assert 'unknown field \\"spec.colour\\"' in changed.headers["Warning"]
+    assert 'unknown field \\"spec.color\\"' in changed.headers["Warning"]
 
 
 @pytest.mark.parametrize("path", [f"{V1}/nope", f"{V1}/namespaces/default/nope", f"{V1}/sites/a", f"{V1}/namespaces/x"])

@@ -8,11 +8,12 @@ import pytest
 from samples.embedded import Raw
 from samples.site import GROUP, Site
 from steersman.apiserver import ApiServer
-from steersman.apiserver.custom_resources import custom_definition
-from steersman.apiserver.discovery import Health, HealthCheck
+from steersman.apiserver.custom_resources import definitions_of
+from steersman.apiserver.discovery import Health, ServerHealthCheck
 from steersman.apiserver.discovery.catalog import version_order
 from steersman.objects import GroupVersionResource
-from steersman.wire import Request
+from steersman.schemas import crd_for
+from steersman.wire import HttpRequest
 from steersman.wire.discovery import parse_aggregated_discovery, parse_group_list, parse_resource_list
 from steersman.wire.version import parse_version
 
@@ -65,7 +66,7 @@ async def test_a_change_of_the_registry_is_told_at_once():
         raw = Raw(server.handler)
         before = await raw.get("/apis", accept=AGGREGATED)
         assert (await raw.get(f"/apis/{GROUP}")).code == 404
-        server.registry.add(custom_definition(Site))
+        server.registry.add(definitions_of(crd_for(Site))[0])
         after = await raw.get("/apis", accept=AGGREGATED)
         assert before.headers["ETag"] != after.headers["ETag"]
         assert [item["metadata"]["name"] for item in after.body["items"]] == ["apps", GROUP]
@@ -82,7 +83,7 @@ async def test_who_has_the_newest_document_gets_no_other(server, raw):
 
     async def asked(tag):
         headers = (("Accept", AGGREGATED), ("If-None-Match", tag))
-        return await server.handle(Request("GET", "/apis", (), headers))
+        return await server.handle(HttpRequest("GET", "/apis", (), headers))
 
     same = await asked(etag)
     assert (same.status, same.body, dict(same.headers)["ETag"]) == (304, b"", etag)
@@ -186,9 +187,10 @@ async def test_health_check_by_check(raw):
     assert (await raw.get("/livez")).text == b"ok"
     assert (await raw.get("/readyz/etcd")).text == b"ok"
     told = (await raw.get("/readyz?verbose&exclude=etcd&exclude=b&exclude=a")).text.decode()
-    assert told == (
-        "[+]ping ok\n[+]etcd excluded: ok\n[+]informer-sync ok\n"
-        'warn: some health checks cannot be excluded: no matches for "a","b"\nreadyz check passed\n'
+    assert told.startswith("[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n")
+    assert "[+]informer-sync ok\n[+]poststarthook/start-apiserver-admission-initializer ok\n" in told
+    assert told.endswith(
+        '[+]shutdown ok\nwarn: some health checks cannot be excluded: no matches for "a","b"\nreadyz check passed\n'
     )
     assert (await raw.get("/livez/informer-sync")).code == 404
 
@@ -197,7 +199,7 @@ async def test_a_check_that_fails_is_told_without_its_reason():
     async def broken():
         raise OSError("the disk is full")
 
-    route = Health("readyz", [HealthCheck("disk", broken)])
+    route = Health("readyz", [ServerHealthCheck("disk", broken)])
     async with ApiServer(kinds=["v1"], routes=[route]) as server:
         raw = Raw(server.handler)
         found = await raw.get("/readyz")
@@ -208,7 +210,7 @@ async def test_a_check_that_fails_is_told_without_its_reason():
 
 async def test_a_check_that_hangs_has_failed(monkeypatch):
     monkeypatch.setattr("steersman.apiserver.discovery.health.PATIENCE", 0.01)
-    route = Health("livez", [HealthCheck("slow", asyncio.Event().wait)])
+    route = Health("livez", [ServerHealthCheck("slow", asyncio.Event().wait)])
     async with ApiServer(kinds=["v1"], routes=[route]) as server:
         assert (await Raw(server.handler).get("/livez")).code == 500
 

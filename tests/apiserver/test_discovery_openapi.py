@@ -11,11 +11,11 @@ from steersman.apiserver import ApiServer
 from steersman.apiserver.chain import everybody_is
 from steersman.apiserver.discovery.openapi import document
 from steersman.apiserver.registry import builtin_definitions
-from steersman.testing.environment import Environment
-from steersman.testing.existing_cluster import find_kubectl
-from steersman.testing.kubectl import run_kubectl
-from steersman.transport.listener import Listener
-from steersman.wire import Request
+from steersman.testing.engine.environment import Environment
+from steersman.testing.engine.existing_cluster import find_kubectl
+from steersman.testing.engine.kubectl import run_kubectl
+from steersman.transport.listener import HttpListener
+from steersman.wire import HttpRequest
 
 ITEM = f"/apis/{GROUP}/v1/namespaces/{{namespace}}/sites/{{name}}"
 METHODS = {"get": "get", "update": "put", "patch": "patch", "delete": "delete"}
@@ -116,7 +116,7 @@ async def test_a_document_with_its_hash_may_be_kept_for_ever(server, raw):
     assert plain.text == kept.text
     etag = plain.headers["ETag"]
     assert etag.strip('"') in address
-    again = await server.handle(Request("GET", "/openapi/v3/apis/apps/v1", (), (("If-None-Match", etag),)))
+    again = await server.handle(HttpRequest("GET", "/openapi/v3/apis/apps/v1", (), (("If-None-Match", etag),)))
     assert (again.status, again.body) == (304, b"")
 
 
@@ -173,7 +173,7 @@ async def test_kubectl_explains_and_applies(tmp_path):
     program = find_kubectl(Environment.read())
     variables = {"HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "none"), "PATH": os.environ["PATH"]}
     open_to_all = ApiServer(kinds=["v1", "apps/v1"], resources=[Site], chain=[everybody_is()])
-    async with open_to_all as server, Listener(server.handler) as listener:
+    async with open_to_all as server, HttpListener(server.handler) as listener:
 
         async def kubectl(*arguments, stdin=""):
             options = (f"--server=http://127.0.0.1:{listener.port}", *arguments)

@@ -9,7 +9,7 @@ from samples.embedded import Answer
 from steersman.apiserver import ApiServer, Attributes, Decision, User
 from steersman.apiserver.chain.rbac import Rule
 from steersman.apiserver.chain.rbac_coverage import COMBINATIONS_MAX, TooManyCombinations, missing
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 GROUP = "rbac.authorization.k8s.io"
@@ -20,7 +20,7 @@ WRITES_ROLES = {"apiGroups": [GROUP], "resources": ["*"], "verbs": ["create", "u
 
 
 async def send(server, method, path, body, *, user=None, content="application/json"):
-    request = Request(method, path, (), (("Content-Type", content),), json.dumps(body).encode())
+    request = HttpRequest(method, path, (), (("Content-Type", content),), json.dumps(body).encode())
     return Answer(await server.handle(request, user=user))
 
 
@@ -67,7 +67,7 @@ async def test_the_right_to_write_bindings_is_not_the_right_to_everything(server
     assert patched.code == 403
     applied = "application/apply-patch+yaml"
     path = f"{own}/roles/some"
-    request = Request(
+    request = HttpRequest(
         "PATCH",
         path,
         (("fieldManager", "m"), ("force", "true")),

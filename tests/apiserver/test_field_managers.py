@@ -171,3 +171,18 @@ NOT_PLAIN += [
 @pytest.mark.parametrize("body", NOT_PLAIN, ids=lambda body: repr(body[:20]))
 def test_what_is_not_plain_json_is_left_to_yaml(body):
     assert read_plain_json(body) is None
+
+
+@pytest.mark.parametrize("metadata", [{}, {"metadata": None}, {"metadata": {}}])
+@pytest.mark.parametrize("path", OBJECTS)
+@pytest.mark.parametrize("live", [False, True])
+async def test_an_apply_may_lack_metadata(raw, path, metadata, live):
+    """It is a mistake of the client for a new object; an existing one keeps its own."""
+    made = await raw.post(path, OBJECTS[path] | {"metadata": {"name": "a"}}) if live else None
+    intent = {name: OBJECTS[path][name] for name in ("apiVersion", "kind")} | metadata
+    answer = await raw.send("PATCH", f"{path}/a?fieldManager=x", intent, content_type=APPLY)
+    if made is not None:
+        assert (answer.code, answer.body["metadata"]["uid"]) == (200, made.body["metadata"]["uid"])
+    else:
+        assert answer.code == 400
+        assert answer.body["message"].endswith("name must be provided")

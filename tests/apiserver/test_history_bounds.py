@@ -14,7 +14,7 @@ from steersman.apiserver import ApiServer, MemoryStorage
 from steersman.apiserver.storage import Compacted
 from steersman.apiserver.watching import Feed, TooOld
 from steersman.apiserver.watching.frames import Frames
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -59,6 +59,21 @@ async def test_the_past_of_a_store_has_a_bound_in_bytes():
         assert recent.value == bytes([97]) * 100 * KB
         kept = [back for back in range(100) if await readable(storage, revision - back)]
         assert 4 <= max(kept) <= 11, "so many versions of 100 KB fit"
+
+
+async def test_the_past_of_a_server_has_a_bound_in_bytes():
+    """The option bounds the storage and the windows of watches alike."""
+    async with ApiServer(kinds=["v1 ConfigMap", "v1 Namespace"], history_bytes=1000 * KB) as server:
+        for number in range(60):
+            body = json.dumps({"metadata": {"name": "a"}, "data": {"a": f"{number:03}" * 20 * KB}}).encode()
+            verb, path = ("POST", MAPS) if not number else ("PUT", f"{MAPS}/a")
+            reply = await server.handle(HttpRequest(verb, path, (), (("Content-Type", "application/json"),), body))
+            assert reply.status in {200, 201}
+        revision = await server.storage.revision()
+        assert await server.feed.wait_for(revision, 10)
+        assert server.feed.window("core/configmaps/").size <= 1000 * KB
+        with pytest.raises(Compacted):
+            await server.storage.get("core/configmaps/default/a", revision=revision - 50)
 
 
 async def readable(storage, revision: int) -> bool:
@@ -122,13 +137,13 @@ async def test_slow_readers_of_a_list_hold_no_copies_of_what_is_there(server, la
     with memory() as peak:
         readers = []
         for _ in range(10):
-            reply = await server.handler(Request("GET", MAPS))
+            reply = await server.handler(HttpRequest("GET", MAPS))
             readers.append(aiter(reply.body))
             assert (await anext(readers[-1])).startswith(b'{"kind":"ConfigMapList"')
         for reader in readers:
             await reader.aclose()
     assert peak[0] < 30 * 1000 * KB, "a copy of everything for each is 80 MB"
-    reply = await server.handler(Request("GET", MAPS))
+    reply = await server.handler(HttpRequest("GET", MAPS))
     whole = json.loads(b"".join([piece async for piece in reply.body]))
     assert len(whole["items"]) == 20
 
@@ -137,7 +152,7 @@ async def test_a_watcher_that_is_behind_gets_what_it_missed_piece_by_piece(raw, 
     version = (await raw.post(MAPS, {"metadata": {"name": "a"}, "data": {"a": ""}})).version
     for number in range(30):
         await raw.put(f"{MAPS}/a", {"metadata": {"name": "a"}, "data": {"a": str(number) * 100 * KB}})
-    reply = await server.handler(Request("GET", MAPS, (("watch", "1"), ("resourceVersion", str(version)))))
+    reply = await server.handler(HttpRequest("GET", MAPS, (("watch", "1"), ("resourceVersion", str(version)))))
     pieces = aiter(reply.body)
     text, longest = b"", 0
     while text.count(b"\n") < 30:

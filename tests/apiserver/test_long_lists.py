@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from steersman.apiserver import ApiServer
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 PATH = "/api/v1/namespaces/default/configmaps"
 JSON = (("Content-Type", "application/json"),)
@@ -15,13 +15,15 @@ async def test_a_long_list_shows_one_moment() -> None:
     async with ApiServer(kinds=["v1"]) as server:
 
         async def send(method: str, path: str, **body: object) -> None:
-            reply = await server.handle(Request(method, path, (), JSON, msgspec.json.encode(body) if body else None))
+            reply = await server.handle(
+                HttpRequest(method, path, (), JSON, msgspec.json.encode(body) if body else None)
+            )
             assert reply.status < 300
 
         for number in range(600):
             data = {"n": str(number), "x": "x" * 500}
             await send("POST", PATH, metadata={"name": f"settings-{number:03d}"}, data=data)
-        reply = await server.handle(Request("GET", PATH))
+        reply = await server.handle(HttpRequest("GET", PATH))
         assert not isinstance(reply.body, bytes)
         pieces: list[bytes] = []
         async for piece in reply.body:

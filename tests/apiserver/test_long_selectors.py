@@ -7,7 +7,7 @@ import pytest
 
 from steersman.apiserver.watching.matchers import FieldMatcher, LabelMatcher
 from steersman.objects import FieldSelector, Selector
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -18,7 +18,7 @@ async def test_a_selector_of_thousands_of_terms_is_matched_in_time(server, raw):
 
     async def listed(selector: str) -> tuple[float, int]:
         begin = process_time()
-        reply = await server.handler(Request("GET", MAPS, (("labelSelector", selector),)))
+        reply = await server.handler(HttpRequest("GET", MAPS, (("labelSelector", selector),)))
         return process_time() - begin, len(json.loads(reply.body)["items"])
 
     terms = (

@@ -118,10 +118,10 @@ async def test_a_folder_keeps_objects(tmp_path):
 
 async def test_a_resource_class_is_judged_by_its_schema(client, raw):
     sent = {"apiVersion": f"{GROUP}/v1", "kind": "Site", "metadata": {"name": "a"}}
-    made = await raw.post(SITES, sent | {"spec": {"image": "i", "colour": "red"}})
+    made = await raw.post(SITES, sent | {"spec": {"image": "i", "color": "red"}})
     assert made.code == 201
     assert made.body["spec"] == {"image": "i", "replicas": 1, "mode": "static"}
-    assert made.headers["Warning"] == '299 - "unknown field \\"spec.colour\\""'
+    assert made.headers["Warning"] == '299 - "unknown field \\"spec.color\\""'
     refused = await raw.post(SITES, sent | {"metadata": {"name": "b"}, "spec": {"replicas": 51, "mode": "x"}})
     assert refused.code == 422
     assert refused.causes == [
@@ -184,7 +184,7 @@ class Newer(Resource[OtherSpec, None], group=GROUP, version="v2", kind="Site", p
         (
             {"resources": [Site, Newer]},
             TypeError,
-            r"one version is the storage version, and Site \(v1\), Newer \(v2\) all are",
+            r"exactly one version must be the storage version, but Site \(v1\), Newer \(v2\) are",
         ),
         (
             {"resources": [ConfigMap]},
@@ -192,6 +192,17 @@ class Newer(Resource[OtherSpec, None], group=GROUP, version="v2", kind="Site", p
             "ConfigMap is one of Kubernetes' own kinds, which kinds=\\['v1'\\] serves",
         ),
         ({"authorizer": "abac"}, TypeError, 'authorizer must be "rbac" or a function'),
+        (
+            {"enable_admission_plugins": ["ServiceAcount"]},
+            ValueError,
+            "'ServiceAcount' is not an admission plugin of this server; did you mean ServiceAccount\\? available: Nam",
+        ),
+        ({"disable_admission_plugins": "Priority"}, TypeError, r"write disable_admission_plugins=\['Priority'\]"),
+        (
+            {"enable_admission_plugins": ["Priority"], "disable_admission_plugins": ["Priority"]},
+            ValueError,
+            "Priority is in enable_admission_plugins and in disable_admission_plugins",
+        ),
     ],
 )
 def test_mistakes_are_named(options, error, words):

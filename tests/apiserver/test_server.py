@@ -7,7 +7,7 @@ import pytest
 from samples.embedded import Raw
 from samples.site import Site, site
 from steersman import Client
-from steersman.apiserver import ApiServer, Plugin, Refused
+from steersman.apiserver import ApiServer, Plugin, RequestRejected
 from steersman.apiserver.errors import forbidden
 from steersman.errors import AlreadyExists, Conflict, NotFound
 from steersman.kinds.core_v1 import ConfigMap
@@ -132,5 +132,5 @@ def test_a_class_without_a_kind_is_refused():
 
 def test_refused_carries_its_status():
     refused = forbidden(None, "", "no")
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RequestRejected)
     assert refused.status.code == 403

@@ -11,7 +11,7 @@ from steersman import Client
 from steersman.apiserver import ApiServer, MemoryStorage, User
 from steersman.apiserver.chain import Authentication, Rbac, Reviews, chain
 from steersman.apiserver.serving import Authority, serve, write_kubeconfig
-from steersman.client.discovery_order import discover_config
+from steersman.client.configuration.discovery_order import discover_config
 from steersman.errors import Forbidden
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.objects import ObjectMeta
@@ -172,6 +172,26 @@ def test_an_authority_behind_a_link_is_not_used(tmp_path):
     (tmp_path / "planted" / "authority.pem").symlink_to(tmp_path / "real" / "authority.pem")
     with pytest.raises(PermissionError, match="it is a symbolic link"):
         Authority(tmp_path / "planted")
+
+
+@pytest.mark.parametrize("planted", ["pipe", "link to a pipe", "device", "long file"])
+def test_a_planted_kubeconfig_neither_blocks_the_start_nor_is_replaced(tmp_path, planted):
+    """Where other users can write, such as /tmp, a pipe in place of the file kept the server from starting, or ending."""
+    path = pipe = tmp_path / "kubeconfig"
+    match planted:
+        case "pipe" | "link to a pipe":
+            if planted != "pipe":
+                pipe = tmp_path / "pipe"
+                path.symlink_to(pipe)
+            os.mkfifo(pipe)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case _:
+            path.write_text("# long\n" * 100_000)
+    before = path.lstat()
+    with pytest.raises(ValueError, match="already exists and is not a kubeconfig of this server; remove it"):
+        write_kubeconfig(path, url="https://127.0.0.1:2", authority=b"x", user="token")
+    assert path.lstat().st_ino == before.st_ino
 
 
 async def test_a_kubeconfig_is_good_after_a_restart(tmp_path):

@@ -29,7 +29,7 @@ async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 async def take(watching: Watching, count: int) -> list[Change]:
     found: list[Change] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         async for delivery in watching:
             found.append(delivery)
             if len(found) == count:

@@ -49,7 +49,7 @@ async def test_a_restart_keeps_values_revisions_and_history(tmp_path):
         assert await storage.get("x/a") == (second, deleted)
         assert (await storage.list("")).records == [second]
         assert await storage.get("x/b", revision=gone.modified) == (gone, gone.modified)
-        async with storage.watch("x/", after=gone.modified) as watching, asyncio.timeout(5):
+        async with storage.watch("x/", after=gone.modified) as watching, asyncio.timeout(60):
             assert await anext(aiter(watching)) == Change("x/b", deleted, None, gone)
         third = await storage.put("x/c", b"3", expect=0)
         assert third.modified == deleted + 1
@@ -286,7 +286,7 @@ async def test_a_time_to_live_goes_on_over_a_restart(tmp_path):
         await storage.put("x/long", b"1", expect=0, ttl=60)
         await storage.put("x/ever", b"1" * 200, expect=0)
     async with JournaledStorage(tmp_path) as storage:
-        async with storage.watch("x/short", after=4) as watching, asyncio.timeout(5):
+        async with storage.watch("x/short", after=4) as watching, asyncio.timeout(60):
             change = await anext(aiter(watching))
         assert (change.key, change.record) == ("x/short", None)
         assert [record.key for record in (await storage.list("")).records] == ["x/ever", "x/long"]

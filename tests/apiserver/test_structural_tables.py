@@ -1,4 +1,4 @@
-"""Tables of kinds that are not judged, and what is said of kinds on their way out."""
+"""Tables of kinds beside those that most operators use, and the warnings about deprecated kinds."""
 
 import pytest
 
@@ -18,18 +18,27 @@ SCALER = {
     "metadata": {"name": "scaler"},
     "spec": {
         "maxReplicas": 5,
-        "scaleTargetRef": {"kind": "Deployment", "name": "web"},
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
         "metrics": [
-            {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 70}}},
-            {"type": "Resource", "resource": {"name": "memory", "target": {"averageValue": "200Mi"}}},
-            {"type": "Pods", "pods": {"metric": {"name": "hits"}, "target": {"averageValue": "10"}}},
+            {
+                "type": "Resource",
+                "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}},
+            },
+            {
+                "type": "Resource",
+                "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "200Mi"}},
+            },
+            {
+                "type": "Pods",
+                "pods": {"metric": {"name": "hits"}, "target": {"type": "AverageValue", "averageValue": "10"}},
+            },
         ],
     },
 }
 SLICE = {
     "metadata": {"name": "slice"},
     "addressType": "IPv4",
-    "ports": [{"port": 80}, {"port": 81}],
+    "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81}],
     "endpoints": [{"addresses": [f"172.16.0.{number}"]} for number in range(1, 6)],
 }
 INGRESS = {
@@ -46,6 +55,7 @@ VOLUME = {
         "capacity": {"storage": "5Gi"},
         "accessModes": ["ReadOnlyMany", "ReadWriteOnce"],
         "storageClassName": "slow",
+        "hostPath": {"path": "/data"},
     },
 }
 

@@ -7,11 +7,13 @@ import hmac
 import json
 
 import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, utils
 
 from samples.embedded import Answer, Raw
 from samples.virtual_time import run_virtual
 from steersman.apiserver import ApiServer
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 CORE = "/api/v1/namespaces/default"
 ACCOUNTS = f"{CORE}/serviceaccounts"
@@ -46,7 +48,7 @@ async def sent_with(server, token, method="GET", path=f"{CORE}/configmaps", body
     """The answer to a request that carries a token."""
     headers = (("Authorization", f"Bearer {token}"), ("Content-Type", "application/json"))
     text = None if body is None else json.dumps(body).encode()
-    return Answer(await server.handle(Request(method, path, headers=headers, body=text)))
+    return Answer(await server.handle(HttpRequest(method, path, headers=headers, body=text)))
 
 
 async def whoever(server, token):
@@ -274,3 +276,46 @@ async def test_a_token_leaves_its_account_as_it_was(raw):
     before = (await raw.get(f"{ACCOUNTS}/robot")).body
     await asked(raw)
     assert (await raw.get(f"{ACCOUNTS}/robot")).body == before
+
+
+async def test_other_programs_can_verify_a_token(server, raw):
+    """A program that trusts the issuer checks tokens with the published key alone."""
+    token = await asked(raw)
+    (key,) = (await raw.get("/openid/v1/jwks")).body["keys"]
+    point = [int.from_bytes(base64.urlsafe_b64decode(key[name] + "=")) for name in ("x", "y")]
+    public = ec.EllipticCurvePublicNumbers(*point, ec.SECP256R1()).public_key()
+    text, _, signature = token.rpartition(".")
+    raw_signature = base64.urlsafe_b64decode(signature + "==")
+    halves = int.from_bytes(raw_signature[:32]), int.from_bytes(raw_signature[32:])
+    public.verify(utils.encode_dss_signature(*halves), text.encode(), ec.ECDSA(hashes.SHA256()))
+    header = json.loads(base64.urlsafe_b64decode(token.split(".")[0] + "=="))
+    assert header == {"alg": "ES256", "kid": key["kid"]}
+    about = (await raw.get("/.well-known/openid-configuration")).body
+    assert about["issuer"] == claims_of(token)["iss"]
+    assert about["id_token_signing_alg_values_supported"] == [header["alg"]]
+
+
+async def test_a_host_that_is_no_text_gets_the_documents_too(server):
+    """A port passes a header with other bytes on as surrogates, which are no JSON."""
+    wire = HttpRequest("GET", "/.well-known/openid-configuration", headers=(("Host", "\udcff.example.com"),))
+    answer = await server.handle(wire)
+    assert answer.status == 200
+    assert json.loads(answer.body)["jwks_uri"] == "https://?.example.com/openid/v1/jwks"
+
+
+async def test_the_published_key_signs_nothing(server, raw):
+    """A token that is signed with HS256 and the public key as the secret is a well-known attack."""
+    token = await asked(raw)
+    (key,) = (await raw.get("/openid/v1/jwks")).body["keys"]
+    for secret in (json.dumps(key).encode(), key["x"].encode(), b""):
+        assert await whoever(server, signed(claims_of(token), secret)) == 401
+    assert await whoever(server, token.rpartition(".")[0] + ".") == 401
+    assert await whoever(server, f"{part({'alg': 'none'})}.{token.split('.')[1]}.") == 401
+    assert await whoever(server, token) != 401
+
+
+async def test_tokens_of_earlier_versions_are_still_accepted(server, raw):
+    """Before the key was published, tokens were signed with HS256 and a secret in the same store."""
+    token = await asked(raw)
+    record, _ = await server.storage.get(".server/tokens/key")
+    assert (await whoever(server, signed(claims_of(token), record.value)))["username"].endswith(":robot")

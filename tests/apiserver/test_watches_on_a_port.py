@@ -11,8 +11,8 @@ import pytest
 from steersman.apiserver import ApiServer
 from steersman.apiserver.chain import Authentication, chain
 from steersman.apiserver.identity import User
-from steersman.transport import HttpTransport, Listener
-from steersman.wire import Request
+from steersman.transport import HttpListener, HttpTransport
+from steersman.wire import HttpRequest
 
 PATH = "/api/v1/namespaces/default/configmaps"
 JSON = (("Content-Type", "application/json"),)
@@ -25,14 +25,14 @@ async def client() -> AsyncIterator[HttpTransport]:
     handlers = chain(authentication=Authentication(tokens={"secret": User(name="somebody")}))
     async with (
         ApiServer(kinds=["v1"], chain=handlers) as server,
-        Listener(server.handler) as listener,
+        HttpListener(server.handler) as listener,
         HttpTransport(listener.address) as transport,
     ):
         yield transport
 
 
 async def send(client: HttpTransport, method: str, path: str, **body: object) -> dict:
-    request = Request(method, path, (), (*JSON, *TOKEN), msgspec.json.encode(body) if body else None)
+    request = HttpRequest(method, path, (), (*JSON, *TOKEN), msgspec.json.encode(body) if body else None)
     async with await client.send(request) as response:
         assert response.status < 300, await response.read()
         return msgspec.json.decode(await response.read())
@@ -63,7 +63,7 @@ class Watchers:
         """Types and numbers of all events up to the last change."""
         seen: list[tuple[str, str]] = []
         query = (*self._query, ("labelSelector", selector))
-        async with await self._client.send(Request("GET", PATH, query, TOKEN), stream=True) as response:
+        async with await self._client.send(HttpRequest("GET", PATH, query, TOKEN), stream=True) as response:
             self.reading.release()
             if slow:
                 await self.written.wait()

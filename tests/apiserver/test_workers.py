@@ -88,7 +88,7 @@ async def test_a_turn_of_a_request_that_is_gone_is_the_next_ones():
     async def request() -> None:
         await workers.in_turn(asyncio.sleep(0), size=LARGE, user="kim")
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         for _ in range(3):
             tasks = [asyncio.ensure_future(request()) for _ in range(4 * TURNS)]  # noqa: TID251 - ended below
             await asyncio.sleep(0)
@@ -225,3 +225,44 @@ async def test_a_long_openapi_document_leaves_the_loop_to_others():
             used = process_time() - begin
         assert "io.work.v1.Many19s" in document.body["components"]["schemas"]
         assert turns.count > 20 * used
+
+
+async def test_a_policy_with_loops_leaves_the_loop_to_others():
+    """A small object can take long, too."""
+    loops = "object.data.all(a, object.data.all(b, object.data.all(c, a + b != c)))"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}
+    spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": loops}]}
+    binding = {"policyName": "slow", "validationActions": ["Deny"]}
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    async with ApiServer() as server:
+        raw = Raw(server.handler)
+        assert (await raw.post(f"{policies}ies", {"metadata": {"name": "slow"}, "spec": spec})).code == 201
+        assert (await raw.post(f"{policies}ybindings", {"metadata": {"name": "slow"}, "spec": binding})).code == 201
+        async with Turns() as turns:
+            made = await raw.post(MAPS, {"metadata": {"name": "a"}, "data": {f"k{n}": "v" for n in range(40)}})
+        assert made.code == 201, made.text
+        assert turns.count > 5
+
+
+async def test_a_long_answer_of_a_webhook_leaves_the_loop_to_others():
+    """Reading YAML takes seconds for each megabyte."""
+
+    async def call(target, body, *, timeout):  # noqa: ASYNC109
+        return b"kind: AdmissionReview\nmore:\n" + b"- {a: 1, b: [2, 3]}\n" * 3_000
+
+    hook = {
+        "name": "one.example.com",
+        "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"url": "https://hooks.example.com"},
+        "matchConditions": [{"name": "small", "expression": "object.data.all(a, object.data.all(b, a + b != ''))"}],
+    }
+    async with ApiServer(webhook_caller=call) as server:
+        raw = Raw(server.handler)
+        hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+        assert (await raw.post(hooks, {"metadata": {"name": "a"}, "webhooks": [hook]})).code == 201
+        async with Turns() as turns:
+            refused = await raw.post(MAPS, {"metadata": {"name": "a"}, "data": {"a": "b"}})
+        assert (refused.code, "webhook response was absent" in refused.body["message"]) == (500, True)
+        assert turns.count > 5
