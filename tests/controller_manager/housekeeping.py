@@ -22,6 +22,18 @@ async def _until(stage: Stage, path: str, question: Callable[[dict[str, Any]], b
         raise AssertionError(f"{stage.server.name}: {path} did not become what it should: {seen}") from None
 
 
+async def _creation_answers(stage: Stage, resource: str, code: int) -> None:
+    """Wait until a creation for trial gets an answer: the server hears of quotas later than it says so."""
+    path = f"/api/v1/namespaces/{stage.namespace}/{resource}?dryRun=All"
+    answer: Any = None
+    try:
+        async with asyncio.timeout(SECONDS):
+            while (answer := await stage.api.send("POST", path, {"metadata": {"name": "trial"}})).code != code:  # noqa: ASYNC110 - the server is asked
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"{stage.server.name}: {path} did not answer {code}: {answer.body}") from None
+
+
 def _available(replicas: int) -> Any:
     return lambda tree: tree.get("status", {}).get("availableReplicas") == replicas
 
@@ -178,7 +190,7 @@ async def budgets(stage: Stage) -> None:
 
 
 async def quotas(stage: Stage) -> None:
-    """The status of a quota says what is used."""
+    """The status of a quota says what is used; what exceeds it is refused, until something is deleted."""
     await stage.create("configmaps", "counted", {})
     body = {"spec": {"hard": {"pods": "9", "count/configmaps": "5", "services": "3"}}}
     await stage.create("resourcequotas", "most", body)
@@ -187,6 +199,18 @@ async def quotas(stage: Stage) -> None:
     await stage.patch("resourcequotas/most", {"spec": {"hard": {"pods": "10"}}})
     await stage.until("resourcequotas/most", lambda tree: tree["status"]["hard"]["pods"] == "10")
     await stage.same("counted", "resourcequotas")
+    counted = int((await stage.get("resourcequotas/most") or {})["status"]["used"]["count/configmaps"])
+    hard = {"count/configmaps": str(counted + 1), "secrets": "0"}
+    await stage.patch("resourcequotas/most", {"spec": {"hard": hard}})
+    await _creation_answers(stage, "secrets", 403)
+    await stage.create("configmaps", "last", {})
+    path = f"/api/v1/namespaces/{stage.namespace}/configmaps"
+    refused = await stage.api.send("POST", path, {"metadata": {"name": "more"}})
+    await stage.told("refused", (refused.code, refused.body))
+    await stage.same("full", "resourcequotas")
+    await stage.delete("configmaps/last")
+    await _creation_answers(stage, "configmaps", 201)
+    await stage.same("with room again", "resourcequotas")
 
 
 async def roles(stage: Stage) -> None:

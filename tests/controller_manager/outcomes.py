@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from steersman.kinds.core_v1 import Pod
-from steersman.testing import Failed, PodOutcome, Running, Succeeded, Waiting
+from steersman.testing import PodFailed, PodOutcome, PodRunning, PodSucceeded, PodWaiting
 
 _OUTCOMES: dict[str, PodOutcome] = {
-    "": Running(),
-    "succeeds": Succeeded(),
-    "fails": Failed(),
-    "waits": Waiting("ImagePullBackOff"),
+    "": PodRunning(),
+    "succeeds": PodSucceeded(),
+    "fails": PodFailed(),
+    "waits": PodWaiting("ImagePullBackOff"),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,15 +18,15 @@ from steersman import Client
 from steersman.apiserver import ApiServer, serve
 from steersman.controlplane import ControlPlane
 from steersman.testing import Engine, PodRunner, WorkloadRunner
-from steersman.testing.certificates import CertificateAuthority, write_signing_key
-from steersman.testing.environment import Environment
-from steersman.testing.errors import last_lines
-from steersman.testing.flags import Secrets, controller_manager_flags, merged
-from steersman.testing.ports import Ports
-from steersman.testing.processes import supervised
+from steersman.testing.engine.certificates import CertificateAuthority, write_signing_key
+from steersman.testing.engine.environment import Environment
+from steersman.testing.engine.errors import last_lines
+from steersman.testing.engine.flags import Secrets, controller_manager_flags, merged
+from steersman.testing.engine.ports import Ports
+from steersman.testing.engine.processes import supervised
 
 #: Both controller managers get these.
-FLAGS = ("--kube-api-content-type=application/json", "--kube-api-qps=1000", "--kube-api-burst=1000")
+FLAGS = ("--kube-api-qps=1000", "--kube-api-burst=1000")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,18 @@ async def runner_server(folder: Path) -> AsyncGenerator[Server]:
 
 
 @asynccontextmanager
-async def controller_manager(kubeconfig: Path, log: Path) -> AsyncGenerator[None]:
-    """The kube-controller-manager on the server of a kubeconfig, ready."""
+async def accounts_server(folder: Path) -> AsyncGenerator[Server]:
+    """The embedded server with a controller manager whose controllers act as service accounts of their own."""
+    async with serve(ApiServer(authorizer="rbac"), folder=folder / "server", grace=0.1) as served:
+        log = folder / "kube-controller-manager.log"
+        accounts = controller_manager(served.kubeconfig, log, ["--use-service-account-credentials=true"])
+        async with accounts, _populated(served.kubeconfig) as api:
+            yield Server("embedded", served.kubeconfig, api, log)
+
+
+@asynccontextmanager
+async def controller_manager(kubeconfig: Path, log: Path, more: Sequence[str] = ()) -> AsyncGenerator[None]:
+    """The kube-controller-manager on the server of a kubeconfig, ready; ``more`` are further flags."""
     folder = Path(tempfile.mkdtemp(prefix="steersman-controller-manager-"))
     (folder / "pki").mkdir()
     authority = CertificateAuthority(folder / "pki")
@@ -86,7 +96,7 @@ async def controller_manager(kubeconfig: Path, log: Path) -> AsyncGenerator[None
         port = exits.enter_context(Ports()).reserve()
         flags = controller_manager_flags(port=port, kubeconfig=kubeconfig, secrets=secrets, cert_dir=folder / "pki")
         processes = await exits.enter_async_context(supervised(folder=folder, budget=10, log=folder / "supervisor.log"))
-        await processes.start("kube-controller-manager", [program, *merged(flags, FLAGS)], log=log, stage=0)
+        await processes.start("kube-controller-manager", [program, *merged(flags, (*FLAGS, *more))], log=log, stage=0)
         await _ready(f"https://127.0.0.1:{port}/healthz", authority.certificate_file, log)
         yield
 

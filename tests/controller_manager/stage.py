@@ -12,9 +12,9 @@ from controller_manager.states import path_of, state_of
 
 from samples.meeting import Meeting
 from samples.raw_api import JSON_PATCH, MERGE, STRATEGIC
-from steersman.testing.environment import Environment
-from steersman.testing.existing_cluster import find_kubectl
-from steersman.testing.kubectl import run_kubectl
+from steersman.testing.engine.environment import Environment
+from steersman.testing.engine.existing_cluster import find_kubectl
+from steersman.testing.engine.kubectl import run_kubectl
 
 #: How long controllers may take for one step.
 SECONDS = 40.0

@@ -196,7 +196,7 @@ async def snapshot(client: Client) -> list[Unstructured]:
 def state_of(stage: Stage, objects: list[Unstructured]) -> dict[str, Tree]:
     """The objects of one scenario, without what no two servers share."""
     mine = [each for each in objects if _is_of(stage.name, _place(each))]
-    return {f"{each.kind} {_name(each)}": _normalised(each.tree, stage.uids) for each in mine if _counts(each)}
+    return {f"{each.kind} {_name(each)}": _normalized(each.tree, stage.uids) for each in mine if _counts(each)}
 
 
 def _place(obj: Unstructured) -> str:
@@ -224,9 +224,9 @@ _DROPPED = frozenset(
 )
 
 
-def _normalised(value: Any, uids: dict[str, str]) -> Any:
+def _normalized(value: Any, uids: dict[str, str]) -> Any:
     if isinstance(value, list):
-        return [_normalised(each, uids) for each in value]
+        return [_normalized(each, uids) for each in value]
     if isinstance(value, str):
         for uid, name in uids.items():
             value = value.replace(uid, f"<{name}>")
@@ -246,7 +246,7 @@ def _field(name: str, value: Any, uids: dict[str, str]) -> Any:
         return "set"
     if name == "uid" and value not in uids:
         return "unknown"
-    return _normalised(value, uids)
+    return _normalized(value, uids)
 
 
 class Histories:

@@ -1,4 +1,4 @@
-"""view, edit and admin are what Kubernetes has, and grow with the roles that are labelled as theirs."""
+"""view, edit and admin are what Kubernetes has, and grow with the roles that are labeled as theirs."""
 
 from __future__ import annotations
 

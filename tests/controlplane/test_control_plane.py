@@ -11,16 +11,16 @@ import yaml
 from controlplane.families import GARBAGE, config_map, family, names
 
 from samples.virtual_time import run_virtual
-from steersman import Client, Key, Kind
+from steersman import Client, Key, Kind, Unstructured
 from steersman.apiserver import MemoryStorage
 from steersman.client import MergePatch
 from steersman.controlplane import ControlPlane
 from steersman.errors import Forbidden, NotFound
-from steersman.kinds.core_v1 import ConfigMap, Namespace, ServiceAccount
+from steersman.kinds.core_v1 import ConfigMap, Container, Namespace, Pod, PodSpec, ServiceAccount
 from steersman.objects import ObjectMeta
-from steersman.testing.environment import Environment
-from steersman.testing.existing_cluster import find_kubectl
-from steersman.testing.kubectl import run_kubectl
+from steersman.testing.engine.environment import Environment
+from steersman.testing.engine.existing_cluster import find_kubectl
+from steersman.testing.engine.kubectl import run_kubectl
 
 # beginning and ending
 
@@ -81,6 +81,16 @@ async def test_controllers_can_be_left_out():
         assert (await plane.client.get(Namespace, "shop")).metadata.deletion_timestamp is not None
 
 
+async def test_a_pod_in_a_new_namespace_gets_its_account():
+    """A Pod that comes at once waits for the controller that creates the account."""
+    pod = Pod(metadata=ObjectMeta(name="a", namespace="new"), spec=PodSpec(containers=[Container(name="a", image="a")]))
+    async with ControlPlane(enable_admission_plugins=["ServiceAccount"]) as plane:
+        await plane.client.create(Namespace(metadata=ObjectMeta(name="new")))
+        made = (await plane.client.create(pod)).spec
+    assert made.service_account_name == "default"
+    assert [volume.name for volume in made.volumes] == [mount.name for mount in made.containers[0].volume_mounts]
+
+
 async def test_a_server_of_few_kinds_has_the_controllers_that_make_sense_there():
     async with ControlPlane(kinds=["apps/v1"]) as plane:
         await plane.settled()
@@ -112,7 +122,7 @@ async def test_what_follows_from_a_write_has_happened_when_it_has_settled():
 
 
 async def test_what_waits_for_somebody_else_is_not_waited_for():
-    async with ControlPlane() as plane, asyncio.timeout(10):
+    async with ControlPlane() as plane, asyncio.timeout(60):
         client = plane.client
         owner = await client.create(config_map("owner"))
         await client.create(config_map("child", owner, finalizers=["example.com/hold"]))
@@ -228,3 +238,34 @@ async def test_two_control_planes_of_one_store_do_no_harm():
             await other.settled()
         assert await names(one.client) == []
         assert await one.client.find(Namespace, "shop") is None
+
+
+# a control plane of a program's own kinds
+
+
+async def test_creates_are_refused_with_a_reason_while_it_stops():
+    """Events stay possible: controllers report what they still do."""
+    async with ControlPlane() as plane:
+        made = await plane.client.create(config_map("before"))
+        plane.refuse_creates("the control plane is stopping")
+        with pytest.raises(Forbidden, match="the control plane is stopping"):
+            await plane.client.create(config_map("after"))
+        event = {
+            "metadata": {"name": "e", "namespace": "default"},
+            "involvedObject": {"namespace": "default"},
+            "reason": "Stopping",
+        }
+        await plane.client.create(Unstructured({"apiVersion": "v1", "kind": "Event", **event}))
+        made.data = {"changed": "yes"}
+        await plane.client.update(made)
+        plane.refuse_creates("")
+        await plane.client.create(config_map("again"))
+
+
+async def test_the_kubeconfig_can_hold_a_token_instead_of_a_certificate():
+    async with ControlPlane(kinds=["v1"], port=0, token="s3cret-s3cret-s3cret-s3cret-s3cr") as plane:
+        written = yaml.safe_load(plane.kubeconfig.read_text())
+        assert written["users"][0]["user"] == {"token": "s3cret-s3cret-s3cret-s3cret-s3cr"}
+        assert plane.kubeconfig.stat().st_mode & 0o777 == 0o600
+        async with Client.connect(kubeconfig=plane.kubeconfig) as client:
+            await client.create(config_map("a"))

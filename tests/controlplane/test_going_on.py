@@ -134,7 +134,7 @@ async def test_a_gap_in_the_history_loses_nothing():
 
 
 async def test_kinds_that_come_are_collected_at_once():
-    async with ControlPlane() as plane, asyncio.timeout(20):
+    async with ControlPlane() as plane, asyncio.timeout(60):
         client = plane.client
         reference = {"apiVersion": BOAT.api_version, "kind": BOAT.kind, "name": "raft"}
         unknown = {**reference, "uid": "00000000-0000-4000-8000-000000000000"}
@@ -160,7 +160,7 @@ async def test_kinds_that_come_are_collected_at_once():
 
 
 async def test_a_kind_may_come_back_in_another_scope():
-    async with ControlPlane() as plane, asyncio.timeout(20):
+    async with ControlPlane() as plane, asyncio.timeout(60):
         for scope in ("Namespaced", "Cluster"):
             # A client remembers what it discovered.
             async with Client(plane.transport()) as client:
@@ -182,7 +182,7 @@ async def test_a_kind_may_come_back_in_another_scope():
 
 
 async def test_a_definition_that_waits_for_a_finalizer_is_not_waited_for():
-    async with ControlPlane() as plane, asyncio.timeout(20):
+    async with ControlPlane() as plane, asyncio.timeout(60):
         client = plane.client
         await client.create(definition())
         await client.create(boat(finalizers=["example.com/hold"]))
@@ -195,7 +195,7 @@ async def test_a_definition_that_waits_for_a_finalizer_is_not_waited_for():
 
 
 async def test_an_object_that_changes_all_the_time_is_collected_too():
-    async with ControlPlane(controllers=[GARBAGE]) as plane, asyncio.timeout(20):
+    async with ControlPlane(controllers=[GARBAGE]) as plane, asyncio.timeout(60):
         client = plane.client
         owner, child = await family(client)
         changes = 0

@@ -50,7 +50,7 @@ def _named(scenario: collecting.Scenario) -> str:
 
 
 #: How many worlds are made at random.
-WORLDS = portions.count(sample=20, of=60)
+WORLDS = portions.count(sample=8, of=60)
 
 SCENARIOS: dict[str, collecting.Scenario] = {
     **dict(collecting.shapes()),
@@ -82,6 +82,8 @@ IN_ORDER = frozenset(
 
 #: Scenarios in which objects have two owners that go at the same time.
 _RACING = ("world-", "diamond-")
+#: How often a scenario with a race is played again if its ends differ.
+_REPLAYS = 3
 
 State = dict[str, Tree]
 
@@ -181,6 +183,14 @@ def _without_owners(tree: Tree) -> Tree:
     return {**tree, "metadata": {name: value for name, value in tree["metadata"].items() if name not in left_out}}
 
 
+def _end_of_race(outcome: Outcome, name: str) -> State:
+    """Beside a solid owner, the engine forgets or keeps one that went while it looked: owners are left out.
+
+    `dangling-beside-a-solid-one` compares what becomes of such a reference when nothing else happens.
+    """
+    return {key: _without_owners(tree) for key, tree in outcome.states[name].items()}
+
+
 def _with_two_owners(histories: dict[str, list[str]]) -> frozenset[str]:
     """The objects that had two owners at a time, and all that they own."""
     owners = {
@@ -197,12 +207,20 @@ def _with_two_owners(histories: dict[str, list[str]]) -> frozenset[str]:
 async def test_the_end_is_the_same(played: Played, name: str) -> None:
     assert not played.ours.failures[name]
     assert not played.theirs.failures[name]
-    ours, theirs = played.ours.states[name], played.theirs.states[name]
-    if name.startswith(_RACING):
-        # Beside a solid owner, the engine forgets or keeps one that went while it looked: `dangling-beside-a-solid-one`
-        # compares what becomes of such a reference when nothing else happens.
-        ours, theirs = ({key: _without_owners(tree) for key, tree in state.items()} for state in (ours, theirs))
-    assert ours == theirs
+    if not name.startswith(_RACING):
+        assert played.ours.states[name] == played.theirs.states[name]
+        return
+    # A race has several ends, on the engine too: one end here must be an end there.
+    ours, theirs = [_end_of_race(played.ours, name)], [_end_of_race(played.theirs, name)]
+    for _ in range(_REPLAYS):
+        if ours[-1] in theirs or theirs[-1] in ours:
+            break
+        again = Played()
+        await again.play_ours([name])
+        await again.play_theirs([name])
+        ours.append(_end_of_race(again.ours, name))
+        theirs.append(_end_of_race(again.theirs, name))
+    assert ours[-1] in theirs or theirs[-1] in ours, f"{ours} and {theirs}"
 
 
 @pytest.mark.parametrize(

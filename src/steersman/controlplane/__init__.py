@@ -8,5 +8,11 @@ Guarantees
   resulting objects.
 """
 
+from steersman.apiserver import (
+    CustomSubresource as CustomSubresource,
+    PathRequest as PathRequest,
+    SubresourceRequest as SubresourceRequest,
+    Validator as Validator,
+)
 from steersman.controlplane.assembly import CONTROLLERS as CONTROLLERS, is_controller as is_controller
 from steersman.controlplane.control_plane import ControlPlane as ControlPlane

@@ -7,12 +7,11 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from steersman.controller import Cause, Context, Done, Reconciler, Request
-from steersman.controlplane.namespace_watcher import Add
-from steersman.controlplane.object_changes import ObjectChange
+from steersman.controlplane.object_changes import ObjectChange, Watcher
 from steersman.objects import Key, Kind, Selector, Unstructured
 
 NAME = "clusterrole-aggregation-controller"
@@ -24,29 +23,13 @@ _ALL = Request(Key("", "all"))
 Tree = dict[str, Any]
 
 
-class AggregatedRoles(Reconciler[Unstructured]):
+class AggregatedRoles(Watcher, Reconciler[Unstructured]):
     """Aggregates roles."""
 
-    def __init__(self) -> None:
-        self._add: Add | None = None
-
-    def feeds(self, add: Add) -> None:
-        """Set where requests are queued."""
-        self._add = add
-
-    def seen_all(self, changes: Sequence[ObjectChange]) -> None:
-        """See `Watcher`."""
-        for change in changes:
-            self.seen(change)
-
     def seen(self, change: ObjectChange) -> None:
-        """See `Watcher`."""
         if change.definition.prefix == CLUSTER_ROLES:
             assert self._add is not None
             self._add(_ALL, Cause(what="external", note=f"ClusterRole {change.metadata.name} changed"))
-
-    def kinds_changed(self) -> None:
-        """See `Watcher`."""
 
     async def reconcile(self, ctx: Context, request: Request) -> Done:
         """Update every aggregated role; a change to one triggers another reconcile."""
@@ -55,7 +38,8 @@ class AggregatedRoles(Reconciler[Unstructured]):
         for role in roles:
             if not role.get("aggregationRule"):
                 continue
-            rules = _joined(other for other in roles if other is not role and _is_selected(role, other))
+            selectors = _selectors(role)
+            rules = _joined(other for other in roles if other is not role and _is_selected(selectors, other))
             if rules != (role.get("rules") or []):
                 tree = {name: role[name] for name in ("apiVersion", "kind")}
                 tree |= {"metadata": {"name": _name(role)}, "rules": rules}
@@ -67,10 +51,14 @@ def _name(role: Tree) -> str:
     return role["metadata"]["name"]
 
 
-def _is_selected(role: Tree, other: Tree) -> bool:
-    labels: dict[str, str] = other["metadata"].get("labels") or {}
+def _selectors(role: Tree) -> list[Selector]:
     selectors: list[Tree] = role["aggregationRule"].get("clusterRoleSelectors") or []
-    return any(Selector.from_label_selector(each).matches(labels) for each in selectors)
+    return [Selector.from_label_selector(each) for each in selectors]
+
+
+def _is_selected(selectors: list[Selector], other: Tree) -> bool:
+    labels: dict[str, str] = other["metadata"].get("labels") or {}
+    return any(each.matches(labels) for each in selectors)
 
 
 def _joined(roles: Iterable[Tree]) -> list[Tree]:

@@ -9,20 +9,20 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import TypeAlias
 
 from steersman.apiserver import ApiServer, User
 from steersman.client import Client, RetryPolicy
-from steersman.controller import Context, Controller, ControllerOptions, Outcome, ReconcileClient, Request
+from steersman.controller import Controller, ControllerOptions, ReconcileClient
 from steersman.controlplane.aggregated_roles import AggregatedRoles
 from steersman.controlplane.definitions import EndingDefinitions
 from steersman.controlplane.garbage_collector import GarbageCollector
-from steersman.controlplane.namespace_watcher import Add
 from steersman.controlplane.namespaces import Namespaces
-from steersman.controlplane.object_changes import ObjectChanges, Watcher
+from steersman.controlplane.object_changes import ObjectChanges
+from steersman.controlplane.quota_usage import QuotaUsage
 from steersman.controlplane.root_ca import RootCertificates
 from steersman.controlplane.service_accounts import ServiceAccounts
-from steersman.objects.misuse import nearest
+from steersman.objects import nearest
 from steersman.transport import InProcessTransport
 
 GARBAGE = "garbage-collector-controller"
@@ -30,6 +30,7 @@ NAMESPACE = "namespace-controller"
 SERVICE_ACCOUNT = "serviceaccount-controller"
 ROOT_CA = "root-ca-certificate-publisher-controller"
 ROLES = "clusterrole-aggregation-controller"
+QUOTA = "resourcequota-controller"
 
 #: All controllers, each with the service account in kube-system that it acts as.
 CONTROLLERS = {
@@ -38,18 +39,13 @@ CONTROLLERS = {
     SERVICE_ACCOUNT: "service-account-controller",
     ROOT_CA: "root-ca-cert-publisher",
     ROLES: "clusterrole-aggregation-controller",
+    QUOTA: "resourcequota-controller",
 }
 #: The concurrency of each: that of kube-controller-manager, or enough.
-_CONCURRENCY = {GARBAGE: 20, NAMESPACE: 10, SERVICE_ACCOUNT: 1, ROOT_CA: 1, ROLES: 1}
+_CONCURRENCY = {GARBAGE: 20, NAMESPACE: 10, SERVICE_ACCOUNT: 1, ROOT_CA: 1, ROLES: 1, QUOTA: 1}
 _ACCOUNTS = "system:serviceaccount:kube-system:"
 
-
-class _Part(Watcher, Protocol):
-    """A watcher that reconciles."""
-
-    def feeds(self, add: Add) -> None: ...
-
-    async def reconcile(self, ctx: Context, request: Request) -> Outcome: ...
+_Part: TypeAlias = GarbageCollector | Namespaces | ServiceAccounts | RootCertificates | AggregatedRoles | QuotaUsage
 
 
 def chosen(controllers: Iterable[str] | None) -> tuple[str, ...]:
@@ -99,19 +95,23 @@ class Assembled:
 
     def _part(self, name: str, authority: bytes | None) -> _Part | None:
         """The reconciler of a controller; None if the server does not serve what it needs."""
-        if name == GARBAGE:
-            return GarbageCollector(self.changes)
         served = {each.resource for each in self._server.registry if not each.gvk.group}
-        if name == NAMESPACE and "namespaces" in served:
-            return Namespaces(self.changes)
-        if name == SERVICE_ACCOUNT and {"namespaces", "serviceaccounts"} <= served:
-            return ServiceAccounts()
+        roles = self._server.registry.any_version("rbac.authorization.k8s.io", "clusterroles")
+        part: _Part | None = None
+        if name == GARBAGE:
+            part = GarbageCollector(self.changes)
+        elif name == NAMESPACE and "namespaces" in served:
+            part = Namespaces(self.changes)
+        elif name == SERVICE_ACCOUNT and {"namespaces", "serviceaccounts"} <= served:
+            part = ServiceAccounts()
         # Without a port, there is no certificate to verify.
-        if name == ROOT_CA and {"namespaces", "configmaps"} <= served and authority is not None:
-            return RootCertificates(authority.decode())
-        if name == ROLES and self._server.registry.any_version("rbac.authorization.k8s.io", "clusterroles") is not None:
-            return AggregatedRoles()
-        return None
+        elif name == ROOT_CA and {"namespaces", "configmaps"} <= served and authority is not None:
+            part = RootCertificates(authority.decode())
+        elif name == ROLES and roles is not None:
+            part = AggregatedRoles()
+        elif name == QUOTA and "resourcequotas" in served:
+            part = QuotaUsage(self.changes)
+        return part
 
     def _assemble(self, name: str, part: _Part) -> None:
         clients = _Clients(self._server, user_of(name))

@@ -17,10 +17,7 @@ FINALIZERS_REMAINING = "NamespaceFinalizersRemaining"
 #: Each condition with its reason and message if there is no problem.
 _WELL = {
     "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
-    "NamespaceDeletionGroupVersionParsingFailure": (
-        "ParsedGroupVersions",
-        "All legacy kube types successfully parsed",
-    ),
+    "NamespaceDeletionGroupVersionParsingFailure": ("ParsedGroupVersions", "All legacy kube types successfully parsed"),
     CONTENT_FAILURE: ("ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
     CONTENT_REMAINING: ("ContentRemoved", "All content successfully removed"),
     FINALIZERS_REMAINING: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),

@@ -14,13 +14,13 @@ import logging
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from steersman.aio import Supervisor
 from steersman.apiserver import ApiServer, ServerOptions, User
 from steersman.client import Client
 from steersman.controlplane.assembly import Assembled, chosen
+from steersman.controlplane.new_objects import NewObjects
 from steersman.transport import InProcessTransport
 
 _log = logging.getLogger("steersman.controlplane")
@@ -42,8 +42,8 @@ class ControlPlane:
     ```
 
     ``controllers`` are names from kube-controller-manager; by default all that are available. With a ``port`` (0: any free
-    one) it also serves TLS and writes the administrator's ``kubeconfig``. A ``folder`` stores objects, certificates and
-    the kubeconfig. The other options are those of `ApiServer`.
+    one) it also serves TLS and writes the administrator's ``kubeconfig``, with a client certificate or the given
+    ``token``. A ``folder`` stores objects, certificates and the kubeconfig. The other options are those of `ApiServer`.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class ControlPlane:
         port: int | None = None,
         folder: Path | str | None = None,
         kubeconfig: Path | str | None = None,
+        token: str | None = None,
         **options: Unpack[ServerOptions],
     ) -> None:
         if port is None and kubeconfig is not None:
@@ -62,12 +63,15 @@ class ControlPlane:
         if options.get("storage") is None and folder is not None:
             options["storage"] = Path(folder) / "journal"
         self.server = ApiServer(**options)
+        self._new_objects = NewObjects()
+        self.server.admission.add(self._new_objects)
         #: Its address, and the administrator's kubeconfig; None without a port.
         self.url: str | None = None
         self.kubeconfig: Path | None = None
         self._port = port
         self._folder = folder
         self._kubeconfig = kubeconfig
+        self._token = token
         self._stack: AsyncExitStack | None = None
         self._client: Client | None = None
         self._assembled: Assembled | None = None
@@ -84,6 +88,13 @@ class ControlPlane:
         """A transport to the server without a socket, as administrator or as ``user``: see `ApiServer.transport`."""
         return self.server.transport(user)
 
+    def refuse_creates(self, why: str) -> None:
+        """Answer every create with 403 and this reason, as for a control plane that stops; Events are still created.
+
+        An empty reason allows creates again.
+        """
+        self._new_objects.refusal = why
+
     # lifetime
 
     async def __aenter__(self) -> Self:
@@ -99,13 +110,11 @@ class ControlPlane:
         self._stack = stack
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         stack, self._stack = self._stack, None
         try:
             if stack is not None:
-                await stack.__aexit__(kind, error, trace)
+                await stack.__aexit__(*error)
         finally:
             self._forget()
 
@@ -136,7 +145,9 @@ class ControlPlane:
             return None
         from steersman.apiserver import serve  # noqa: PLC0415 - needs an extra, and says so
 
-        serving = serve(self.server, port=self._port, folder=self._folder, kubeconfig=self._kubeconfig)
+        serving = serve(
+            self.server, port=self._port, folder=self._folder, kubeconfig=self._kubeconfig, token=self._token
+        )
         served = await stack.enter_async_context(serving)
         self.url, self.kubeconfig = served.url, served.kubeconfig
         return served.authority

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steersman.apiserver import ApiServer
-from steersman.controlplane.object_changes import ObjectChange, metadata_of
+from steersman.controlplane.object_changes import ObjectChange, Watcher, metadata_of
 
 _PREFIX = "apiextensions.k8s.io/customresourcedefinitions/"
 _FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
-class EndingDefinitions:
+class EndingDefinitions(Watcher):
     """Tracks definitions under deletion."""
 
     def __init__(self, server: ApiServer) -> None:
@@ -22,22 +22,16 @@ class EndingDefinitions:
         self._ending: dict[str, None] = {}
 
     def seen_all(self, changes: Sequence[ObjectChange]) -> None:
-        """See `Watcher`."""
         self._ending.clear()
-        for change in changes:
-            self.seen(change)
+        super().seen_all(changes)
 
     def seen(self, change: ObjectChange) -> None:
-        """See `Watcher`."""
         if change.definition.prefix == _PREFIX:
             metadata = change.metadata
             if not change.gone and metadata.deletion_timestamp is not None and _FINALIZER in metadata.finalizers:
                 self._ending[metadata.name] = None
             else:
                 self._ending.pop(metadata.name, None)
-
-    def kinds_changed(self) -> None:
-        """See `Watcher`."""
 
     async def busy(self) -> list[str]:
         """The definitions whose instances the server is deleting."""

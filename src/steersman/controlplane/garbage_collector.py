@@ -21,8 +21,7 @@ from steersman.controller import Cause, Context, Done, Outcome, Reconciler, Requ
 from steersman.controlplane.graph import FOREGROUND, ORPHAN, Findings, Graph, Node
 from steersman.controlplane.live_objects import LiveObjects, NotServed, Propagation
 from steersman.controlplane.misplaced_owners import report_misplaced
-from steersman.controlplane.namespace_watcher import Add
-from steersman.controlplane.object_changes import ObjectChange, ObjectChanges, Owner
+from steersman.controlplane.object_changes import ObjectChange, ObjectChanges, Owner, Watcher
 from steersman.objects import Key, OwnerReference, PartialObjectMetadata
 
 #: Objects that neither have owners nor own others.
@@ -37,13 +36,12 @@ class _OwnerWithNamespace(Exception):
     """A cluster-scoped object names a namespaced owner: an error that does not go away by itself."""
 
 
-class GarbageCollector(Reconciler[object]):
+class GarbageCollector(Watcher, Reconciler[object]):
     """Checks objects whose owners changed; a request identifies an object by uid."""
 
     def __init__(self, changes: ObjectChanges) -> None:
         self._changes = changes
         self._graph = Graph()
-        self._add: Add | None = None
         #: Objects that wait for a kind to be served.
         self._unserved: dict[str, None] = {}
         #: Owners in other namespaces still to report, by the dependent's uid.
@@ -53,17 +51,11 @@ class GarbageCollector(Reconciler[object]):
 
     # events
 
-    def feeds(self, add: Add) -> None:
-        """Set where requests are queued."""
-        self._add = add
-
     def seen_all(self, changes: Sequence[ObjectChange]) -> None:
-        """See `Watcher`."""
         counted = [each for each in changes if each.definition.prefix not in _IGNORED]
         self._look(self._graph.replace(counted), "it exists")
 
     def seen(self, change: ObjectChange) -> None:
-        """See `Watcher`."""
         if change.definition.prefix in _IGNORED:
             return
         if change.gone:

@@ -17,7 +17,7 @@ from steersman.controlplane.graph import Node
 from steersman.controlplane.object_changes import ObjectChanges
 from steersman.errors import Conflict, KindNotServed, NotFound
 from steersman.objects import GroupVersionKind, Key, Kind, OwnerReference, PartialObjectMetadata
-from steersman.wire.paths import is_segment
+from steersman.wire import is_segment
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 

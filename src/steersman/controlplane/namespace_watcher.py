@@ -5,27 +5,17 @@ Guarantee: every new or changed namespace is reconciled, including those that ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from steersman.controller import Cause, Request
-from steersman.controlplane.object_changes import ObjectChange
+from steersman.controlplane.object_changes import ObjectChange, Watcher
 from steersman.objects import Key
-
-#: Queues a request.
-Add = Callable[[Request, Cause], None]
 
 NAMESPACES = "core/namespaces/"
 
 
-class NamespaceWatcher:
+class NamespaceWatcher(Watcher):
     """Queues namespaces."""
-
-    def __init__(self) -> None:
-        self._add: Add | None = None
-
-    def feeds(self, add: Add) -> None:
-        """Set where requests are queued."""
-        self._add = add
 
     def add(self, namespace: str, note: str) -> None:
         """Queue a namespace."""
@@ -33,15 +23,8 @@ class NamespaceWatcher:
         self._add(Request(Key("", namespace)), Cause(what="external", note=note))
 
     def seen_all(self, changes: Sequence[ObjectChange]) -> None:
-        """See `Watcher`."""
-        for change in changes:
-            if change.definition.prefix == NAMESPACES:
-                self.seen(change)
+        super().seen_all([change for change in changes if change.definition.prefix == NAMESPACES])
 
     def seen(self, change: ObjectChange) -> None:
-        """See `Watcher`."""
         if change.definition.prefix == NAMESPACES and not change.gone:
             self.add(change.metadata.name, "the namespace changed")
-
-    def kinds_changed(self) -> None:
-        """See `Watcher`."""

@@ -51,13 +51,11 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
     """Empties and releases namespaces."""
 
     def __init__(self, changes: ObjectChanges) -> None:
-        super().__init__()
         self._changes = changes
         #: The terminating namespaces.
         self._going: dict[str, None] = {}
 
     def seen_all(self, changes: Sequence[ObjectChange]) -> None:
-        """See `Watcher`."""
         self._going.clear()
         super().seen_all(changes)
 

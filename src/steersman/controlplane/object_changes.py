@@ -13,16 +13,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
 import msgspec
 
 from steersman.aio import Supervisor
-from steersman.apiserver import ApiServer, Definition
-from steersman.apiserver.storage import Change, Compacted, Record
+from steersman.apiserver import ApiServer, Change, Compacted, Definition, Record
+from steersman.controller import Cause, Request
 from steersman.objects import GroupVersionKind
 
 _log = logging.getLogger("steersman.controlplane")
+
+#: Queues a request.
+Add = Callable[[Request, Cause], None]
 
 
 class Owner(msgspec.Struct, frozen=True, rename="camel"):
@@ -66,20 +68,26 @@ class ObjectChange(msgspec.Struct, frozen=True):
     gone: bool = False
 
 
-class Watcher(Protocol):
-    """Called with every change. Its methods must not block."""
+class Watcher:
+    """Called with every change, to queue what it affects. Its methods must not block."""
+
+    _add: Add | None = None
+
+    def feeds(self, add: Add) -> None:
+        """Set where requests are queued."""
+        self._add = add
 
     def seen_all(self, changes: Sequence[ObjectChange]) -> None:
         """These are all existing objects."""
-        ...
+        for change in changes:
+            self.seen(change)
 
     def seen(self, change: ObjectChange) -> None:
         """An object was created, changed or deleted."""
-        ...
+        raise NotImplementedError
 
     def kinds_changed(self) -> None:
         """Kinds were added or removed; objects of new kinds are shown after this."""
-        ...
 
 
 class ObjectChanges:

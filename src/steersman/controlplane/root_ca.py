@@ -10,7 +10,6 @@ from __future__ import annotations
 from steersman.controller import Context, Done, Reconciler, Request
 from steersman.controlplane.namespace_watcher import NamespaceWatcher
 from steersman.controlplane.object_changes import ObjectChange
-from steersman.controlplane.service_accounts import is_terminating
 from steersman.errors import Forbidden, NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.objects import ObjectMeta
@@ -27,7 +26,6 @@ class RootCertificates(NamespaceWatcher, Reconciler[Namespace]):
     """Publishes the CA certificate."""
 
     def __init__(self, certificate: str) -> None:
-        super().__init__()
         self._data = {"ca.crt": certificate}
 
     def seen(self, change: ObjectChange) -> None:
@@ -49,7 +47,7 @@ class RootCertificates(NamespaceWatcher, Reconciler[Namespace]):
             except NotFound:
                 pass
             except Forbidden as refused:
-                if not is_terminating(refused):
+                if not refused.namespace_terminating:
                     raise
             return Done()
         annotations = found.metadata.annotations or {}

@@ -41,11 +41,6 @@ class ServiceAccounts(NamespaceWatcher, Reconciler[Namespace]):
         except (AlreadyExists, NotFound):
             pass
         except Forbidden as refused:
-            if not is_terminating(refused):
+            if not refused.namespace_terminating:
                 raise
         return Done()
-
-
-def is_terminating(refused: Forbidden) -> bool:
-    """Whether a creation failed because its namespace is terminating."""
-    return any(cause.reason == "NamespaceTerminating" for cause in refused.causes)
