@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 
 import pytest
+from conformance.hook_server import hook_server
 from conformance.recording import Recording
 from conformance.report import Outcome
 from conformance.scenario import Scenario
@@ -30,6 +31,7 @@ def settings(pytestconfig: pytest.Config) -> Settings:
 async def stage(settings: Settings, request: pytest.FixtureRequest) -> AsyncGenerator[Stage]:
     """Both servers. An engine is started only when one is asked."""
     async with AsyncExitStack() as exits:
+        await exits.enter_async_context(hook_server())
 
         def engine():
             return request.getfixturevalue("engine")

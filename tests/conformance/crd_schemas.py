@@ -143,8 +143,8 @@ GOOD: dict[str, Tree] = {
         b=array({"type": "string", "description": "", "required": []}),
     ),
     "unknown-below-items": of_spec(
-        a=array({"type": "string", "colour": "red"}),
-        b={"type": "object", "additionalProperties": {"type": "string", "colour": "red"}},
+        a=array({"type": "string", "color": "red"}),
+        b={"type": "object", "additionalProperties": {"type": "string", "color": "red"}},
     ),
     "enums": of_spec(
         a=STRING | {"enum": ["a", "b"]},
@@ -157,7 +157,7 @@ GOOD: dict[str, Tree] = {
         c={"type": "number", "format": "double"},
         d=STRING | {"format": "uuid"},
     ),
-    "unknown-format": of_spec(a=STRING | {"format": "colour"}),
+    "unknown-format": of_spec(a=STRING | {"format": "color"}),
     "unknown-format-of-a-number": of_spec(a=INTEGER | {"format": "int16"}),
     "format-of-an-object": of_spec(a=obj() | {"format": "thing"}, b=array(STRING | {"format": "thing"})),
     "deep": obj(a=obj(b=array(obj(c={"type": "object", "additionalProperties": array(obj(d=STRING))})))),
@@ -169,7 +169,7 @@ GOOD: dict[str, Tree] = {
             "default": {
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "metadata": {"name": "x", "colour": "red", "creationTimestamp": None, "labels": {"a": "b"}},
+                "metadata": {"name": "x", "color": "red", "creationTimestamp": None, "labels": {"a": "b"}},
             },
         }
     ),

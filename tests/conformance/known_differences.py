@@ -47,9 +47,14 @@ KNOWN: tuple[Known, ...] = (
         "a binding without a node's name is the client's mistake, so this server answers 422; the engine answers 500",
     ),
     Known(
-        "protobuf/answers-are-json",
-        "*",
-        "this server answers in JSON or YAML; a client that accepts only protobuf gets 406",
+        "large_objects/too-large*",
+        ".status",
+        "an object that is too large is the client's mistake, so this server answers 413; the engine answers 500",
+    ),
+    Known(
+        "request_priorities/*",
+        ".headers.Warning*",
+        "this server warns that it does not limit requests by priority levels",
     ),
     Known(
         "protobuf/custom-resources",

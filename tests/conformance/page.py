@@ -1,6 +1,6 @@
 """The table of docs/like-kubernetes.md: what is compared with kube-apiserver, by area, and what differs on purpose.
 
-``PYTHONPATH=tests python -m conformance.page`` writes it into the page; a test of every run fails if it is another one.
+``PYTHONPATH=tests python -m conformance.page`` writes it into the page; a test fails if the page is outdated.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from conformance.catalogue import all_scenarios
+from conformance.catalog import all_scenarios
 from conformance.known_differences import KNOWN
 from conformance.scenario import ROWS, Scenario
 
@@ -32,15 +32,18 @@ WORDS = {
     "fieldValidation": "Strict, Warn, Ignore: unknown and duplicate fields",
     "Subresources": "status, scale, binding, eviction, finalize, tokens",
     "RBAC": "privilege escalation: who may write which roles and bindings, and the missing permissions, word by word",
+    "Bootstrap": "objects that exist from the start: roles, PriorityClasses, FlowSchemas, APIServices; the classification of requests",
+    "Webhooks": "webhooks over HTTPS, and admission policies: configurations, selection, reviews, patches, failures and their messages",
+    "Quotas": "ResourceQuotas and LimitRanges: scopes, defaults, rejections, recorded usage",
     "Namespaces": "missing, terminating and undeletable namespaces",
     "Custom resources": "definitions and their validation, conditions, versions, conversion, pruning, defaults, ratcheting",
     "CEL": "`x-kubernetes-validations`: which rules compile, what they cost, what they reject, and the messages",
     "Table": "what `kubectl get` prints",
     "PartialObjectMetadata": "metadata only: get, list and watch",
-    "Negotiation": "formats of request and response bodies, protobuf requests",
-    "Discovery": "groups, versions, resources, legacy and aggregated",
+    "Negotiation": "formats of request and response bodies: JSON, YAML, protobuf",
+    "Discovery": "groups, versions, resources, legacy and aggregated; OpenID discovery",
     "OpenAPI v3": "schemas and operations of all kinds",
-    "Health": "version and health",
+    "Health": "version, health and each health check",
     "List chunking": "limit, continue, expired tokens, remaining items",
     "resourceVersion": "unset, 0, exact, not older than, too large, expired",
     "Selectors": "labels and fields",
@@ -56,6 +59,7 @@ WORDS = {
 #: Areas that whole files of scenarios are about.
 THEMES = {
     "cel": "CEL",
+    "bootstrap": "Bootstrap",
     "escalation": "RBAC",
     "crds": "Custom resources",
     "custom": "Custom resources",

@@ -1,4 +1,4 @@
-"""Plays scenarios on a server and gives what it answered, normalised.
+"""Plays scenarios on a server and gives what it answered, normalized.
 
 Guarantees
 - A step begins when the one before it is answered: what a server does is a matter of the steps alone.
@@ -15,7 +15,8 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.normalising import Normaliser
+from conformance.normalization import Normalizer
+from conformance.protobuf_decoding import ProtobufSplitter, is_protobuf, json_of
 from conformance.scenario import (
     NAMESPACES,
     PATCH_TYPES,
@@ -35,10 +36,10 @@ from conformance.scenario import (
 from steersman.aio import name_suffix
 from steersman.errors import ApiError
 from steersman.transport import Response, Transport
-from steersman.wire import FrameSplitter, Request
+from steersman.wire import FrameSplitter, HttpRequest
 
 #: Seconds for a frame that is expected, and for the end of a watch that has a time-out.
-PATIENCE = 15.0
+PATIENCE = 30.0
 #: Seconds in which a watch shows, after the last step, what nobody expected.
 AFTERMATH = 0.03
 #: Seconds between two tries of what has to come true.
@@ -79,7 +80,8 @@ class _Stream:
     def __init__(self, response: Response, began: int) -> None:
         self.began = began
         self.close = response.close
-        self._splitter = FrameSplitter()
+        content_type = response.headers.get("Content-Type", "")
+        self._splitter = ProtobufSplitter() if is_protobuf(content_type) else FrameSplitter()
         self._chunks = response.chunks()
         self._ready: list[bytes] = []
         self.ended = False
@@ -98,7 +100,7 @@ class _Player:
         self.server = server
         self.scenario = scenario
         self.bindings = Bindings(name_suffix())
-        self.normaliser = Normaliser(self.bindings.names, scenario.literals, host=server.host)
+        self.normalizer = Normalizer(self.bindings.names, scenario.literals, host=server.host)
         self.play = Play()
         self.streams: dict[str, _Stream] = {}
         self._exits = exits
@@ -139,14 +141,14 @@ class _Player:
                 await self.send(Call("PATCH", f"{path}/{service['metadata']['name']}", (), headers, change))
         await self.send(Call("DELETE", path))
 
-    def request(self, call: Call) -> Request:
+    def request(self, call: Call) -> HttpRequest:
         text = self.bindings.text
         query = tuple((name, text(value)) for name, value in call.query)
         headers = tuple((name, text(value)) for name, value in call.headers)
         if all(name.lower() != "user-agent" for name, _ in headers):
             # it names who manages fields
             headers = (*headers, ("User-Agent", "conformance/1"))
-        return Request(call.method, text(call.path), query, headers, self.bindings.body(call.body))
+        return HttpRequest(call.method, text(call.path), query, headers, self.bindings.body(call.body))
 
     async def send(self, call: Call) -> tuple[Response, bytes]:
         self.play.requests += 1
@@ -176,10 +178,12 @@ class _Player:
 
     async def call(self, index: int, step: Call) -> Any:
         response, body = await self.send(step)
-        answer = self.normaliser.head(response.status, response.headers.items())
+        answer = self.normalizer.head(response.status, response.headers.items())
         content_type = response.headers.get("Content-Type", "")
+        if is_protobuf(content_type):
+            body, content_type = json_of(body), "application/json"
         if response.status == 201:
-            self.normaliser.forget_scarce(body)
+            self.normalizer.forget_scarce(body)
         if step.as_:
             self.capture(step.as_, body)
         if step.focus is not None:
@@ -187,16 +191,20 @@ class _Player:
                 body = json.dumps(step.focus(json.loads(body))).encode()
             except (ValueError, LookupError, TypeError, AttributeError) as error:
                 answer["problem"] = f"the body has not the form that is looked for: {error!r}"
-        answer["body"] = self.normaliser.body(index, body, content_type)
+        answer["body"] = self.normalizer.body(index, body, content_type)
         return answer
 
     async def until(self, step: Until) -> Any:
         """The status that came, or the last one that did not satisfy."""
         due = asyncio.get_running_loop().time() + PATIENCE
         while True:
-            response, _ = await self.send(step.call)
-            if response.status == step.status or asyncio.get_running_loop().time() > due:
-                return {"status": response.status}
+            response, body = await self.send(step.call)
+            warned = step.warning in " ".join(response.headers.getall("Warning", []))
+            missing = {} if warned else {"no warning": step.warning}
+            if response.status == step.status and step.holds is not None and not step.holds(json.loads(body)):
+                missing["body"] = "not as expected"
+            if (response.status == step.status and not missing) or asyncio.get_running_loop().time() > due:
+                return {"status": response.status} | missing
             await asyncio.sleep(_PAUSE)
 
     async def close(self, step: Close) -> Any:
@@ -217,15 +225,17 @@ class _Player:
 
     async def open(self, index: int, step: OpenWatch) -> Any:
         self.play.requests += 1
-        began = self.normaliser.newest
+        began = self.normalizer.newest
         response = await self.server.transport.send(self.request(step.call), stream=True)
         self._exits.push_async_callback(response.close)
-        answer = self.normaliser.head(response.status, response.headers.items())
+        answer = self.normalizer.head(response.status, response.headers.items())
         if response.status == 200:
             self.streams[step.watch] = _Stream(response, began)
         else:
-            content_type = response.headers.get("Content-Type", "")
-            answer["body"] = self.normaliser.body(index, await response.read(), content_type)
+            content_type, body = response.headers.get("Content-Type", ""), await response.read()
+            if is_protobuf(content_type):
+                body, content_type = json_of(body), "application/json"
+            answer["body"] = self.normalizer.body(index, body, content_type)
         return answer
 
     async def frames(self, index: int, stream: _Stream, count: int | None) -> Any:
@@ -273,7 +283,7 @@ class _Player:
 
     def take_frame(self, index: int, stream: _Stream, taken: list[Any], frame: bytes) -> None:
         self.play.frames += 1
-        taken.append(self.normaliser.frame(index, frame, stream.began))
+        taken.append(self.normalizer.frame(index, frame, stream.began))
 
     async def aftermath(self) -> list[Any]:
         """What open watches still show shortly after the last step."""
@@ -284,7 +294,7 @@ class _Player:
             while (frame := await stream.next()) is not None:
                 if is_bookmark(frame):
                     continue
-                extra.append({"watch": name, "frame": self.normaliser.frame(index, frame, stream.began)})
+                extra.append({"watch": name, "frame": self.normalizer.frame(index, frame, stream.began)})
 
         open_streams = [(name, stream) for name, stream in self.streams.items() if not stream.ended]
         if open_streams:

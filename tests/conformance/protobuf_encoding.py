@@ -15,8 +15,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from steersman.apiserver.decoding.protobuf import rows
 from steersman.apiserver.go_types.shapes import Shape, referred, shape_of
+from steersman.apiserver.protobuf.table import rows
 from steersman.objects import GroupVersionKind
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -105,7 +105,7 @@ def _message(package: str, name: str, shape: Shape, tree: Tree, *, sparse: bool)
     short = shape.definition.removeprefix("io.k8s.api.").removeprefix("io.k8s.apimachinery.pkg.apis.")
     pointers = _pointers().get(short)
     written = b""
-    for number, field, _ in rows(package, name):
+    for number, field, *_ in rows(package, name):
         if field.startswith("+"):
             written += bytes_field(number, _message(package, field[1:], shape, tree, sparse=sparse))
             continue

@@ -54,7 +54,7 @@ def _site(chance: Random, name: str) -> Tree:
         **maybe(chance, 0.2, {"routes": [{"path": "/", **maybe(chance, 0.5, {"weight": 2})}]}),
         **maybe(chance, 0.2, {"memory": pick(chance, ["1Gi", "1024Mi", 5], ["big"])}),
         **maybe(chance, 0.2, {"settings": {"any": [1, {"thing": None}]}}),
-        **maybe(chance, 0.05, {"colour": "red"}),
+        **maybe(chance, 0.05, {"color": "red"}),
     }
     return bodies.named(f"{GROUP}/v1", "Site", name, spec=spec, **maybe(chance, 0.1, {"status": {"replicas": 7}}))
 
@@ -73,7 +73,7 @@ def _site_change(chance: Random) -> Tree:
         [
             {"spec": {"replicas": 99}},
             {"spec": {"image": None}},
-            {"spec": {"colour": "red"}},
+            {"spec": {"color": "red"}},
             {"spec": None},
             {"spec": {"ports": [{"name": "c"}]}},
             {"status": {"replicas": 5}},
@@ -105,7 +105,7 @@ def _site_status(chance: Random) -> Tree:
             {"observedGeneration": chance.randrange(3)},
             {"conditions": None},
         ],
-        [{"replicas": -1}, {"replicas": "x"}, {"colour": "red"}, {"conditions": [{"type": "Ready"}]}],
+        [{"replicas": -1}, {"replicas": "x"}, {"color": "red"}, {"conditions": [{"type": "Ready"}]}],
     )
 
 

@@ -181,7 +181,7 @@ class _Sequence:
             place = next(place for place in self.places if _collection(kind, place) == path)
             self.generated_names.append((kind_name, place, memory))
         if self.flip(0.05):
-            body = merged(body, self.chance.choice(({"colour": "red"}, {"metadata": {"colour": "red"}})))
+            body = merged(body, self.chance.choice(({"color": "red"}, {"metadata": {"color": "red"}})))
         if self.flip(0.03):
             change = self.chance.choice(({"namespace": "other"}, {"uid": _FIXED_UID}, {"resourceVersion": "5"}))
             body["metadata"] |= change

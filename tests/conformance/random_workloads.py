@@ -75,7 +75,7 @@ def pod_status(chance: Random) -> Tree:
             {"podIP": "192.0.2.1", "podIPs": [{"ip": "192.0.2.1"}]},
             {"message": chance.choice(("one", "two"))},
         ],
-        [{"colour": "red"}],
+        [{"color": "red"}],
     )
 
 

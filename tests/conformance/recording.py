@@ -1,4 +1,4 @@
-"""A reference without an engine: normalised answers saved to a file, and read back.
+"""A reference without an engine: normalized answers saved to a file, and read back.
 
 Guarantee: an answer is only given for the very steps that it was recorded for.
 """

@@ -28,9 +28,14 @@ class Outcome:
     used: frozenset[Known]
 
     @property
+    def differences(self) -> list[Difference]:
+        """The unexplained differences of all steps."""
+        return [each for found in self.unexplained.values() for each in found]
+
+    @property
     def count(self) -> int:
         """How many unexplained differences."""
-        return sum(len(found) for found in self.unexplained.values())
+        return len(self.differences)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """Scenarios as data: what is asked of a server, step by step, and nothing about what it answers.
 
 Words in braces are names that are unique to one play: ``{ns}`` and ``{ns2}`` are namespaces that exist, every other word
-of `NAMES` is free for objects without a namespace. Words with a dollar stand for what earlier answers held: ``$rv:a``,
+of `NAMES` is free for objects without a namespace; ``{hooks}`` and ``{ca}`` are the address and the certificate of
+`conformance.hook_server`. Words with a dollar stand for what earlier answers held: ``$rv:a``,
 ``$uid:a``, ``$name:a``, ``$continue:a``, or any field, ``${a.spec.clusterIP}``, where ``a`` is the ``as_`` of the step;
 ``${a..}`` is the whole answer.
 """
@@ -14,19 +15,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from conformance.hook_server import ADDRESS
 from conformance.protobuf_encoding import Protobuf
 
 #: What may stand in braces. Those of NAMESPACES are created before the first step.
 NAMESPACES = ("ns", "ns2")
 NAMES = (*NAMESPACES, "free", "free2", "u", "u2", "u3")
+_WORDS = (*NAMES, *ADDRESS)
 
-#: The rows of the table of behaviour that scenarios name.
+#: The rows of the table of behavior that scenarios name.
 ROWS = frozenset(
     {
         "Discovery", "OpenAPI v3", "Health", "Table", "PartialObjectMetadata", "Status errors", "List chunking",
         "resourceVersion", "Watch stream", "Watch errors", "Selector transitions", "Bookmarks", "WatchList", "No-op writes",
         "Update", "Metadata", "generation", "Delete", "Propagation", "deletecollection", "Patch", "dryRun",
-        "fieldValidation", "Subresources", "Selectors", "Namespaces", "Storage", "Negotiation", "Kinds", "Apply",
+        "fieldValidation", "Subresources", "Selectors", "Namespaces", "Storage", "Negotiation", "Kinds", "Apply", "Webhooks",
+        "Quotas",
     }
 )  # fmt: skip
 
@@ -39,7 +43,7 @@ PATCH_TYPES = {
 
 Body: TypeAlias = "Mapping[str, Any] | list[Any] | bytes | str | Protobuf | None"
 
-_NAME = re.compile(rf"\{{({'|'.join(NAMES)})\}}")
+_NAME = re.compile(rf"\{{({'|'.join(_WORDS)})\}}")
 _CAPTURE = re.compile(r"\$(?:(rv|uid|name|continue):(\w+)|\{(\w+)\.([^}]+)\})")
 _SHORT = {
     "rv": "metadata.resourceVersion",
@@ -111,6 +115,10 @@ class Until:
 
     call: Call
     status: int
+    #: A part of the warnings that the answer has too.
+    warning: str = ""
+    #: What the answer's body satisfies too.
+    holds: Callable[[Any], bool] | None = None
 
 
 Step: TypeAlias = Call | OpenWatch | Frames | FramesUntil | Ends | Close | Until
@@ -233,7 +241,7 @@ class Bindings:
     """The names and captured answers of one play."""
 
     def __init__(self, suffix: str) -> None:
-        self.names = {name: f"{name}-{suffix}" for name in NAMES}
+        self.names = {name: f"{name}-{suffix}" for name in NAMES} | ADDRESS
         self.captured: dict[str, Any] = {}
 
     def text(self, text: str) -> str:

@@ -26,11 +26,11 @@ from yarl import URL
 from samples import portions
 from samples.site import Site
 from steersman.client import Config, load_kubeconfig
-from steersman.client.credentials import Credentials
-from steersman.client.identity import credentials_for
+from steersman.client.credentials.credentials import Credentials
+from steersman.client.credentials.identity import credentials_for
 from steersman.testing import Engine
 from steersman.transport import HttpTransport, Response, SendOptions, Transport, TransportWrapper
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 #: What a run without settings holds against the engine.
 DEFAULT_SUBJECT = "embedded"
@@ -70,7 +70,7 @@ class Settings:
             kubeconfig=told("kubeconfig"),
             record=Path(record) if record else None,
             replay=Path(replay) if replay else None,
-            steps=int(told("steps") or portions.count(sample=120, of=300)),
+            steps=int(told("steps") or portions.count(sample=60, of=300)),
             seed=int(seed) if seed else None,
         )
 
@@ -89,7 +89,7 @@ class _Credentialed(TransportWrapper):
         super().__init__(inner)
         self._credentials = credentials
 
-    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
+    async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
         shown = request.with_headers(*await self._credentials.headers())
         return await self._inner.send(shown, **options)
 
@@ -103,8 +103,9 @@ async def engine_server(engine: Engine, name: str = "engine") -> AsyncGenerator[
 
     async def forget() -> None:
         await engine.compact()
-        # what it remembers itself goes with the process
-        await engine.api_servers[0].restart()
+        # what it remembers itself goes with the process; a stop would wait for open watches
+        await engine.api_servers[0].kill()
+        await engine.api_servers[0].start()
 
     async with _reached(load_kubeconfig(engine.kubeconfig), engine.url) as transport:
         async with engine.client(field_manager="conformance") as client:

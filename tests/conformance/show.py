@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from conformance.catalogue import all_scenarios
+from conformance.catalog import all_scenarios
 from conformance.recording import Recording
 from conformance.report import describe_step
 

@@ -12,7 +12,7 @@ import pytest
 from conformance.bodies import CM, configmap
 from conformance.comparing import Difference, differences
 from conformance.known_differences import Known
-from conformance.normalising import Normaliser
+from conformance.normalization import Normalizer
 from conformance.player import Play, Server, play
 from conformance.random_requests import random_scenario
 from conformance.recording import Recording
@@ -23,7 +23,7 @@ from conformance.shrinking import shrink
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from steersman.transport import InProcessTransport, Response, ServerResponse, Transport
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 ONE = f"{CM}/a"
 SMALL = scenario(
@@ -42,18 +42,18 @@ SMALL = scenario(
 class Altered:
     """A server that does as another one, but for the bodies that `alter` changes."""
 
-    def __init__(self, inner: Transport, alter: Callable[[Request, bytes], bytes]) -> None:
+    def __init__(self, inner: Transport, alter: Callable[[HttpRequest, bytes], bytes]) -> None:
         self._inner = inner
         self._alter = alter
 
-    async def send(self, request: Request, **options: Any) -> Response:
+    async def send(self, request: HttpRequest, **options: Any) -> Response:
         response = await self._inner.send(request, **options)
         if options.get("stream"):
             return response
         body = self._alter(request, await response.read())
         answer = ServerResponse(status=response.status, headers=tuple(response.headers.items()), body=body)
 
-        async def handler(_: Request) -> ServerResponse:
+        async def handler(_: HttpRequest) -> ServerResponse:
             return answer
 
         return await InProcessTransport(handler).send(request)
@@ -68,7 +68,7 @@ async def server(engine):
         yield server
 
 
-def altered(server: Server, alter: Callable[[Request, bytes], bytes]) -> Server:
+def altered(server: Server, alter: Callable[[HttpRequest, bytes], bytes]) -> Server:
     return Server("altered", Altered(server.transport, alter))
 
 
@@ -84,7 +84,7 @@ async def test_the_same_server_twice_has_no_difference(server) -> None:
 
 
 async def test_a_planted_difference_is_told_with_its_request(server) -> None:
-    def other_value(request: Request, body: bytes) -> bytes:
+    def other_value(request: HttpRequest, body: bytes) -> bytes:
         return body.replace(b'"key":"2"', b'"key":"3"') if request.method == "PATCH" else body
 
     outcome = await both(server, altered(server, other_value), SMALL)
@@ -102,7 +102,7 @@ async def test_a_planted_difference_is_told_with_its_request(server) -> None:
 async def test_a_revision_too_many_is_seen(server) -> None:
     """Versions are compared by order: the answer of the patch claims one that no other place shows."""
 
-    def later(request: Request, body: bytes) -> bytes:
+    def later(request: HttpRequest, body: bytes) -> bytes:
         return (
             re.sub(rb'"resourceVersion":"\d+"', b'"resourceVersion":"99999999"', body)
             if request.method == "PATCH"
@@ -116,7 +116,7 @@ async def test_a_revision_too_many_is_seen(server) -> None:
 async def test_a_write_that_makes_no_revision_is_seen(server) -> None:
     first: list[bytes] = []
 
-    def stuck(request: Request, body: bytes) -> bytes:
+    def stuck(request: HttpRequest, body: bytes) -> bytes:
         found = re.search(rb'"resourceVersion":"\d+"', body)
         if request.method == "POST" and found and b'"kind":"ConfigMap"' in body:
             first.append(found[0])
@@ -137,7 +137,7 @@ async def test_a_frame_nobody_expected_is_seen(server) -> None:
 async def test_a_random_difference_is_shrunk_to_what_causes_it(server) -> None:
     """The altered server answers another number whenever a deployment is scaled."""
 
-    def miscounting(request: Request, body: bytes) -> bytes:
+    def miscounting(request: HttpRequest, body: bytes) -> bytes:
         if not request.path.endswith("/scale") or b'"kind":"Scale"' not in body:
             return body
         tree = json.loads(body)
@@ -170,7 +170,7 @@ async def test_a_recording_stands_in_for_the_server(server, tmp_path: Path) -> N
 
 
 async def test_a_server_that_fails_is_told_as_a_difference(caplog: pytest.LogCaptureFixture) -> None:
-    async def broken(request: Request) -> ServerResponse:
+    async def broken(request: HttpRequest) -> ServerResponse:
         raise RuntimeError("the server has a bug")
 
     async with InProcessTransport(broken) as transport:
@@ -204,8 +204,8 @@ def test_differences_have_paths(left: Any, right: Any, paths: list[str]) -> None
     assert [difference.path for difference in differences(left, right)] == paths
 
 
-def normalised(body: Any, literals: str = "") -> Any:
-    return Normaliser(Bindings("abcde").names, literals).body(3, json.dumps(body).encode(), "application/json")
+def normalized(body: Any, literals: str = "") -> Any:
+    return Normalizer(Bindings("abcde").names, literals).body(3, json.dumps(body).encode(), "application/json")
 
 
 @pytest.mark.parametrize(
@@ -233,20 +233,20 @@ def normalised(body: Any, literals: str = "") -> Any:
     ],
 )
 def test_only_what_may_differ_is_taken_out(body: Any, told: Any) -> None:
-    assert normalised(body) == told
+    assert normalized(body) == told
 
 
 def test_what_a_scenario_sends_is_not_taken_out() -> None:
     sent = {"uid": "11111111-2222-3333-4444-555555555555", "nodePort": 30001, "clusterIP": "10.0.0.7"}
-    assert normalised(sent, repr(sent)) == sent
+    assert normalized(sent, repr(sent)) == sent
 
 
 def test_an_older_version_is_told_from_a_newer_one() -> None:
-    normaliser = Normaliser(Bindings("abcde").names, "")
+    normalizer = Normalizer(Bindings("abcde").names, "")
     versions = []
     for step, version in enumerate(("5", "9", "7", "5")):
         body = json.dumps({"metadata": {"resourceVersion": version}}).encode()
-        versions.append(normaliser.body(step, body, "application/json")["metadata"]["resourceVersion"])
+        versions.append(normalizer.body(step, body, "application/json")["metadata"]["resourceVersion"])
     assert versions == ["<rv of step 0>", "<rv of step 1>", "<rv of step 2, older than rv of step 1>", "<rv of step 0>"]
 
 
@@ -254,5 +254,5 @@ def test_headers_that_matter_are_compared() -> None:
     headers = CIMultiDictProxy(
         CIMultiDict([("date", "now"), ("Audit-Id", "x"), ("warning", "299 - a"), ("Warning", "299 - b"), ("Etag", "x")])
     )
-    told = Normaliser(Bindings("abcde").names, "").head(200, headers.items())
+    told = Normalizer(Bindings("abcde").names, "").head(200, headers.items())
     assert told == {"status": 200, "headers": {"Warning": ["299 - a", "299 - b"], "ETag": "<present>"}}

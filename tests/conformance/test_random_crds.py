@@ -13,7 +13,7 @@ from conformance.test_random import DEFAULT_SEED, explain
 
 from samples import portions
 
-COUNT = portions.count(sample=60, of=150)
+COUNT = portions.count(sample=25, of=150)
 
 
 async def test_random_definitions(stage: Stage, settings: Settings) -> None:

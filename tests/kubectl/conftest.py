@@ -22,10 +22,10 @@ from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace, ServiceAccount
 from steersman.objects import ObjectMeta
 from steersman.testing import Engine
-from steersman.testing.environment import Environment
-from steersman.testing.errors import KubectlError
-from steersman.testing.existing_cluster import find_kubectl
-from steersman.testing.kubectl import run_kubectl
+from steersman.testing.engine.environment import Environment
+from steersman.testing.engine.errors import KubectlError
+from steersman.testing.engine.existing_cluster import find_kubectl
+from steersman.testing.engine.kubectl import run_kubectl
 
 #: kubectl processes at a time: more of them than processors only wait.
 AT_ONCE = 2 + (os.cpu_count() or 2)

@@ -29,26 +29,12 @@ class Known:
 
 
 _DESCRIPTIONS = "descriptions are those of our classes: lists and examples in them are wrapped like other words"
-_COMMON_FIELDS = (
-    r" +(APIVersion defines the versioned|Servers should convert|may reject unrecognized|Kind is a string value|"
-    r"represents\. Servers may infer|requests to\. Cannot be updated|value, and may|object\. Servers should convert|"
-    r"Standard object('s)? metadata\.|https://git\.k8s\.io/community/contributors/devel/sig-architecture/|"
-    r"The group and version of the object|group\.|The kind of the object|changed\.|"
-    r"The object's name, labels|common\.).*"
-)
-
 KNOWN: tuple[Known, ...] = (
     Known(
         "*",
         "kubectl create *",
-        r"Warning: this server stores (quotas|the limits of a LimitRange|priority levels|flow schemas), but .*",
+        r"Warning: this server stores priority levels, but .*",
         "the server stores what it does not enforce and warns, so that no program relies on it",
-    ),
-    Known(
-        "getting/seldom-kinds",
-        "kubectl get deviceclass,flowschema,*",
-        r"flowschema\..* (False|\?)",
-        "nobody looks after flow schemas here, so nothing is said about their priority levels",
     ),
     Known(
         "*/*",
@@ -68,7 +54,6 @@ KNOWN: tuple[Known, ...] = (
         r"error: unable to upgrade connection: .*",
         "there are no kubelets, so nothing can be run in Pods: the subresource is not served",
     ),
-    Known("*/explain*", "kubectl explain *", _COMMON_FIELDS, "fields of all objects are described in our own words"),
     Known("asking/explain", "kubectl explain deploy.spec.strategy", r" +- .*", _DESCRIPTIONS),
     Known("asking/explain-all-kinds", "kubectl explain sts --recursive", r" +- .*", _DESCRIPTIONS),
     Known(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
-from kubectl.normalising import Normaliser
+from kubectl.normalization import Normalizer
 from kubectl.scenario import Scenario, manifests
 
 #: No line of a scenario takes nearly as long.
@@ -80,7 +80,7 @@ class Player:
         self._cache = server.home / "cache"
 
     async def play(self, scenario: Scenario) -> Play:
-        """Run all lines; what they print is normalised."""
+        """Run all lines; what they print is normalized."""
         texts = {name: text.replace("{ns}", self._namespace) for name, text in manifests().items()}
         for name, text in texts.items():
             (self._folder / name).write_text(text, encoding="utf-8")
@@ -88,7 +88,7 @@ class Player:
         if scenario.installs:
             # what kubectl remembers of kinds would else depend on the others' definitions
             self._cache = self._folder / ".cache"
-        normaliser = Normaliser(
+        normalizer = Normalizer(
             {
                 str(self._folder): "<folder>",
                 self._server.url: "<server>",
@@ -105,7 +105,7 @@ class Player:
                     code, out, err = result
                     ages = "--no-headers" in line
                     play.printed.append(
-                        Printed(line, code, normaliser.text(out, step, ages=ages), normaliser.text(err, step))
+                        Printed(line, code, normalizer.text(out, step, ages=ages), normalizer.text(err, step))
                     )
         finally:
             await self._end_background()

@@ -45,11 +45,11 @@ SCENARIOS = [
         kubectl apply --server-side -f configmaps.yaml
         $ sed 's/blue/red/' configmaps.yaml > red.yaml
         kubectl apply --server-side -f red.yaml
-        kubectl apply view-last-applied cm colours
-        kubectl get cm colours -o jsonpath='{.metadata.managedFields[*].manager}'
+        kubectl apply view-last-applied cm colors
+        kubectl get cm colors -o jsonpath='{.metadata.managedFields[*].manager}'
         kubectl apply --server-side -f mistyped.yaml
         # one unknown field only: which of several are told is a matter of chance
-        $ sed -i 's/, colour: red//' unknown-fields.yaml
+        $ sed -i 's/, color: red//' unknown-fields.yaml
         kubectl apply --server-side -f unknown-fields.yaml
         kubectl apply --server-side -f sites.yaml
         kubectl apply --server-side -f site-invalid.yaml
@@ -71,13 +71,13 @@ SCENARIOS = [
         """
         kubectl create -f configmaps.yaml
         kubectl apply -f configmaps.yaml
-        kubectl patch cm colours -p '{"data":{"sea":"green","sky":"grey"}}'
+        kubectl patch cm colors -p '{"data":{"sea":"green","sky":"gray"}}'
         kubectl apply -f configmaps.yaml
-        kubectl get cm colours -o yaml
+        kubectl get cm colors -o yaml
         $ sed '/sky:/d' configmaps.yaml > less.yaml
         kubectl diff -f less.yaml
         kubectl apply -f less.yaml
-        kubectl get cm colours -o jsonpath='{.data}'
+        kubectl get cm colors -o jsonpath='{.data}'
         $ sed 's/pi: "3.14"/pi: "3"/' configmaps.yaml > more-pi.yaml
         kubectl apply -f more-pi.yaml
         kubectl apply view-last-applied cm nothing

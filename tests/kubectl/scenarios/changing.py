@@ -16,16 +16,16 @@ SCENARIOS = [
         kubectl patch deployment web --type=json -p '[{"op":"remove","path":"/spec/nothing"}]'
         kubectl patch deployment web -p '{"spec":{"replicas":"many"}}'
         kubectl patch deployment web -p '{"spec":{"selector":{"matchLabels":{"app":"other"}}}}'
-        kubectl patch deployment web -p '{"spec":{"colour":"red"}}'
+        kubectl patch deployment web -p '{"spec":{"color":"red"}}'
         kubectl patch deployment web --subresource=status --type=merge -p '{"status":{"replicas":3,"readyReplicas":2}}'
         kubectl patch deployment web --subresource=scale --type=merge -p '{"spec":{"replicas":6}}'
         kubectl get deployment web
         kubectl patch deployment nothing -p '{"spec":{}}'
-        kubectl patch cm colours -p 'data: {sky: grey}' --dry-run=server -o yaml
-        kubectl patch cm colours -p '{"data":{"sky":null}}'
+        kubectl patch cm colors -p 'data: {sky: gray}' --dry-run=server -o yaml
+        kubectl patch cm colors -p '{"data":{"sky":null}}'
         kubectl patch cm fixed --type=merge -p '{"data":{"pi":"3"}}'
-        kubectl patch cm colours -p '{"metadata":{"resourceVersion":"1"}}'
-        kubectl patch cm colours -p 'no: [json'
+        kubectl patch cm colors -p '{"metadata":{"resourceVersion":"1"}}'
+        kubectl patch cm colors -p 'no: [json'
         kubectl patch -f deployment.yaml -p '{"metadata":{"labels":{"a":"b"}}}' -o name
         kubectl patch -f deployment.yaml --local -p '{"spec":{"replicas":9}}' -o yaml
         """,
@@ -34,25 +34,25 @@ SCENARIOS = [
         "labels-and-annotations",
         """
         kubectl create -f configmaps.yaml
-        kubectl label cm colours mood=good
-        kubectl label cm colours mood=good
-        kubectl label cm colours mood=bad
-        kubectl label cm colours mood=bad --overwrite
-        kubectl label cm colours mood-
-        kubectl label cm colours mood-
+        kubectl label cm colors mood=good
+        kubectl label cm colors mood=good
+        kubectl label cm colors mood=bad
+        kubectl label cm colors mood=bad --overwrite
+        kubectl label cm colors mood-
+        kubectl label cm colors mood-
         kubectl label cm -l app=web a=1 b=2
         kubectl label cm --all all=yes --dry-run=server
-        kubectl label cm colours --list | sort
-        kubectl label cm colours 'bad label=x'
-        kubectl label cm colours long=$(printf 'x%.0s' $(seq 64))
+        kubectl label cm colors --list | sort
+        kubectl label cm colors 'bad label=x'
+        kubectl label cm colors long=$(printf 'x%.0s' $(seq 64))
         kubectl label cm nothing a=b
-        kubectl label cm numbers colours c=3 --resource-version=1
-        kubectl label cm colours c=3 --resource-version=1
-        kubectl annotate cm colours note='some words'
-        kubectl annotate cm colours note=others
-        kubectl annotate cm colours note=others --overwrite -o yaml
+        kubectl label cm numbers colors c=3 --resource-version=1
+        kubectl label cm colors c=3 --resource-version=1
+        kubectl annotate cm colors note='some words'
+        kubectl annotate cm colors note=others
+        kubectl annotate cm colors note=others --overwrite -o yaml
         kubectl annotate cm --all seen=yes
-        kubectl annotate cm colours note-
+        kubectl annotate cm colors note-
         kubectl annotate cm numbers --list | sort
         kubectl get cm --show-labels
         """,
@@ -61,18 +61,18 @@ SCENARIOS = [
         "editing",
         """
         kubectl create -f configmaps.yaml -f deployment.yaml
-        KUBE_EDITOR="sed -i s/blue/grey/" kubectl edit cm colours
-        KUBE_EDITOR="true" kubectl edit cm colours
-        KUBE_EDITOR="sed -i s/grey/green/" kubectl edit cm colours -o yaml
+        KUBE_EDITOR="sed -i s/blue/gray/" kubectl edit cm colors
+        KUBE_EDITOR="true" kubectl edit cm colors
+        KUBE_EDITOR="sed -i s/gray/green/" kubectl edit cm colors -o yaml
         KUBE_EDITOR="sed -i 's/replicas: 2/replicas: -2/'" kubectl edit deployment web
         KUBE_EDITOR="sed -i 's/replicas: 2/replicas: many/'" kubectl edit deployment web
         KUBE_EDITOR="sed -i 's/replicas: 2/replicas: 3/'" kubectl edit deployment web
         KUBE_EDITOR="sed -i 's/replicas: 3/replicas: 4/'" kubectl edit deployment web --output-patch
         KUBE_EDITOR="sed -i 's/kind: ConfigMap/kind: Secret/'" kubectl edit cm numbers
         KUBE_EDITOR="sed -i s/3.14/3/" kubectl edit cm fixed
-        KUBE_EDITOR="false" kubectl edit cm colours
+        KUBE_EDITOR="false" kubectl edit cm colors
         KUBE_EDITOR="sed -i s/name/nome/" kubectl edit cm nothing
-        KUBE_EDITOR="sed -i 's/one: .1./one: uno/;s/sky: gr.*/sky: pink/'" kubectl edit cm numbers colours
+        KUBE_EDITOR="sed -i 's/one: .1./one: uno/;s/sky: gr.*/sky: pink/'" kubectl edit cm numbers colors
         KUBE_EDITOR="sed -i 's/replicas: 4/replicas: 5/'" kubectl edit deployment web --subresource=status
         kubectl get cm,deploy -o yaml
         """,
@@ -81,11 +81,11 @@ SCENARIOS = [
         "replacing",
         """
         kubectl create -f configmaps.yaml -f services.yaml -f held.yaml
-        kubectl get cm colours -o yaml > mine.yaml
+        kubectl get cm colors -o yaml > mine.yaml
         $ sed -i s/blue/red/ mine.yaml
         kubectl replace -f mine.yaml
         kubectl replace -f mine.yaml
-        kubectl get cm colours -o json | sed 's/red/black/' | kubectl replace -f - -o yaml
+        kubectl get cm colors -o json | sed 's/red/black/' | kubectl replace -f - -o yaml
         kubectl replace -f configmaps.yaml
         kubectl replace -f deployment.yaml
         kubectl replace -f services.yaml

@@ -101,7 +101,7 @@ SCENARIOS = [
         kubectl apply -f lamp-invalid.yaml 2>&1 | sort
         kubectl create -f lamps.yaml
         kubectl patch spot desk --type=merge -p '{"spec":{"watts":400,"replicas":9}}'
-        kubectl patch spot desk --type=merge -p '{"spec":{"colour":"black"}}'
+        kubectl patch spot desk --type=merge -p '{"spec":{"color":"black"}}'
         kubectl patch spot desk --type=merge -p '{"spec":{"socket":"pin"}}'
         kubectl patch spot desk --type=merge -p '{"spec":{"replicas":-1}}'
         kubectl patch spot desk --type=merge -p '{"spec":{"watts":"many"}}'

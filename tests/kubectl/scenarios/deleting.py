@@ -7,10 +7,10 @@ SCENARIOS = [
         "plain",
         """
         kubectl create -f configmaps.yaml -f services.yaml -f deployment.yaml -f pods.yaml
-        kubectl delete cm colours
-        kubectl delete cm colours
-        kubectl delete cm colours --ignore-not-found
-        kubectl delete cm colours numbers
+        kubectl delete cm colors
+        kubectl delete cm colors
+        kubectl delete cm colors --ignore-not-found
+        kubectl delete cm colors numbers
         kubectl delete cm --all --dry-run=server
         kubectl delete cm -l app=other
         kubectl delete cm -l app=other

@@ -1,4 +1,4 @@
-"""What people do most: the part that every run of the tests plays."""
+"""What people do most: every run of the tests plays more than half of it."""
 
 from kubectl.scenario import Scenario
 
@@ -12,7 +12,7 @@ SCENARIOS = [
         kubectl get cm,pods -o yaml
         kubectl get svc web -o json
         kubectl get cm -o name
-        kubectl get cm colours -o jsonpath='{.data.sky}{"\\n"}'
+        kubectl get cm colors -o jsonpath='{.data.sky}{"\\n"}'
         kubectl get pods -o custom-columns=NAME:.metadata.name,IMAGES:.spec.containers[*].image
         kubectl get cm -l 'app in (web),tier!=back' --show-labels
         kubectl get pods -A --field-selector metadata.namespace={ns},spec.nodeName=node-{ns}
@@ -71,15 +71,15 @@ SCENARIOS = [
         kubectl patch deployment web --type=merge -p '{"spec":{"replicas":4}}'
         kubectl patch deployment web --type=json -p '[{"op":"replace","path":"/spec/replicas","value":5}]'
         kubectl patch deployment web -p '{"spec":{"replicas":"many"}}'
-        kubectl label cm colours mood=good
-        kubectl label cm colours mood=bad
+        kubectl label cm colors mood=good
+        kubectl label cm colors mood=bad
         kubectl label cm -l app=web mood-
         kubectl annotate cm --all note='some words'
-        KUBE_EDITOR="sed -i s/blue/grey/" kubectl edit cm colours
-        KUBE_EDITOR="true" kubectl edit cm colours
+        KUBE_EDITOR="sed -i s/blue/gray/" kubectl edit cm colors
+        KUBE_EDITOR="true" kubectl edit cm colors
         KUBE_EDITOR="sed -i 's/replicas: 5/replicas: -5/'" kubectl edit deployment web
-        kubectl get cm colours -o yaml > mine.yaml
-        $ sed -i s/grey/red/ mine.yaml
+        kubectl get cm colors -o yaml > mine.yaml
+        $ sed -i s/gray/red/ mine.yaml
         kubectl replace -f mine.yaml
         kubectl replace -f mine.yaml
         kubectl replace --force -f configmaps.yaml
@@ -111,8 +111,8 @@ SCENARIOS = [
         "deleting",
         """
         kubectl create -f configmaps.yaml -f held.yaml -f pods.yaml
-        kubectl delete cm colours
-        kubectl delete cm colours
+        kubectl delete cm colors
+        kubectl delete cm colors
         kubectl delete cm -l app
         kubectl delete cm held --timeout=1s
         kubectl patch cm held --type=merge -p '{"metadata":{"finalizers":null}}'
@@ -168,7 +168,7 @@ SCENARIOS = [
         kubectl get deployment web --show-managed-fields -o yaml
         kubectl apply -f configmaps.yaml
         kubectl apply --server-side -f configmaps.yaml
-        kubectl get cm colours --show-managed-fields -o yaml
+        kubectl get cm colors --show-managed-fields -o yaml
         """,
     ),
     Scenario(
@@ -202,7 +202,7 @@ SCENARIOS = [
         kubectl get lm -o wide
         kubectl get lamps.v1beta1.{ns}.play.steersman.dev desk -o yaml
         kubectl create -f lamp-invalid.yaml 2>&1 | sort
-        kubectl patch lamp desk --type=merge -p '{"spec":{"socket":"pin","colour":"black"}}' 2>&1 | sort
+        kubectl patch lamp desk --type=merge -p '{"spec":{"socket":"pin","color":"black"}}' 2>&1 | sort
         kubectl scale lamp desk --replicas=3
         kubectl delete crd lamps.{ns}.play.steersman.dev
         kubectl get lamps

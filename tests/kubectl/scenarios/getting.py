@@ -8,18 +8,18 @@ SCENARIOS = [
         """
         kubectl create -f configmaps.yaml
         kubectl get configmaps
-        kubectl get cm colours numbers -o wide --show-labels
+        kubectl get cm colors numbers -o wide --show-labels
         kubectl get cm -o yaml
         kubectl get cm numbers -o json
         kubectl get cm -o name
         kubectl get cm --no-headers
-        kubectl get cm colours -o jsonpath='{.data.sky}{"\\n"}'
+        kubectl get cm colors -o jsonpath='{.data.sky}{"\\n"}'
         kubectl get cm -o jsonpath='{range .items[*]}{.metadata.name}={.data.one}{"\\n"}{end}'
         kubectl get cm -o go-template='{{range .items}}{{.metadata.name}} {{end}}'
         kubectl get cm -o custom-columns=NAME:.metadata.name,APP:.metadata.labels.app,NONE:.spec.none
         kubectl get cm -L app,tier
         kubectl get cm nothing
-        kubectl get cm colours nothing
+        kubectl get cm colors nothing
         kubectl get cm nothing --ignore-not-found
         kubectl get -f configmaps.yaml
         """,
@@ -33,8 +33,8 @@ SCENARIOS = [
         kubectl get cm -l 'app,!tier' -o name
         kubectl get cm -l app=nobody
         kubectl get cm -l 'app=!'
-        kubectl get cm --field-selector metadata.name=colours
-        kubectl get cm --field-selector metadata.name!=colours -o name
+        kubectl get cm --field-selector metadata.name=colors
+        kubectl get cm --field-selector metadata.name!=colors -o name
         kubectl get cm --field-selector data.sky=blue
         kubectl get cm -A -l app=web --field-selector metadata.namespace={ns}
         kubectl get cm --sort-by=.metadata.name
@@ -181,7 +181,7 @@ SCENARIOS = [
         kubectl delete cm numbers
         &5
         & kubectl get cm -w -l app=web -o custom-columns=N:.metadata.name,L:.metadata.labels
-        kubectl label cm colours app=gone --overwrite
+        kubectl label cm colors app=gone --overwrite
         kubectl label cm fixed app=web --overwrite
         &4
         & kubectl get cm --watch -o jsonpath='{.metadata.name}{"\\n"}'

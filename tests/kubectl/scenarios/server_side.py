@@ -19,7 +19,7 @@ SCENARIOS = [
         kubectl get deployment web -o jsonpath='{.spec.template.spec.containers}'
         kubectl apply --server-side -f invalid.yaml
         # one unknown field only: which of several are told is a matter of chance
-        $ sed -i 's/, colour: red//' unknown-fields.yaml
+        $ sed -i 's/, color: red//' unknown-fields.yaml
         kubectl apply --server-side -f unknown-fields.yaml
         kubectl apply --server-side -f unknown-fields.yaml --validate=warn
         kubectl apply --server-side -f unknown-fields.yaml --validate=ignore
@@ -62,14 +62,14 @@ SCENARIOS = [
         "migrating",
         """
         kubectl apply -f configmaps.yaml
-        kubectl get cm colours --show-managed-fields -o yaml
+        kubectl get cm colors --show-managed-fields -o yaml
         kubectl apply --server-side -f configmaps.yaml
-        kubectl get cm colours --show-managed-fields -o yaml
+        kubectl get cm colors --show-managed-fields -o yaml
         $ sed '/sky:/d;s/one: "1"/one: "I"/' configmaps.yaml > changed.yaml
         kubectl apply --server-side -f changed.yaml
-        kubectl get cm colours numbers --show-managed-fields -o yaml
+        kubectl get cm colors numbers --show-managed-fields -o yaml
         kubectl apply -f configmaps.yaml
-        kubectl get cm colours --show-managed-fields -o yaml
+        kubectl get cm colors --show-managed-fields -o yaml
         kubectl apply --server-side -f changed.yaml
         kubectl get cm numbers --show-managed-fields -o yaml
         kubectl create -f deployment.yaml --save-config
@@ -82,19 +82,19 @@ SCENARIOS = [
         """
         # each command leaves its own name
         kubectl create -f configmaps.yaml -f services.yaml
-        kubectl label cm colours mood=good
-        kubectl annotate cm colours note=words
-        kubectl patch cm colours -p '{"data":{"sea":"green"}}'
-        kubectl patch cm colours --type=merge -p '{"data":{"sea":"grey"}}' --field-manager=somebody
-        KUBE_EDITOR="sed -i s/blue/white/" kubectl edit cm colours
-        kubectl get cm colours --show-managed-fields -o yaml
+        kubectl label cm colors mood=good
+        kubectl annotate cm colors note=words
+        kubectl patch cm colors -p '{"data":{"sea":"green"}}'
+        kubectl patch cm colors --type=merge -p '{"data":{"sea":"gray"}}' --field-manager=somebody
+        KUBE_EDITOR="sed -i s/blue/white/" kubectl edit cm colors
+        kubectl get cm colors --show-managed-fields -o yaml
         kubectl apply --server-side -f configmaps.yaml 2>&1 | sort
-        kubectl get cm colours --show-managed-fields -o yaml | kubectl replace -f -
-        kubectl get cm colours --show-managed-fields -o yaml
-        kubectl patch cm colours --type=merge -p '{"metadata":{"managedFields":[{}]}}'
-        kubectl get cm colours --show-managed-fields -o jsonpath='{.metadata.managedFields}'
-        kubectl label cm colours mood=fine --overwrite
-        kubectl get cm colours --show-managed-fields -o yaml
+        kubectl get cm colors --show-managed-fields -o yaml | kubectl replace -f -
+        kubectl get cm colors --show-managed-fields -o yaml
+        kubectl patch cm colors --type=merge -p '{"metadata":{"managedFields":[{}]}}'
+        kubectl get cm colors --show-managed-fields -o jsonpath='{.metadata.managedFields}'
+        kubectl label cm colors mood=fine --overwrite
+        kubectl get cm colors --show-managed-fields -o yaml
         kubectl apply --server-side -f services.yaml
         kubectl get svc web outside balanced --show-managed-fields -o yaml
         kubectl describe svc web

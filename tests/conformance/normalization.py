@@ -29,7 +29,18 @@ from steersman.aio import now
 _CUSTOM = GROUP[GROUP.index(".") :]
 
 #: The headers that are compared; of an ETag only that there is one.
-HEADERS = ("Content-Type", "Warning", "Retry-After", "Allow", "Cache-Control", "Location", "Vary", "Content-Encoding")
+HEADERS = (
+    "Content-Type",
+    "Warning",
+    "Retry-After",
+    "Allow",
+    "Cache-Control",
+    "Location",
+    "Vary",
+    "Content-Encoding",
+    "X-Kubernetes-Pf-Flowschema-Uid",
+    "X-Kubernetes-Pf-Prioritylevel-Uid",
+)
 
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -145,7 +156,7 @@ class Versions(Labels):
         return f"<at least {self.known[self._sorted[at - 1]][1:]}" if at else "<before all rvs>"
 
 
-class Normaliser:
+class Normalizer:
     """The labels of one play of one scenario."""
 
     def __init__(self, names: dict[str, str], literals: str, *, host: str = "") -> None:
@@ -187,6 +198,9 @@ class Normaliser:
                 return self.tree(yaml.safe_load(text))
         except (ValueError, yaml.YAMLError):
             pass
+        if text.startswith("[+]"):
+            # the checks of a server's health come in the order of a Go map
+            text = "\n".join(sorted(text.split("\n")))
         return self._text(text)
 
     def forget_scarce(self, body: bytes) -> None:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain
 
-from conformance.normalising import Labels, Versions, order_managers
+from conformance.normalization import Labels, Versions, order_managers
 
 from steersman.aio import now
 
@@ -48,7 +48,7 @@ _OF_OTHERS = re.compile(r"[a-z0-9]\.play\.steersman\.dev")
 _GAP = re.compile(r"(?<=\S) {2,}")
 
 
-class Normaliser:
+class Normalizer:
     """The labels of one play of one scenario; `fixed` are texts that have names."""
 
     def __init__(self, fixed: dict[str, str], literals: str) -> None:
@@ -63,7 +63,7 @@ class Normaliser:
     def text(self, text: str, step: int, *, ages: bool = False) -> str:
         """A text as it is compared; in a table with `ages` cells may be ages, whatever its head says."""
 
-        def labelled(labels: Labels, whole: str, value: str) -> str:
+        def labeled(labels: Labels, whole: str, value: str) -> str:
             return whole if whole in self._literals else whole.replace(value, labels.of(value, step))
 
         if text.startswith('{"'):
@@ -74,11 +74,11 @@ class Normaliser:
         for actual, name in self._fixed.items():
             text = text.replace(actual, name)
         text = _CERTIFICATE.sub("<certificate>", text)
-        text = _UID.sub(lambda found: labelled(self._uids, found[0], found[0]), text)
+        text = _UID.sub(lambda found: labeled(self._uids, found[0], found[0]), text)
         text = _VERSION.sub(lambda found: found[1] + self._versions.of(found[2], step), text)
-        text = _ADDRESS.sub(lambda found: labelled(self._addresses, found[0], found[0]), text)
-        text = _NODE_PORT.sub(lambda found: labelled(self._ports, found[0], found[0]), text)
-        text = _GENERATED.sub(lambda found: labelled(self._names, found[0], found[2]), text)
+        text = _ADDRESS.sub(lambda found: labeled(self._addresses, found[0], found[0]), text)
+        text = _NODE_PORT.sub(lambda found: labeled(self._ports, found[0], found[0]), text)
+        text = _GENERATED.sub(lambda found: labeled(self._names, found[0], found[2]), text)
         text = _TIME.sub(self._time, text)
         text = _LONG_TIME.sub("<time>", text)
         text = _PLAIN_TIME.sub("<time>", text)
