@@ -320,7 +320,7 @@ SPECS: dict[str, Tree] = {
         "kind": "CustomResourceDefinition",
         "metadata": {"name": NAME},
     },
-    "unknown-fields": crd(colour="red") | {"colour": "red"},
+    "unknown-fields": crd(color="red") | {"color": "red"},
     "many-mistakes": crd(
         version("V1", schema=None),
         group="x",
@@ -366,7 +366,7 @@ CHANGES: dict[str, Any] = {
     "without-a-version": {"spec": {"versions": [TWO["spec"]["versions"][0]]}},
     "without-the-stored-version": {"spec": {"versions": [TWO["spec"]["versions"][1] | {"storage": True}]}},
     "a-bad-schema": {"spec": {"versions": [version(schema=of_spec(a={"type": "text"}))]}},
-    "an-unknown-format": {"spec": {"versions": [version(schema=of_spec(a=STRING | {"format": "colour"}))]}},
+    "an-unknown-format": {"spec": {"versions": [version(schema=of_spec(a=STRING | {"format": "color"}))]}},
     "nothing": {"spec": {"scope": "Namespaced"}},
     "the-conversion": {"spec": {"conversion": {"strategy": "Webhook"}}},
     "preserving": {"spec": {"preserveUnknownFields": True}},

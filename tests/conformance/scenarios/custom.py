@@ -47,8 +47,8 @@ SPECS: dict[str, dict[str, Any]] = {
     "quantity-as-text": {"memory": "1Gi"},
     "no-quantity": {"memory": "much"},
     "quantity-as-object": {"memory": {}},
-    "unknown-field": {"colour": "red"},
-    "unknown-field-below": {"routes": [{"path": "/", "colour": "red"}]},
+    "unknown-field": {"color": "red"},
+    "unknown-field-below": {"routes": [{"path": "/", "color": "red"}]},
     "preserved": {"settings": {"a": {"b": [1, None, "x"]}, "c": None}},
     "list-for-object": {"settings": []},
 }
@@ -59,7 +59,7 @@ STATUSES: dict[str, Any] = {
     "a-string": "ready",
     "a-list": [],
     "null": None,
-    "unknown-field": {"replicas": 1, "colour": "red"},
+    "unknown-field": {"replicas": 1, "color": "red"},
 }
 
 SCENARIOS = [
@@ -125,11 +125,11 @@ SCENARIOS = [
     scenario(
         "metadata", "Metadata, Kinds, Status errors",
         post(SITES, merged(site(), {"metadata": {"labels": {"a": 1}}})), post(SITES, site("Upper")),
-        post(SITES, merged(site(), {"metadata": {"colour": "red"}})), post(SITES, site() | {"kind": "Cite"}),
+        post(SITES, merged(site(), {"metadata": {"color": "red"}})), post(SITES, site() | {"kind": "Cite"}),
         *(post(SITES, site() | {"apiVersion": f"{GROUP}/v2"}, fieldValidation=strictness) for strictness in ("Strict", "Ignore")),
-        post(SITES, site() | {"colour": "red"}),
+        post(SITES, site() | {"color": "red"}),
         patch(ONE, {"metadata": {"name": "b"}}), patch(ONE, {"metadata": {"uid": "x"}}), patch(ONE, {"kind": "Cite"}),
-        patch(ONE, {"metadata": {"labels": {"a": 1}}}), patch(ONE, {"colour": "red"}), get(ONE),
+        patch(ONE, {"metadata": {"labels": {"a": 1}}}), patch(ONE, {"color": "red"}), get(ONE),
     ),
     scenario(
         "what-the-group-does-not-have", "Status errors, Discovery",

@@ -39,7 +39,7 @@ SCHEMA = obj(
         name=STRING,
         masts={"type": "integer", "default": 2},
         crew={"type": "object", "additionalProperties": {"type": "string"}},
-        sails={"type": "array", "items": obj(colour={"type": "string", "default": "white"}, area=NUMBER)},
+        sails={"type": "array", "items": obj(color={"type": "string", "default": "white"}, area=NUMBER)},
         any=ANYTHING,
         either={"x-kubernetes-int-or-string": True},
         nothing={"type": "string", "nullable": True},
@@ -51,10 +51,10 @@ SCHEMA = obj(
 #: What is kept of a spec, and what comes with it.
 SPECS: dict[str, Any] = {
     "empty": {},
-    "unknown-field": {"colour": "red"},
-    "unknown-field-in-an-item": {"sails": [{"area": 1, "colour": "red", "age": 3}, {}]},
+    "unknown-field": {"color": "red"},
+    "unknown-field-in-an-item": {"sails": [{"area": 1, "color": "red", "age": 3}, {}]},
     "null-without-a-place": {"name": None, "crew": {"mate": None, "cook": "Kim"}},
-    "null-with-a-default": {"masts": None, "sails": [{"colour": None}]},
+    "null-with-a-default": {"masts": None, "sails": [{"color": None}]},
     "null-with-a-place": {"nothing": None, "nothing_or_one": None},
     "null-item": {"sails": [None]},
     "preserved": {"any": {"a": {"b": None}, "c": [None, {"d": 1}]}},
@@ -90,7 +90,7 @@ EMBEDDED: dict[str, Any] = {
     "kind-of-wrong-type": {"apiVersion": "v1", "kind": 5},
     "kind-with-spaces": {"apiVersion": "v1", "kind": "a thing"},
     "version-with-slashes": {"apiVersion": "a/b/c", "kind": "Thing"},
-    "unknown-fields": {"apiVersion": "v1", "kind": "Thing", "metadata": {"colour": "red"}, "more": 1},
+    "unknown-fields": {"apiVersion": "v1", "kind": "Thing", "metadata": {"color": "red"}, "more": 1},
     "wrong-labels": {"apiVersion": "v1", "kind": "Thing", "metadata": {"labels": {"a b": "c d"}}},
     "labels-of-wrong-type": {"apiVersion": "v1", "kind": "Thing", "metadata": {"labels": {"a": 5}}},
     "name-with-slash": {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a/b", "namespace": "N"}},
@@ -219,8 +219,8 @@ COLUMNS: list[Tree] = [
     {"name": "Ready", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Ready")].status'},
     {"name": "Fast", "type": "boolean", "jsonPath": ".spec.fast"},
     {"name": "Speed", "type": "number", "jsonPath": ".spec.speed", "format": "double"},
-    {"name": "Sails", "type": "string", "jsonPath": ".spec.sails[*].colour"},
-    {"name": "First", "type": "string", "jsonPath": ".spec.sails[0].colour"},
+    {"name": "Sails", "type": "string", "jsonPath": ".spec.sails[*].color"},
+    {"name": "First", "type": "string", "jsonPath": ".spec.sails[0].color"},
     {"name": "Crew", "type": "string", "jsonPath": ".spec.crew"},
 ]
 SCENARIOS = [
@@ -258,7 +258,7 @@ SCENARIOS = [
     scenario(
         "pruned-later", "Kinds",
         installed(version(schema=OPEN)),
-        post(BOATS, boat("a", spec={"name": "x", "colour": "red"})),
+        post(BOATS, boat("a", spec={"name": "x", "color": "red"})),
         changed(version(schema=obj(spec=obj(name=STRING))), until=post(BOATS, boat("b", spec={"name": 5}), dryRun="All"), status=422),
         get(BOAT), get(BOATS), patch(BOAT, {"metadata": {"labels": {"a": "b"}}}), get(BOAT),
         changed(version(schema=OPEN), until=post(BOATS, boat("b", spec={"name": 5}), dryRun="All"), status=201),
@@ -358,7 +358,7 @@ SCENARIOS = [
         "columns", "Table",
         installed(version(schema=obj(spec=ANYTHING, status=ANYTHING), additionalPrinterColumns=COLUMNS)),
         post(BOATS, boat(
-            "a", spec={"masts": 3, "name": "x", "fast": True, "speed": 1.5, "sails": [{"colour": "red"}, {"colour": "blue"}],
+            "a", spec={"masts": 3, "name": "x", "fast": True, "speed": 1.5, "sails": [{"color": "red"}, {"color": "blue"}],
                        "crew": {"mate": "Kim", "cook": "Jo"}},
             status={"conditions": [{"type": "Other", "status": "False"}, {"type": "Ready", "status": "True"}]},
         )),

@@ -164,6 +164,14 @@ SCENARIOS = [
         get(SITE), post(SITE, site()), get(SITE, limit=1), get(SITE, fieldSelector="=x"), get(f"{SITE}/a/scale", accept=TABLE), delete(SITE, labelSelector="a=b"), delete(SITE),
     ),
     scenario("custom-finalizers", "Metadata", post(SITE, site(finalizers=["odd", "orphan", "kubernetes", "a/b"])), patch(f"{SITE}/a", {"metadata": {"finalizers": ["odd", "even"]}}), patch(f"{SITE}/a", {"metadata": {"labels": {"a": "b"}}})),
+    scenario(
+        "fields-of-an-event-in-two-groups", "Patch, Apply",
+        post(NEW_EVENT, new_event()), patch(f"{EVENT}/a", {"metadata": {"annotations": {"note": "one"}}}, "strategic"), patch(f"{NEW_EVENT}/a", {"metadata": {"labels": {"app": "x"}}}),
+        post(EVENT, event("b")), patch(f"{NEW_EVENT}/b", {"metadata": {"annotations": {"note": "one"}}}), patch(f"{EVENT}/b", {"metadata": {"labels": {"app": "x"}}}),
+        post(EVENT, event("c")), patch(f"{NEW_EVENT}/c", {"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"labels": {"app": "x"}}}, "apply", fieldManager="m", force="true"),
+        patch(f"{EVENT}/c", {"apiVersion": "v1", "kind": "Event", "metadata": {"labels": {"app": "y"}}}, "apply", fieldManager="m", force="true"),
+        patch(f"{EVENT}/c", {"apiVersion": "v1", "kind": "Event", "metadata": {"labels": {"app": "z"}}}, "apply", fieldManager="n"),
+    ),
     scenario("pages-of-events", "List chunking", post(EVENT, event()), post(EVENT, event("b")), get(EVENT, limit=1, as_="page"), get(EVENT, limit=1, continue_="$continue:page"), get(NEW_EVENT, limit=1)),
     scenario(
         "bookmarks-that-hold-something", "Bookmarks, WatchList, Table",

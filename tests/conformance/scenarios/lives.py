@@ -29,11 +29,11 @@ def _life(path: str, body: dict, name: str, last_frames: int) -> list[Step]:
         get(path, **picked),
         *same,
         # some kinds take no update without a version
-        put(one, merged(body, {"metadata": {"labels": {"colour": "red"}}}), dryRun="All"),
+        put(one, merged(body, {"metadata": {"labels": {"color": "red"}}}), dryRun="All"),
         get(one, as_="b"),
-        put(one, merged(body, {"metadata": {"labels": {"colour": "red"}, "resourceVersion": "$rv:b"}})),
+        put(one, merged(body, {"metadata": {"labels": {"color": "red"}, "resourceVersion": "$rv:b"}})),
         frames("w", 1),
-        patch(one, {"metadata": {"labels": {"colour": "blue"}}}),
+        patch(one, {"metadata": {"labels": {"color": "blue"}}}),
         patch(one, [{"op": "add", "path": "/metadata/annotations", "value": {"note": "text"}}], "json"),
         patch(one, {"metadata": {"annotations": {"more": "text"}}}, "strategic"),
         frames("w", 3),
@@ -47,7 +47,7 @@ def _life(path: str, body: dict, name: str, last_frames: int) -> list[Step]:
         delete(one),
         # a namespace is still there, in its last state
         put(f"{one}x", merged(body, {"metadata": {"name": f"{name}x"}})) if name == "a" else get(one),
-        patch(one, {"metadata": {"labels": {"colour": "green"}}}, dryRun="All"),
+        patch(one, {"metadata": {"labels": {"color": "green"}}}, dryRun="All"),
     ]
 
 
@@ -96,15 +96,15 @@ def _trials(path: str, body: dict, name: str) -> list[Step]:
 def _strictness(path: str, body: dict, name: str) -> list[Step]:
     """Fields that the kind does not have, and values of the wrong type."""
     one = f"{path}/{name}"
-    odd = merged(body, {"colour": "red", "metadata": {"shape": "round"}})
+    odd = merged(body, {"color": "red", "metadata": {"shape": "round"}})
     return [
         post(path, odd, fieldValidation="Strict"),
         post(path, odd, fieldValidation="Never"),
         post(path, odd, dryRun="All", fieldValidation="Ignore"),
         post(path, odd, dryRun="All", fieldValidation="Warn"),
         post(path, odd),
-        patch(one, {"colour": "blue"}, fieldValidation="Strict"),
-        patch(one, {"colour": "blue"}),
+        patch(one, {"color": "blue"}, fieldValidation="Strict"),
+        patch(one, {"color": "blue"}),
         put(one, odd, fieldValidation="Strict"),
         post(path, merged(body, {"metadata": {"labels": "none"}})),
         post(path, merged(body, {"kind": "Gadget"})),

@@ -65,7 +65,7 @@ JSON_PATCHES = {
     "nothing": b"",
     "null": b"null",
     "too-many": [{"op": "test", "path": "/data/a", "value": "1"}] * 10001,
-    "unknown-field": [{"op": "add", "path": "/colour", "value": "red"}],
+    "unknown-field": [{"op": "add", "path": "/color", "value": "red"}],
 }
 
 MERGE_PATCHES = {
@@ -83,8 +83,8 @@ MERGE_PATCHES = {
     "nothing": b"",
     "null": b"null",
     "metadata-null": {"metadata": None},
-    "unknown-field": {"colour": "red"},
-    "unknown-strict": {"colour": "red", "data": {"c": "1"}},
+    "unknown-field": {"color": "red"},
+    "unknown-strict": {"color": "red", "data": {"c": "1"}},
     "duplicate": b'{"data":{"c":"1","c":"2"}}',
 }
 
@@ -146,7 +146,7 @@ STRATEGIC = {
     "finalizers-merged": {"metadata": {"finalizers": ["example.com/b"]}},
     "finalizers-deleted": {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/a"]}},
     "unknown-directive": _of_template({"containers": [{"name": "side", "$patch": "melt"}]}),
-    "unknown-field": {"spec": {"colour": "red"}},
+    "unknown-field": {"spec": {"color": "red"}},
     "wrong-type": {"spec": {"replicas": "three"}},
     "list-for-map": {"spec": {"template": []}},
     "map-for-list": _of_template({"containers": {"name": "main"}}),

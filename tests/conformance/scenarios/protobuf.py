@@ -399,7 +399,7 @@ SCENARIOS = [
         ),
     ),
     scenario(
-        "answers-are-json",
+        "answers",
         "Negotiation",
         sent(post, CM, configmap(), accept=f"{PROTOBUF},application/json"),
         get(ONE, accept=f"{PROTOBUF},application/json"),

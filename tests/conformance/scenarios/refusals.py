@@ -150,7 +150,7 @@ SCENARIOS = [
         post(CM, "metadata:\n\tname: e\n", content="application/yaml"),
         post(CM, "metadata:\n  name: f\n  name: g\n", content="application/yaml"),
         post(CM, "metadata:\n  name: h\n  name: i\n", content="application/yaml", fieldValidation="Strict"),
-        post(CM, "metadata:\n  name: j\ncolour: red\n", content="application/yaml", fieldValidation="Strict"),
+        post(CM, "metadata:\n  name: j\ncolor: red\n", content="application/yaml", fieldValidation="Strict"),
         post(CM, "- a\n- b\n", content="application/yaml"),
         post(CM, "", content="application/yaml"),
         put(ONE, "metadata:\n  name: a\ndata:\n  key: other\n", content="application/yaml"),
@@ -191,7 +191,7 @@ SCENARIOS = [
         *(
             post(path, body, dryRun="All", fieldValidation=level)
             for path, body in (
-                (POD, pod(containers=[{"name": "a", "image": "a", "colour": 1}, {"name": "b", "image": "b", "env": [{"nam": "X"}]}])),
+                (POD, pod(containers=[{"name": "a", "image": "a", "color": 1}, {"name": "b", "image": "b", "env": [{"nam": "X"}]}])),
                 (DEPLOYMENT, merged(deployment(), {"spec": {"template": {"spec": {"volumes": [{"name": "v", "emptyDirs": {}}]}}}, "status": {"odd": 1}})),
                 (POD, merged(pod(), {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "a", "odd": 1}]}})),
             )
@@ -244,6 +244,22 @@ SCENARIOS = [
             "halves-twice": rb'{"k":"\ud800","k":"b"}',
             "a-number": b'{"k":"\xff","l":1}',
         }.items()
+    ),
+    scenario(
+        "yaml-anchors",
+        "Negotiation, Status errors",
+        *(
+            step
+            for text in (
+                "data: {a: &x b, c: *x}", "data: &x {a: *x}", "data: {a: &x [*x]}", "data: {a: *x}", "data: {<<: {a: '1'}, b: '2'}",
+                "x: &x {a: '1', b: '1'}\ndata: {<<: [*x, {c: '3'}]}", "data: {a: &x b, a: *x}", "data: {[a]: b, c: .inf}", "data: {c: .inf, [a]: b}", "data: {[1, true, ~, []]: b}", "data: {? [{a: 1}] : b}",
+                "data: {{a: 1}: b}", "data: {~: b, [a]: c}", "data: {~: b}",
+            )
+            for step in (
+                post(CM, f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\n{text}\n", content="application/yaml", dryRun="All"),
+                patch(ONE, f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\n{text}\n", "apply", fieldManager="m", dryRun="All"),
+            )
+        ),
     ),
     scenario(
         "namespaces-in-a-namespace",
@@ -312,7 +328,7 @@ SCENARIOS = [
         delete(ONE, {"propagationPolicy": "Orphan", "orphanDependents": True}),
         delete(ONE, {"dryRun": ["Some"]}),
         delete(ONE, {"dryRun": ["All", "All"]}),
-        delete(ONE, {"colour": "red"}, dryRun="All"),
+        delete(ONE, {"color": "red"}, dryRun="All"),
         delete(ONE, {"preconditions": {"uid": "$uid:nothing"}}),
         delete(ONE, {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]}),
         delete(ONE, {"kind": "DeleteOptions", "apiVersion": "apps/v1", "dryRun": ["All"]}),

@@ -84,7 +84,7 @@ SCENARIOS = [
         "writes",
         "dryRun, fieldValidation, Status errors",
         [
-            Call("POST", CM, query, (("Content-Type", "application/json"),), configmap(f"a{index}") | {"colour": "red"})
+            Call("POST", CM, query, (("Content-Type", "application/json"),), configmap(f"a{index}") | {"color": "red"})
             for index, query in enumerate((
                 (("dryRun", "All"), ("dryRun", "All")), (("dryRun", "All"), ("dryRun", "")), (("dryRun", ""), ("dryRun", "All")), (("dryRun", "x"), ("dryRun", "All")), (("dryRun", ""),),
                 (("fieldValidation", "Ignore"), ("fieldValidation", "Strict")), (("fieldValidation", "Strict"), ("fieldValidation", "Ignore")), (("fieldValidation", ""), ("fieldValidation", "Strict")),

@@ -127,7 +127,7 @@ def _status(kind, path, status):
         put(f"{one}/status", merged(body, {"metadata": {"resourceVersion": "$rv:b"}, "status": {}})),
         put(f"{one}/status", merged(body, {"metadata": {"name": "other"}})),
         patch(f"{one}/status", {"status": "all well"}),
-        patch(f"{one}/status", {"status": {"colour": "red"}}, fieldValidation="Strict"),
+        patch(f"{one}/status", {"status": {"color": "red"}}, fieldValidation="Strict"),
         patch(f"{one}/status", [{"op": "remove", "path": "/status"}], "json"),
         patch(f"{path}/none/status", {"status": {}}),
         post(f"{one}/status", body),

@@ -12,7 +12,7 @@ PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 BOOKMARK = {"allowWatchBookmarks": "true"}
 INITIAL = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", **BOOKMARK}
 
-LABELLED = configmap("a", labels={"app": "x"})
+LABELED = configmap("a", labels={"app": "x"})
 
 SCENARIOS = [
     scenario(
@@ -59,9 +59,9 @@ SCENARIOS = [
         delete(ONE),
         frames("w", 5),
     ),
-    scenario("leaving-by-losing-the-label", "Selector transitions", post(CM, LABELLED, as_="a"), watch("w", CM, labelSelector="app", resourceVersion="$rv:a"), patch(ONE, {"metadata": {"labels": None}}), delete(ONE), post(CM, LABELLED), frames("w", 2)),
+    scenario("leaving-by-losing-the-label", "Selector transitions", post(CM, LABELED, as_="a"), watch("w", CM, labelSelector="app", resourceVersion="$rv:a"), patch(ONE, {"metadata": {"labels": None}}), delete(ONE), post(CM, LABELED), frames("w", 2)),
     scenario("deleted-outside", "Selector transitions", watch("w", CM, labelSelector="app=x"), post(CM, configmap(labels={"app": "y"})), delete(ONE), post(CM, configmap("b", labels={"app": "x"})), frames("w", 1)),
-    scenario("transitions-of-the-past", "Selector transitions, resourceVersion", post(CM, LABELLED, as_="a"), patch(ONE, {"metadata": {"labels": {"app": "y"}}}), patch(ONE, {"metadata": {"labels": {"app": "x"}}}), delete(ONE), watch("w", CM, labelSelector="app=x", resourceVersion="$rv:a"), frames("w", 3)),
+    scenario("transitions-of-the-past", "Selector transitions, resourceVersion", post(CM, LABELED, as_="a"), patch(ONE, {"metadata": {"labels": {"app": "y"}}}), patch(ONE, {"metadata": {"labels": {"app": "x"}}}), delete(ONE), watch("w", CM, labelSelector="app=x", resourceVersion="$rv:a"), frames("w", 3)),
     scenario(
         "transitions-of-a-phase",
         "Selector transitions, Subresources",
@@ -74,13 +74,13 @@ SCENARIOS = [
         delete(f"{POD}/a", {"gracePeriodSeconds": 0}),
         frames("r", 2),
     ),
-    scenario("transitions-in-a-table", "Selector transitions, Table", watch("w", CM, labelSelector="app=x", accept=TABLE), post(CM, LABELLED), patch(ONE, {"metadata": {"labels": {"app": "y"}}}), patch(ONE, {"metadata": {"labels": {"app": "x"}}}), frames("w", 3)),
+    scenario("transitions-in-a-table", "Selector transitions, Table", watch("w", CM, labelSelector="app=x", accept=TABLE), post(CM, LABELED), patch(ONE, {"metadata": {"labels": {"app": "y"}}}), patch(ONE, {"metadata": {"labels": {"app": "x"}}}), frames("w", 3)),
     scenario("table-with-objects", "Table", post(CM, configmap()), watch("w", CM, accept=TABLE, includeObject="Object"), watch("v", CM, accept=TABLE, includeObject="None"), frames("w", 1), frames("v", 1), patch(ONE, {"data": {"k": "1"}}), frames("w", 1), frames("v", 1)),
     scenario("initial-events", "WatchList, Bookmarks", post(CM, configmap()), post(CM, configmap("b")), watch("w", CM, **INITIAL), frames("w", 3), delete(ONE), frames("w", 1)),
     scenario("initial-events-of-nothing", "WatchList, Bookmarks", watch("w", CM, **INITIAL), frames("w", 1), post(CM, configmap()), frames("w", 1)),
     scenario("initial-events-at-zero", "WatchList, resourceVersion", watch("w", CM, resourceVersion="0", **INITIAL), frames("w", 1)),
     scenario("initial-events-from-a-version", "WatchList, resourceVersion", post(CM, configmap(), as_="a"), post(CM, configmap("b"), as_="b"), delete(ONE), watch("w", CM, resourceVersion="$rv:b", **INITIAL), frames("w", 2)),
-    scenario("initial-events-with-a-selector", "WatchList, Selectors", post(CM, LABELLED), post(CM, configmap("b")), watch("w", CM, labelSelector="app=x", **INITIAL), frames("w", 2), patch(f"{CM}/b", {"metadata": {"labels": {"app": "x"}}}), frames("w", 1)),
+    scenario("initial-events-with-a-selector", "WatchList, Selectors", post(CM, LABELED), post(CM, configmap("b")), watch("w", CM, labelSelector="app=x", **INITIAL), frames("w", 2), patch(f"{CM}/b", {"metadata": {"labels": {"app": "x"}}}), frames("w", 1)),
     scenario("initial-events-as-metadata", "WatchList, PartialObjectMetadata", post(CM, configmap()), watch("w", CM, accept=PARTIAL, **INITIAL), frames("w", 2)),
     scenario("initial-events-as-a-table", "WatchList, Table", post(CM, configmap()), watch("w", CM, accept=TABLE, **INITIAL), frames("w", 2)),
     scenario("initial-events-of-pods", "WatchList", post(POD, pod()), watch("w", POD, **INITIAL), frames("w", 2)),
