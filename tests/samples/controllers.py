@@ -8,7 +8,7 @@ import msgspec
 from samples.site import Site
 from steersman import Client
 from steersman.aio import Supervisor
-from steersman.cache import StoredObject, View
+from steersman.cache import StoredObject, StoredView
 from steersman.controller import Controller, ControllerOptions, ObjectEvent, ReconcileClient, Request, SourceStatistics
 from steersman.controller.context import Context
 from steersman.objects import Key, PartialObjectMetadata, decode
@@ -89,7 +89,7 @@ def view(key="default/web", *, cls=PartialObjectMetadata, kind=None, version="1"
         own_labels=metadata.get("labels"),
         deleting="deletionTimestamp" in metadata,
     )
-    return View(stored, (kind or Site).gvk(), lambda stored: decode(cls, stored.raw, partial=True))
+    return StoredView(stored, (kind or Site).gvk(), lambda stored: decode(cls, stored.raw, partial=True))
 
 
 def changed(old, new, **options):

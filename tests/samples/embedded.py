@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from steersman.transport import Handler, ServerResponse
-from steersman.wire import FrameSplitter, Request, parse_query
+from steersman.wire import FrameSplitter, HttpRequest, parse_query
 
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -79,13 +79,13 @@ class Raw:
         return Watch(aiter(response.body))
 
 
-def _request(method: str, target: str, body: Any, content_type: str, accept: str) -> Request:
+def _request(method: str, target: str, body: Any, content_type: str, accept: str) -> HttpRequest:
     path, _, query = target.partition("?")
     headers = (("Content-Type", content_type),) if body is not None else ()
     if accept:
         headers = (*headers, ("Accept", accept))
     text = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-    return Request(method, path, parse_query(query), headers, text)
+    return HttpRequest(method, path, parse_query(query), headers, text)
 
 
 class Watch:
@@ -96,7 +96,7 @@ class Watch:
         self._splitter = FrameSplitter()
         self._frames: list[dict[str, Any]] = []
 
-    async def next(self, *, within: float = 10.0) -> dict[str, Any] | None:
+    async def next(self, *, within: float = 60.0) -> dict[str, Any] | None:
         """The next frame; None at the end of the stream."""
         async with asyncio.timeout(within):
             while not self._frames:

@@ -34,7 +34,7 @@ _KNOB = _object(name=_TEXT, value=_AMOUNT, unit=_TEXT, range=_object(low=_NUMBER
 _PANEL = _object(
     id=_TEXT,
     side={"type": "string", "default": "front"},
-    colour=_TEXT,
+    color=_TEXT,
     knobs=_list(_KNOB | {"required": ["name"]}, type="map", map_keys=["name"]),
     weight={"type": "number"},
 )
@@ -186,7 +186,7 @@ def _knob(rng: Random) -> Tree:
 
 
 def _panel(rng: Random) -> Tree:
-    return {"id": word(rng), "knobs": some(rng, _knob), "colour": text(rng)} | maybe(
+    return {"id": word(rng), "knobs": some(rng, _knob), "color": text(rng)} | maybe(
         rng, side="back", weight=rng.random()
     )
 

@@ -92,7 +92,7 @@ def round_of(
 ) -> tuple[dict[str, int], int, int]:
     """Let a child write and kill it: what it acknowledged, the highest revision, and how much that was.
 
-    The delay counts from the beginning of the child, or from its first acknowledgement.
+    The delay counts from the beginning of the child, or from its first acknowledgment.
     """
     reader, writer = os.pipe()
     child = os.fork()

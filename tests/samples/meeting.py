@@ -9,7 +9,7 @@ from typing import Any
 from samples.tree_differences import differences
 
 #: How long two servers may take to show the same, once both are where they should be.
-SETTLE_SECONDS = 15.0
+SETTLE_SECONDS = 60.0
 
 
 class Meeting:

@@ -11,7 +11,7 @@ HOUR = 3600.0
 class PageSpec(Spec):
     title: str
     #: What the reconcile does: "fail", "crash", "requeue", "hourly", "write".
-    behaviour: str = ""
+    behavior: str = ""
 
 
 class PageStatus(Status):
@@ -23,16 +23,16 @@ class Page(Resource[PageSpec, PageStatus], group="pages.test.steersman.dev", ver
     """Something to read."""
 
 
-def page(name: str = "home", *, title: str = "hello", behaviour: str = "") -> Page:
+def page(name: str = "home", *, title: str = "hello", behavior: str = "") -> Page:
     """A Page to create."""
-    return Page(metadata=ObjectMeta(name=name), spec=PageSpec(title=title, behaviour=behaviour))
+    return Page(metadata=ObjectMeta(name=name), spec=PageSpec(title=title, behavior=behavior))
 
 
 async def reconcile(ctx: Context, request) -> Done | Requeue | RequeueAfter:
     found = await ctx.client.find(Page, request.key)
     if found is None or found.deleting:
         return Done()
-    match found.spec.behaviour:
+    match found.spec.behavior:
         case "fail":
             raise ConnectionError("the printer is on fire")
         case "crash":
@@ -54,7 +54,7 @@ async def reconcile(ctx: Context, request) -> Done | Requeue | RequeueAfter:
         status.checks += 1
     found.status = status
     await ctx.client.save(found)
-    return RequeueAfter(HOUR) if found.spec.behaviour == "hourly" else Done()
+    return RequeueAfter(HOUR) if found.spec.behavior == "hourly" else Done()
 
 
 manager = Manager(name="page-operator")

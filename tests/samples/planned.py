@@ -42,7 +42,7 @@ def crd(group: str) -> dict[str, Any]:
 async def installed(client: Client, group: str) -> Kind:
     await client.create(Unstructured(crd(group)))
     kind = Kind(f"{group}/v1", "Site")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 client.discovery.invalidate()

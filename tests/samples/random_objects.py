@@ -252,14 +252,14 @@ def autoscaler(rng: Random) -> Tree:
             },
         },
     ]
-    behaviour = {
+    behavior = {
         "scaleUp": {"policies": [{"type": "Pods", "value": 4, "periodSeconds": 60}], "stabilizationWindowSeconds": 10}
     }
     spec = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": word(rng)}, "minReplicas": 1}
     return {
         "spec": spec
         | {"maxReplicas": rng.randint(2, 9), "metrics": rng.sample(metrics, rng.randint(1, 3))}
-        | maybe(rng, behavior=behaviour)
+        | maybe(rng, behavior=behavior)
     }
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from steersman.client import load_kubeconfig
-from steersman.client.credentials import Credentials
-from steersman.client.identity import credentials_for
+from steersman.client.credentials.credentials import Credentials
+from steersman.client.credentials.identity import credentials_for
 from steersman.transport import HttpTransport, Transport
-from steersman.wire import Request, parse_query
+from steersman.wire import HttpRequest, parse_query
 
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
@@ -50,7 +50,7 @@ class RawApi:
         if body is not None:
             headers = (*headers, ("Content-Type", content_type))
         text = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        request = Request(method, path, parse_query(query), headers, text)
+        request = HttpRequest(method, path, parse_query(query), headers, text)
         if self._credentials is not None:
             request = request.with_headers(*await self._credentials.headers())
         async with await self._transport.send(request) as response:

@@ -42,7 +42,7 @@ class Server:
         self.installed.append(crd["metadata"]["name"])
         for version in crd["spec"]["versions"]:
             path = collection(crd, version["name"])
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 # no one is told when a server begins to serve a kind
                 while version["served"] and (await self.request("GET", path))[0] != 200:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)

@@ -21,10 +21,10 @@ from steersman.aio import name_suffix
 from steersman.apiserver import ApiServer, User, serve
 from steersman.apiserver.admission.unsupported_features import REFUSED
 from steersman.objects import Object
-from steersman.testing.environment import Environment
-from steersman.testing.kubectl import run_kubectl
+from steersman.testing.engine.environment import Environment
+from steersman.testing.engine.kubectl import run_kubectl
 from steersman.testing.loop_thread import LoopThread
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 T = TypeVar("T")
 
@@ -75,11 +75,11 @@ class Embedded:
     async def create_namespace(self, name: str) -> None:
         """Create a namespace."""
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        await self._send(Request("POST", "/api/v1/namespaces", body=msgspec.json.encode(body)))
+        await self._send(HttpRequest("POST", "/api/v1/namespaces", body=msgspec.json.encode(body)))
 
     async def delete_namespace(self, name: str) -> None:
         """Delete a namespace; it stays, terminating, as on an engine without a controller manager."""
-        await self._send(Request("DELETE", f"/api/v1/namespaces/{name}"))
+        await self._send(HttpRequest("DELETE", f"/api/v1/namespaces/{name}"))
 
     async def forget(self) -> None:
         """Let it forget all history, as an engine does that is compacted and restarted."""
@@ -94,7 +94,7 @@ class Embedded:
         assert self._thread is not None
         return await self._thread.call(work)
 
-    async def _send(self, request: Request) -> None:
+    async def _send(self, request: HttpRequest) -> None:
         """Ask the server on its own loop, whichever loop this is."""
         answered = await self._on_its_loop(self._server.handle(request))
         assert answered.status < 300, answered.body

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from steersman import ObjectMeta, Quantity, Resource, Scale, Spec, Status, Struct
+from steersman import ObjectMeta, Quantity, Resource, ScaleSubresource, Spec, Status, Struct
 from steersman.markers import ListMap, Maximum, Minimum, PreserveUnknownFields
 
 GROUP = "web.test.steersman.dev"
@@ -38,7 +38,7 @@ class Site(
     group=GROUP,
     version="v1",
     short_names=("st",),
-    scale=Scale(spec_replicas_path=".spec.replicas", status_replicas_path=".status.replicas"),
+    scale=ScaleSubresource(spec_replicas_path=".spec.replicas", status_replicas_path=".status.replicas"),
 ):
     """A web site."""
 

@@ -15,7 +15,7 @@ from steersman import Client, LeaderElection, Manager
 from steersman.aio import Supervisor
 from steersman.cache import KindOptions
 from steersman.transport import Response, Transport
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -44,7 +44,7 @@ class Writes:
         self._transport = transport
         self._told = told
 
-    async def send(self, request: Request, **options: Any) -> Response:
+    async def send(self, request: HttpRequest, **options: Any) -> Response:
         if request.method != "GET" and "/leases/" not in request.path and not request.path.endswith("/leases"):
             self._told.append(f"{request.method} {request.path}")
         return await self._transport.send(request, **options)

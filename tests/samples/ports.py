@@ -1,0 +1,35 @@
+"""Ports that a test may listen on a moment later."""
+
+from __future__ import annotations
+
+import os
+import random  # noqa: TID251 - which of many free ports is of no account
+import socket
+from collections.abc import Iterator
+
+#: Below the ports that the kernel gives to connections: between two calls no other process takes one by chance.
+LOWEST, EACH = 12_000, 9_000
+
+
+def _candidates() -> Iterator[int]:
+    """The ports of this worker, each once, then again."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 2
+    first = random.randrange(EACH)
+    while True:
+        yield from (LOWEST + worker * EACH + (first + number) % EACH for number in range(EACH))
+
+
+_ports = _candidates()
+
+
+def free_port(address: str = "127.0.0.1") -> int:
+    """A port that no process listens on, and no other worker is given."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    for port in _ports:
+        with socket.socket(family) as probe:
+            try:
+                probe.bind((address, port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError
