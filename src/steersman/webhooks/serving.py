@@ -1,0 +1,187 @@
+"""The webhooks of a program on a TLS port: listening, certificates and the caBundle of the registration objects.
+
+Guarantees
+- The port opens as soon as there is a certificate. It stays open until the block ends, and behind a Service for a few
+  seconds more. It closes after the responses in progress.
+- Certificates are checked every minute. A renewal drops no connection.
+- The caBundle of existing registration objects is kept up to date. A deleted registration object stays deleted, so an
+  administrator can turn a webhook off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from steersman.aio import Supervisor
+from steersman.client import Client
+from steersman.errors import ApiError, Conflict, NotFound
+from steersman.objects import Key, Kind, Unstructured
+from steersman.transport import HttpListener
+from steersman.webhooks.certificate_files import Certificates, FileCertificates
+from steersman.webhooks.client_check import ClientCheck
+from steersman.webhooks.conversion import VersionConverter
+from steersman.webhooks.endpoint import WebhookEndpoint
+from steersman.webhooks.registration import WebhookRegistration
+from steersman.webhooks.server import WebhookServer
+
+_log = logging.getLogger("steersman.webhooks")
+
+_CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+#: Seconds between two checks of the certificates, and before a retry after a failure.
+_INTERVAL, _RETRY = 60.0, 2.0
+
+
+@asynccontextmanager
+async def serve_webhooks(
+    server: WebhookServer, endpoint: WebhookEndpoint, client: Client, *, name: str
+) -> AsyncGenerator[ServedWebhooks]:
+    """Serve webhooks on a port until the block ends; ``name`` is the name of their registration objects."""
+    served = ServedWebhooks(server, endpoint, client, name)
+    try:
+        async with Supervisor() as tasks:
+            tasks.start(served.keep(), name="webhooks")
+            yield served
+            if endpoint.service and served.address:
+                await asyncio.sleep(endpoint.leaving)
+            tasks.cancel()
+    finally:
+        await served.close()
+
+
+class ServedWebhooks:
+    """Webhooks on a port. `check` is their readiness check."""
+
+    def __init__(self, server: WebhookServer, endpoint: WebhookEndpoint, client: Client, name: str) -> None:
+        self._server = server
+        self._endpoint = endpoint
+        self._client = client
+        self._name = name
+        self._listener: HttpListener | None = None
+        self._installed = b""
+        self._problem = "not started yet"
+        #: The certificates of the port; ``refresh`` re-reads and renews them.
+        self.certificates = self._certificates()
+
+    @property
+    def address(self) -> str:
+        """The URL of the port; empty until it is open."""
+        return self._listener.address if self._listener is not None else ""
+
+    @property
+    def registered(self) -> bool:
+        """Whether the port is open and the last update of the registration objects succeeded."""
+        return self._listener is not None and not self._problem
+
+    def check(self) -> str:
+        """Raise if the port cannot answer. Returns a warning if the registration objects could not be updated."""
+        if self._listener is None:
+            raise RuntimeError(f"the port of the webhooks is not open: {self._problem}")
+        if busy := self._server.busy():
+            raise RuntimeError(busy)
+        return self._problem
+
+    async def keep(self) -> None:
+        """Open the port, and keep the certificates and registration objects up to date."""
+        while True:
+            problem = ""
+            try:
+                await self.update()
+            except ApiError as error:
+                problem = str(error)
+            if problem and problem != self._problem:
+                _log.warning("webhooks: %s; retrying", problem)
+            self._problem = problem
+            await asyncio.sleep(_RETRY if problem else _INTERVAL)
+
+    async def update(self) -> None:
+        """Update the certificates and the registration objects once; open the port if it is closed."""
+        await self.certificates.refresh()
+        if self._listener is None:
+            endpoint = self._endpoint
+            guarded = ClientCheck(self._server, endpoint.client_names) if endpoint.checks_clients else self._server
+            listener = HttpListener(
+                guarded.handle,
+                port=endpoint.port,
+                host=endpoint.listens_on,
+                tls=self.certificates.current,
+                max_body=self._server.max_body,
+            )
+            await listener.start()
+            self._listener = listener
+            _log.info("serving webhooks at %s", listener.address)
+        await self._register()
+
+    async def close(self) -> None:
+        """Close the port after the responses in progress."""
+        if self._listener is not None:
+            await self._listener.close()
+        self._server.close()
+
+    def _certificates(self) -> Certificates:
+        if self._endpoint.tls is not None:
+            return FileCertificates(self._endpoint.tls, self._endpoint.ca_file)
+        from steersman.webhooks.certificate_secret import CertificateSecret  # noqa: PLC0415 - files need no cryptography
+
+        converts = any(isinstance(hook, VersionConverter) for hook in self._server.hooks)
+        require = self._endpoint.client_ca_file is not None and not converts
+        return CertificateSecret(self._client, self._secret, self._endpoint, require_client=require)
+
+    @property
+    def _secret(self) -> Key:
+        service = Key.parse(self._endpoint.service) if self._endpoint.service else None
+        name = self._endpoint.secret or f"{service.name if service else f'{self._name}-webhooks'}-tls"
+        return Key(service.namespace if service else self._client.namespace, name)
+
+    async def _register(self) -> None:
+        ca_bundle = self.certificates.ca_bundle
+        registration = WebhookRegistration(
+            self._server.hooks, self._endpoint, name=self._name, address=self.address, ca_bundle=ca_bundle
+        )
+        if self._endpoint.install and (not self._installed or self._installed != ca_bundle):
+            for tree in registration.configurations():
+                await self._client.apply(Unstructured(tree), force=True, field_manager=self._name)
+            self._installed = ca_bundle or b"-"
+        if not ca_bundle:
+            return
+        for tree in registration.configurations():
+            await self._inject(tree)
+        for crd in registration.converted_kinds().values():
+            await self._set_conversion(crd, registration.conversion())
+
+    async def _inject(self, wanted: dict[str, Any]) -> None:
+        """Set the caBundle of this program's webhooks in an existing configuration."""
+        live = await self._read(Kind(wanted["apiVersion"], wanted["kind"]), self._name)
+        if live is None:
+            return
+        bundles = {each["name"]: each["clientConfig"]["caBundle"] for each in wanted["webhooks"]}
+        webhooks: list[dict[str, Any]] = live.get("webhooks") or []
+        ours = [each for each in webhooks if each.get("name") in bundles]
+        stale = [each for each in ours if each["clientConfig"].get("caBundle") != bundles[each["name"]]]
+        for each in stale:
+            each["clientConfig"]["caBundle"] = bundles[each["name"]]
+        if stale:
+            await self._update(live)
+
+    async def _set_conversion(self, name: str, conversion: dict[str, Any]) -> None:
+        """Set the conversion of an existing CRD."""
+        live = await self._read(_CRD, name)
+        if live is not None and live.get("spec", "conversion") != conversion:
+            live["spec"]["conversion"] = conversion
+            await self._update(live)
+
+    async def _read(self, kind: Kind, name: str) -> Unstructured | None:
+        try:
+            return await self._client.get(kind, name)
+        except NotFound:
+            return None
+
+    async def _update(self, live: Unstructured) -> None:
+        try:
+            await self._client.update(live)
+            _log.info("registered the certificate of the webhooks in %s %s", live.kind, live.key)
+        except Conflict:
+            pass  # another replica has written the same
