@@ -1,0 +1,152 @@
+"""The port of webhooks: TLS, bounded bodies, and only the clients it is meant for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from samples.eventually import eventually
+from samples.shops import GROUP, Shop, admission, old_shops, shop
+from steersman import ApiServer, Client, Manager
+from steersman.aio import Supervisor
+from steersman.errors import ApiError, ConfigError
+from steersman.objects import AdmissionReview
+from steersman.transport import CertificateIssuer, HttpTransport, ServerTls, TlsMaterial
+from steersman.webhooks import WebhookEndpoint, WebhookServer, admission_path, mutates, serve_webhooks
+from steersman.webhooks.serving import ServedWebhooks
+from steersman.wire import HttpRequest
+
+
+@mutates(Shop)
+def shop_defaults(given: Shop) -> Shop:
+    given.spec.image = "nginx"
+    return given
+
+
+PATH = admission_path(Shop, mutates=True)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    async with ApiServer() as server:
+        yield Client(server.transport(), namespace="default", field_manager="tests")
+
+
+@asynccontextmanager
+async def served(client: Client, endpoint: WebhookEndpoint, *more: Any) -> AsyncIterator[ServedWebhooks]:
+    async with serve_webhooks(WebhookServer([shop_defaults, *more]), endpoint, client, name="shops") as found:
+        await eventually(lambda: found.registered)
+        yield found
+
+
+async def status(found: ServedWebhooks, method: str, path: str, body: bytes, **tls: bytes) -> int:
+    material = TlsMaterial(ca_data=found.certificates.ca_bundle, **tls)  # type: ignore[arg-type]
+    transport = HttpTransport(found.address, tls=material)
+    try:
+        async with await transport.send(HttpRequest(method, path, body=body)) as response:
+            text = await response.read()
+            if response.status == 200 and path == PATH:
+                review = msgspec.json.decode(text, type=AdmissionReview)
+                assert review.response is not None
+                assert review.response.allowed
+            return response.status
+    finally:
+        await transport.close()
+
+
+async def test_only_reviews_are_answered(client: Client):
+    """What is not a review of a registered path is rejected before any handler runs."""
+    async with served(client, WebhookEndpoint(port=0)) as found:
+        body = admission(shop())
+        assert await status(found, "POST", PATH, body) == 200
+        assert await status(found, "POST", "/other", body) == 404
+        assert await status(found, "POST", "/convert", body) == 404
+        assert await status(found, "GET", PATH, b"") == 405
+        assert await status(found, "POST", PATH, b"{") == 400
+        assert await status(found, "POST", PATH, b" " * (8 * 1024 * 1024)) == 413
+
+
+async def test_only_clients_with_a_certificate_are_answered(client: Client, tmp_path: Path):
+    """With a client CA, the handlers see requests of the API server alone."""
+    ours, other = CertificateIssuer.create(), CertificateIssuer.create()
+    file = tmp_path / "ca.crt"
+    file.write_bytes(ours.certificate)
+    async with served(client, WebhookEndpoint(port=0, client_ca_file=str(file))) as found:
+        good, bad = ours.client("kube-apiserver"), other.client("kube-apiserver")
+        body = admission(shop())
+        assert await status(found, "POST", PATH, body, certificate_data=good.certificate, key_data=good.key) == 200
+        with pytest.raises(ApiError):
+            await status(found, "POST", PATH, body)
+        with pytest.raises(ApiError):
+            await status(found, "POST", PATH, body, certificate_data=bad.certificate, key_data=bad.key)
+
+
+async def test_clients_with_another_name_are_rejected(client: Client, tmp_path: Path):
+    """The authority of a cluster signs certificates of many clients."""
+    issuer, file = CertificateIssuer.create(), tmp_path / "ca.crt"
+    file.write_bytes(issuer.certificate)
+    endpoint = WebhookEndpoint(port=0, client_ca_file=str(file), client_names=("kube-apiserver",))
+    async with served(client, endpoint) as found:
+        for name, wanted in (("kube-apiserver", 200), ("kubelet", 403)):
+            pair = issuer.client(name)
+            given = {"certificate_data": pair.certificate, "key_data": pair.key}
+            assert await status(found, "POST", PATH, admission(shop()), **given) == wanted
+
+
+async def test_conversions_need_no_client_certificate(client: Client, tmp_path: Path):
+    """kube-apiserver presents its certificate to admission webhooks alone."""
+    issuer, file = CertificateIssuer.create(), tmp_path / "ca.crt"
+    file.write_bytes(issuer.certificate)
+    async with served(client, WebhookEndpoint(port=0, client_ca_file=str(file)), old_shops()) as found:
+        request = {"uid": "7", "desiredAPIVersion": f"{GROUP}/v1alpha1", "objects": [shop()]}
+        review = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
+        assert await status(found, "POST", "/convert", msgspec.json.encode(review)) == 200
+        assert await status(found, "POST", PATH, admission(shop())) == 403
+
+
+async def test_certificates_in_files(client: Client, tmp_path: Path):
+    """As cert-manager mounts them; the manager is not ready before they exist."""
+    issuer = CertificateIssuer.create()
+    names = ("tls.crt", "tls.key", "ca.crt")
+    certificate, key, authority = (tmp_path / name for name in names)
+    tls = ServerTls(certificate_file=str(certificate), key_file=str(key))
+    manager = Manager(
+        name="shops", webhook_endpoint=WebhookEndpoint(port=0, tls=tls, ca_file=str(authority), install=True)
+    )
+    manager.add(shop_defaults)
+    await client.install(Shop)
+    async with Supervisor() as tasks:
+        running = tasks.start(manager.run(client, signals=False), name="manager")
+        await eventually(lambda: "webhooks" in manager.ready.names)
+        found = {each.name: each for each in await manager.ready.run()}["webhooks"]
+        assert not found.ok
+        pair = issuer.server(("127.0.0.1",))
+        for file, text in ((certificate, pair.certificate), (key, pair.key), (authority, issuer.certificate)):
+            await asyncio.to_thread(file.write_bytes, text)
+        async with asyncio.timeout(60):
+            while not {each.name: each for each in await manager.ready.run()}["webhooks"].ok:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        manager.stop()
+        await running
+
+
+async def test_webhooks_need_a_name(client: Client):
+    manager = Manager(webhook_endpoint=WebhookEndpoint(port=0))
+    manager.add(shop_defaults)
+    with pytest.raises(ConfigError, match='write Manager\\(name="site-operator"\\)'):
+        await manager.run(client, signals=False)
+
+
+async def test_a_webhook_is_added_before_the_manager_runs():
+    manager = Manager(name="shops")
+    with pytest.raises(RuntimeError, match="no controllers"):
+        await manager.run(signals=False)
+    manager.add(shop_defaults)
+    with pytest.raises(ValueError, match="already added"):
+        manager.add(shop_defaults)
