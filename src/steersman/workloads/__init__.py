@@ -1,7 +1,6 @@
 """The developer control plane: processes, containers and services as objects.
 
-Built so far: the kinds (`kinds`), their states (`transitions`) and the runner of processes (`processes`). No controllers
-join them yet.
+`DeveloperControlPlane` owns a server, the controllers (`controllers`) and their outside world (`parts`).
 
 What the room guarantees
 - **No orphans.** On Linux every process ends with its session: a daemonized grandchild too, also after kill -9. What
@@ -10,4 +9,45 @@ What the room guarantees
 - A service keeps its address between runs.
 """
 
-from steersman.workloads.kinds import KINDS as KINDS
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
+from steersman.workloads.kinds import (
+    GROUP as GROUP,
+    KINDS as KINDS,
+    RESTARTED_AT as RESTARTED_AT,
+    STOPPED as STOPPED,
+    VERSION as VERSION,
+)
+
+# Imported on first use: a program that only needs the kinds needs no server.
+if TYPE_CHECKING:
+    from steersman.workloads.containers import (
+        ContainerRunner as ContainerRunner,
+        ContainerRuntimeError as ContainerRuntimeError,
+    )
+    from steersman.workloads.control_plane import (
+        DeveloperControlPlane as DeveloperControlPlane,
+        PartsFactory as PartsFactory,
+    )
+    from steersman.workloads.environment import MASK as MASK, masked as masked
+    from steersman.workloads.files import FileWatcher as FileWatcher, Watched as Watched
+    from steersman.workloads.monitored_process import (
+        is_suspended as is_suspended,
+        start_time as start_time,
+        wait_for_end as wait_for_end,
+    )
+    from steersman.workloads.parts import (
+        Parts as Parts,
+        real_parts as real_parts,
+        simulated_parts as simulated_parts,
+    )
+    from steersman.workloads.processes import (
+        TerminalConnection as TerminalConnection,
+        kill_session_processes as kill_session_processes,
+    )
+    from steersman.workloads.session import open_session as open_session
+    from steersman.workloads.transitions import TRANSITIONS as TRANSITIONS
+    from steersman.workloads.users import account_of as account_of
+else:
+    __getattr__, __dir__ = lazy_names()

@@ -22,7 +22,7 @@ def _table(unknown: str | None = None, /, **successors: str) -> Transitions:
         for state in after.split():
             states.setdefault(state, set())
     if unknown is not None:
-        states[unknown] = set()
+        states.setdefault(unknown, set())
         for state, after in states.items():
             after.update({unknown} - {state})
     return {state: frozenset(after) for state, after in states.items()}
@@ -41,12 +41,16 @@ CONTAINER: Final = _table(
     empty="Pending",
     Pending="RuntimeUnhealthy Building Starting NotFound FailedToStart Running Stopping Exited",
     RuntimeUnhealthy="Pending Building Starting FailedToStart Exited",
-    Building="Starting FailedToStart Stopping",
-    Starting="Running FailedToStart Stopping Exited",
+    Building="Pending Starting FailedToStart",
+    Starting="Pending Running FailedToStart Stopping Exited",
     NotFound="Pending Starting Running FailedToStart Stopping Exited",
     Running="Paused Stopping Exited",
     Paused="Running Stopping Exited",
     Stopping="Exited",
+    # A requested restart, or a start after a stop, begins another run.
+    Exited="Pending",
+    FailedToStart="Pending",
+    Unknown="Pending",
 )
 NETWORK: Final = _table(
     empty="Pending",
@@ -64,7 +68,7 @@ VOLUME: Final = _table(
 SERVICE: Final = _table(NotReady="Ready", Ready="NotReady")
 
 #: The table of each kind that has states, by kind.
-BY_KIND: Final[Mapping[str, Transitions]] = {
+TRANSITIONS: Final[Mapping[str, Transitions]] = {
     "Executable": EXECUTABLE,
     "ContainerExec": EXECUTABLE,
     "Container": CONTAINER,
@@ -80,7 +84,7 @@ class IllegalTransition(Exception):
 
 def check(kind: str, old: str, new: str) -> None:
     """Raise `IllegalTransition` unless the new state equals the old one or may follow it."""
-    table = BY_KIND[kind]
+    table = TRANSITIONS[kind]
     if new not in table:
         raise IllegalTransition(f"{kind} has no state {new!r}")
     if old != new and new not in table[old]:
@@ -88,6 +92,35 @@ def check(kind: str, old: str, new: str) -> None:
         raise IllegalTransition(f"{kind} cannot go from {old!r} to {new!r}; {old!r} can be followed by {allowed}")
 
 
+def steps(kind: str, old: str, new: str) -> list[str]:
+    """The shortest way from one state to another, without the first: a controller that missed states writes each.
+
+    Raises `IllegalTransition` if there is none. No way leads through Unknown.
+    """
+    table = TRANSITIONS[kind]
+    ways = [[old]]
+    for way in ways:
+        if way[-1] == new:
+            return way[1:]
+        following = sorted(table.get(way[-1], ()))
+        ways += [[*way, each] for each in following if each not in way and (each == new or each != "Unknown")]
+    check(kind, old, new)
+    return []
+
+
 def is_final(kind: str, state: str) -> bool:
     """Whether nothing follows a state."""
-    return not BY_KIND[kind][state]
+    return not TRANSITIONS[kind][state]
+
+
+def state_diagram(kind: str) -> str:
+    """The table of a kind as a mermaid state diagram.
+
+    Transitions to Unknown are left out: every state has one.
+    """
+    lines = ["stateDiagram-v2"]
+    for state, successors in TRANSITIONS[kind].items():
+        lines.extend(f"    {state or '[*]'} --> {each}" for each in sorted(successors) if each != "Unknown")
+        if state not in ("", "Unknown") and not successors - {"Unknown"}:
+            lines.append(f"    {state} --> [*]")
+    return "\n".join(lines) + "\n"

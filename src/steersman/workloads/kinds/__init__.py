@@ -8,6 +8,7 @@ Guarantees
 
 from steersman.workloads.kinds.additions import (
     ContainerAdditions,
+    ContainerObservation,
     Dependency,
     FileWatch,
     ProcessAdditions,
@@ -15,6 +16,13 @@ from steersman.workloads.kinds.additions import (
     ReplicaSetAdditions,
     ReplicaSetObservation,
     RestartPolicy,
+)
+from steersman.workloads.kinds.annotations import (
+    RESTARTED_AT,
+    STOPPED,
+    STOPPED_MESSAGE,
+    is_stopped,
+    requested_restart,
 )
 from steersman.workloads.kinds.container import (
     Container,
@@ -28,7 +36,13 @@ from steersman.workloads.kinds.container import (
     NetworkConnection,
     VolumeMount,
 )
-from steersman.workloads.kinds.container_image import ContainerBuildContext, ContainerLabel, CreateFileSystem
+from steersman.workloads.kinds.container_image import (
+    ContainerBuildContext,
+    ContainerBuildSecret,
+    ContainerLabel,
+    CreateFileSystem,
+    FileSystemEntry,
+)
 from steersman.workloads.kinds.container_network import (
     ContainerNetwork,
     ContainerNetworkConnection,
@@ -39,8 +53,9 @@ from steersman.workloads.kinds.container_network import (
     ContainerVolumeSpec,
     ContainerVolumeState,
     ContainerVolumeStatus,
+    NetworkAdditions,
 )
-from steersman.workloads.kinds.environment import GROUP, VERSION, AmbientEnvironment, EnvVar
+from steersman.workloads.kinds.environment import GROUP, VERSION, AmbientEnvironment, EnvVar, TerminalSpec
 from steersman.workloads.kinds.executable import (
     Executable,
     ExecutableReplicaSet,
@@ -53,6 +68,7 @@ from steersman.workloads.kinds.executable import (
 )
 from steersman.workloads.kinds.health import (
     AddedProbe,
+    AddedProbeSchedule,
     ExecProbe,
     ExecutableProbe,
     HealthProbe,
@@ -81,12 +97,17 @@ KINDS = (
 __all__ = [
     "GROUP",
     "KINDS",
+    "RESTARTED_AT",
+    "STOPPED",
+    "STOPPED_MESSAGE",
     "VERSION",
     "AddedProbe",
+    "AddedProbeSchedule",
     "AmbientEnvironment",
     "Container",
     "ContainerAdditions",
     "ContainerBuildContext",
+    "ContainerBuildSecret",
     "ContainerExec",
     "ContainerExecSpec",
     "ContainerExecStatus",
@@ -96,6 +117,7 @@ __all__ = [
     "ContainerNetworkSpec",
     "ContainerNetworkState",
     "ContainerNetworkStatus",
+    "ContainerObservation",
     "ContainerPort",
     "ContainerSpec",
     "ContainerState",
@@ -119,11 +141,13 @@ __all__ = [
     "ExecutableState",
     "ExecutableStatus",
     "ExecutableTemplate",
+    "FileSystemEntry",
     "FileWatch",
     "HealthProbe",
     "HealthProbeResult",
     "HealthStatus",
     "HttpProbe",
+    "NetworkAdditions",
     "NetworkConnection",
     "ProbeOutcome",
     "ProbeSchedule",
@@ -136,5 +160,8 @@ __all__ = [
     "ServiceSpec",
     "ServiceStatus",
     "TcpProbe",
+    "TerminalSpec",
     "VolumeMount",
+    "is_stopped",
+    "requested_restart",
 ]

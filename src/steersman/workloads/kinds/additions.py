@@ -48,19 +48,26 @@ class FileWatch(Struct):
     """Whether the workloads that depend on this one restart too, in the order of their dependencies."""
 
 
-class ProcessAdditions(Struct):
-    """Options of one process."""
+class WorkloadAdditions(Struct):
+    """Options of one process or container."""
 
     depends_on: Annotated[list[Dependency], ListMap("kind", "name")] | None = None
     """What must hold before the process starts."""
     health_probes: Annotated[list[AddedProbe], ListMap("name")] | None = None
-    """TCP and exec probes, beside ``spec.healthProbes``."""
+    """TCP, exec and HTTP probes, beside ``spec.healthProbes``."""
     startup_deadline: Duration | None = None
     """How long the process may take until it is healthy; after that it is stopped, and its start has failed."""
     stop_timeout: Duration | None = None
     """How long the process may take to end after the stop signal; 10 s if unset."""
     stop_signal: Annotated[str, MinLength(1)] | None = None
     """The signal that asks the process to end; SIGTERM if unset."""
+
+
+class ProcessAdditions(WorkloadAdditions):
+    """Options of one process."""
+
+    user: Annotated[str, MinLength(1)] | None = None
+    """The user that the program runs as: ``name``, ``uid``, ``name:group`` or ``uid:gid``. Needs root."""
 
 
 class ReplicaSetAdditions(Struct):
@@ -70,7 +77,7 @@ class ReplicaSetAdditions(Struct):
     watch: FileWatch | None = None
 
 
-class ContainerAdditions(ProcessAdditions):
+class ContainerAdditions(WorkloadAdditions):
     """Options of a container."""
 
     watch: FileWatch | None = None
@@ -89,6 +96,18 @@ class ProcessObservation(Struct):
     """The number of processes that a stop still waits for."""
 
 
+class ContainerObservation(ProcessObservation):
+    """What Steersman observes of a container beside the fields of DCP."""
+
+    std_out_file: str | None = None
+    """The file that the container's output is copied to."""
+    std_err_file: str | None = None
+    restarts: int = 0
+    """How often the annotation ``steersman.dev/restarted-at``, or a start after a stop, began another run."""
+    restarted_at: str | None = None
+    """The value of the annotation ``steersman.dev/restarted-at`` that the container has followed."""
+
+
 class ReplicaSetObservation(Struct):
     """What Steersman observes of a set of processes."""
 
@@ -96,3 +115,5 @@ class ReplicaSetObservation(Struct):
     last_restart_reason: str | None = None
     next_restart: MicroTime | None = None
     waiting_for: str | None = None
+    message: str | None = None
+    """Why the set does not run its replicas, as a sentence."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from steersman.markers import Int32, ListMap, ListSet, Maximum, Minimum, MinLength, Rule
 from steersman.objects import MicroTime, PrinterColumn, Resource, Spec, Status, Struct, field
-from steersman.workloads.kinds.additions import ContainerAdditions, ProcessObservation
+from steersman.workloads.kinds.additions import ContainerAdditions, ContainerObservation, ProcessObservation
 from steersman.workloads.kinds.container_image import (
     ContainerBuildContext,
     ContainerLabel,
@@ -141,7 +141,7 @@ class ContainerStatus(Status):
     health_status: HealthStatus | None = None
     health_probe_results: Annotated[list[HealthProbeResult], ListMap("probeName")] | None = None
     lifecycle_key: str | None = None
-    steersman: ProcessObservation | None = None
+    steersman: ContainerObservation | None = None
 
 
 class Container(
@@ -156,6 +156,7 @@ class Container(
         PrinterColumn(name="Image", type="string", json_path=".spec.image"),
         PrinterColumn(name="Exit", type="integer", json_path=".status.exitCode"),
         PrinterColumn(name="Waiting For", type="string", json_path=".status.steersman.waitingFor"),
+        PrinterColumn(name="Message", type="string", json_path=".status.message", priority=1),
         PrinterColumn(name="Age", type="date", json_path=".metadata.creationTimestamp"),
     ),
 ):
@@ -197,6 +198,8 @@ class ContainerExec(
         PrinterColumn(name="State", type="string", json_path=".status.state"),
         PrinterColumn(name="Container", type="string", json_path=".spec.containerName"),
         PrinterColumn(name="Exit", type="integer", json_path=".status.exitCode"),
+        PrinterColumn(name="Waiting For", type="string", json_path=".status.steersman.waitingFor"),
+        PrinterColumn(name="Message", type="string", json_path=".status.steersman.message", priority=1),
         PrinterColumn(name="Age", type="date", json_path=".metadata.creationTimestamp"),
     ),
 ):

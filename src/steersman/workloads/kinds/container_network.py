@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from steersman.markers import MinLength
-from steersman.objects import PrinterColumn, Resource, Spec, Status, field
+from steersman.objects import PrinterColumn, Resource, Spec, Status, Struct, field
 from steersman.workloads.kinds.environment import GROUP, VERSION
 
 ContainerNetworkState = Literal["", "Pending", "Running", "FailedToStart", "Removed", "NotFound"]
 ContainerVolumeState = Literal["", "Pending", "RuntimeUnhealthy", "Ready"]
+
+
+class NetworkAdditions(Struct):
+    """Options of a network."""
+
+    internal: bool = False
+    """Whether its containers reach no other network."""
 
 
 class ContainerNetworkSpec(Spec):
@@ -20,6 +27,7 @@ class ContainerNetworkSpec(Spec):
     ipv6: bool = False
     mode: Literal["session", "persistent", "existing", "cleanup"] = "session"
     persistent: bool = False
+    steersman: NetworkAdditions | None = None
 
 
 class ContainerNetworkStatus(Status):
@@ -65,6 +73,7 @@ class ContainerNetworkConnection(
     version=VERSION,
     scope="Cluster",
     columns=(
+        PrinterColumn(name="Ready", type="string", json_path='.status.conditions[?(@.type=="Ready")].status'),
         PrinterColumn(name="Network", type="string", json_path=".spec.containerNetworkName"),
         PrinterColumn(name="Container", type="string", json_path=".spec.containerID"),
         PrinterColumn(name="Age", type="date", json_path=".metadata.creationTimestamp"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from steersman.markers import Int32, ListMap, ListSet, Minimum, MinLength, Rule
-from steersman.objects import MicroTime, PrinterColumn, Resource, Scale, Spec, Status, Struct, field
+from steersman.objects import MicroTime, PrinterColumn, Resource, ScaleSubresource, Spec, Status, Struct, field
 from steersman.workloads.kinds.additions import (
     ProcessAdditions,
     ProcessObservation,
@@ -78,6 +78,7 @@ class ExecutableSpec(
     monitor_pid: int | None = None
     """A process whose end also ends this one."""
     monitor_timestamp: MicroTime | None = None
+    """When that process began. If another process has its pid now, the start fails."""
     health_probes: list[HealthProbe] | None = None
     pem_certificates: ExecutablePemCertificates | None = None
     terminal: TerminalSpec | None = None
@@ -116,6 +117,7 @@ class Executable(
         PrinterColumn(name="PID", type="integer", json_path=".status.pid"),
         PrinterColumn(name="Exit", type="integer", json_path=".status.exitCode"),
         PrinterColumn(name="Waiting For", type="string", json_path=".status.steersman.waitingFor"),
+        PrinterColumn(name="Message", type="string", json_path=".status.steersman.message", priority=1),
         PrinterColumn(name="Age", type="date", json_path=".metadata.creationTimestamp"),
     ),
 ):
@@ -158,7 +160,7 @@ class ExecutableReplicaSet(
     version=VERSION,
     scope="Cluster",
     short_names=("ers",),
-    scale=Scale(status_replicas_path=".status.observedReplicas"),
+    scale=ScaleSubresource(status_replicas_path=".status.observedReplicas"),
     columns=(
         PrinterColumn(name="Replicas", type="integer", json_path=".spec.replicas"),
         PrinterColumn(name="Running", type="integer", json_path=".status.runningReplicas"),
@@ -166,6 +168,7 @@ class ExecutableReplicaSet(
         PrinterColumn(name="Finished", type="integer", json_path=".status.finishedReplicas"),
         PrinterColumn(name="Health", type="string", json_path=".status.healthStatus"),
         PrinterColumn(name="Restarts", type="integer", json_path=".status.steersman.restarts"),
+        PrinterColumn(name="Waiting For", type="string", json_path=".status.steersman.waitingFor"),
         PrinterColumn(name="Age", type="date", json_path=".metadata.creationTimestamp"),
     ),
 ):

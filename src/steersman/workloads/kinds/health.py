@@ -99,16 +99,34 @@ class ExecProbe(Struct):
     command: Annotated[list[str], MinItems(1)]
 
 
+class AddedProbeSchedule(ProbeSchedule):
+    """When a probe runs, and from which failure on the workload is unhealthy."""
+
+    failure_threshold: Annotated[int, Minimum(1)] = 1
+    """After how many failures in a row the probe fails; its outcome stays as it was until then.
+
+    Before the first success, failures count once in each interval.
+    """
+    start_period: Duration | None = None
+    """How long after the start failures do not count, until the first success."""
+
+
 class AddedProbe(
     Struct,
-    rules=(Rule(rule="has(self.tcp) != has(self.exec)", message="a probe needs tcp or exec, and not both"),),
+    rules=(
+        Rule(
+            rule="[has(self.tcp), has(self.exec), has(self.http)].filter(each, each).size() == 1",
+            message="a probe needs one of tcp, exec and http",
+        ),
+    ),
 ):
-    """A TCP or exec probe."""
+    """A TCP, exec or HTTP probe."""
 
     name: Annotated[str, MinLength(1)]
     tcp: TcpProbe | None = None
     exec: ExecProbe | None = None
-    schedule: ProbeSchedule
+    http: HttpProbe | None = None
+    schedule: AddedProbeSchedule
 
 
 class HealthProbeResult(Struct):

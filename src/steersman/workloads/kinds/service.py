@@ -43,11 +43,19 @@ class ServiceSpec(
     """Where the service listens. All of it can change; the proxy then moves."""
 
     address: str | None = None
-    """The address to listen at, in mode Localhost; 127.0.0.1 if unset."""
+    """The address to listen at, in place of the one that the mode chooses: an IP address, or localhost."""
     port: Annotated[Int32, Minimum(0), Maximum(65535)] = 0
     """The port to listen at; 0: a free one, which is then kept."""
     protocol: Literal["TCP", "UDP"] = "TCP"
     address_allocation_mode: AddressAllocationMode = "Localhost"
+    """How the address is chosen.
+
+    - Localhost: 127.0.0.1 and ::1.
+    - IPv4ZeroOne: 127.0.0.1. IPv6ZeroOne: ::1.
+    - IPv4Loopback: an address 127.x.y.z that no other service has.
+    - AllInterfaces, IPv4AllInterfaces, IPv6AllInterfaces: every address of the machine.
+    - Proxyless: no proxy; the service has the address of its first endpoint.
+    """
 
 
 class ServiceStatus(Status):
@@ -70,6 +78,7 @@ class Service(
     group=GROUP,
     version=VERSION,
     scope="Cluster",
+    short_names=("svc",),
     columns=(
         PrinterColumn(name="State", type="string", json_path=".status.state"),
         PrinterColumn(name="Address", type="string", json_path=".status.effectiveAddress"),

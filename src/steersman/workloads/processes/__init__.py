@@ -6,6 +6,13 @@ Guarantees, on Linux
 - Output goes to files of bounded size, readable by their owner alone.
 """
 
+from steersman.workloads.processes.orphans import kill_session_processes as kill_session_processes
+from steersman.workloads.processes.persistent_processes import (
+    PersistentProcess as PersistentProcess,
+    PersistentProcesses as PersistentProcesses,
+    PersistentProcessFolder as PersistentProcessFolder,
+    SimulatedPersistentProcesses as SimulatedPersistentProcesses,
+)
 from steersman.workloads.processes.runner import (
     Attached as Attached,
     Ended as Ended,
@@ -21,4 +28,9 @@ from steersman.workloads.processes.runner import (
     Started as Started,
     Stopping as Stopping,
 )
+from steersman.workloads.processes.simulated_processes import (
+    SimulatedProcess as SimulatedProcess,
+    SimulatedProcesses as SimulatedProcesses,
+)
+from steersman.workloads.processes.terminal_connection import TerminalConnection as TerminalConnection
 from steersman.workloads.processes.zygote_runner import ZygoteRunner as ZygoteRunner

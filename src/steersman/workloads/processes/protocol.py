@@ -27,8 +27,9 @@ def launch_message(launch: Launch) -> bytes:
     """Encode a launch. Raises ValueError for a zero byte, which no argument of a program can contain."""
     shim = (launch.stdout, launch.stderr, launch.stop_signal, launch.stop_timeout, launch.socket)
     variables = (f"{name}={value}" for name, value in launch.env.items())
-    return _part(*shim, launch.log_limit, launch.log_files) + _part(
-        launch.program, launch.folder, len(launch.args), *launch.args, *variables
+    shim += (launch.log_limit, launch.log_files, launch.monitor_pid)
+    return _part(*shim, launch.terminal, launch.columns, launch.rows) + _part(
+        launch.program, launch.folder, launch.user, len(launch.args), *launch.args, *variables
     )
 
 

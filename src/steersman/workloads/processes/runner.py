@@ -15,6 +15,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     args: Sequence[str] = ()
     env: Mapping[str, str] = {}
     folder: str
+    user: str = ""
+    """The user of the program: ``uid:gid:group,group``; empty for the user of the control plane."""
     stdout: str
     """The file for its output; see `Log` in `zygote`."""
     stderr: str
@@ -23,9 +25,15 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between the stop signal and SIGKILL, also when the control plane ends."""
     socket: str = ""
     """A Unix socket for a persistent process: it survives the control plane, and a later one attaches here."""
+    terminal: str = ""
+    """The Unix socket for the terminal of the program: see `TerminalConnection`. Empty without a terminal."""
+    columns: int = 80
+    rows: int = 24
     log_limit: int = 10 << 20
     log_files: int = 2
     """The number of rotated files to keep beside the current one."""
+    monitor_pid: int = 0
+    """A process whose end also ends this one, even if no control plane runs then; 0 for none."""
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -91,6 +99,10 @@ class Process(Protocol):
 
     def signal(self, number: int) -> None:
         """Send a signal to the process alone."""
+        ...
+
+    def close(self) -> None:
+        """Report no more events. A persistent process runs on; any other is stopped."""
         ...
 
 

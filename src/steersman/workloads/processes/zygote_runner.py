@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import sys
 from contextlib import suppress
@@ -11,6 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import msgspec
+
+from steersman.workloads.processes.orphans import SESSION, ZYGOTE, end_orphans, session_mark
 from steersman.workloads.processes.protocol import launch_message, parse_event
 from steersman.workloads.processes.runner import Ended, FailedToStart, Launch, Listener, Lost, Process
 
@@ -89,10 +93,16 @@ class ZygoteRunner:
         self._control: socket.socket | None = None
         self._lock = asyncio.Lock()
         self._links: set[_Link] = set()
+        #: The value of a variable by which the next control plane finds what this one may leave behind.
+        self._mark = ""
 
     async def __aenter__(self) -> Self:
         if sys.platform != "linux":
             raise RuntimeError("processes are started on Linux alone: on other systems they could outlive the session")
+        self._mark = session_mark()
+        orphans = await end_orphans()
+        if orphans:
+            _log.warning("killed %d processes that an earlier session left behind", len(orphans))
         await self._ready()
         return self
 
@@ -113,6 +123,9 @@ class ZygoteRunner:
 
     async def start(self, launch: Launch, listener: Listener) -> Process:
         """Start a process. `Started` or `FailedToStart` follows."""
+        # The environment may carry the mark of an outer session, which a persistent process must not inherit.
+        env = {name: value for name, value in launch.env.items() if name not in {SESSION, ZYGOTE}}
+        launch = msgspec.structs.replace(launch, env=env if launch.socket else {**env, SESSION: self._mark})
         message = launch_message(launch)
         while True:
             link = await self._shim(listener, is_persistent=bool(launch.socket))
@@ -164,6 +177,7 @@ class ZygoteRunner:
                 sys.executable,
                 *("-I", "-S", "-c", _PROGRAM, str(theirs.fileno())),
                 pass_fds=(theirs.fileno(),),
+                env={**os.environ, ZYGOTE: "1"},
                 # A persistent shim must not hold a pipe at whose other end a reader waits for the control plane to end.
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,

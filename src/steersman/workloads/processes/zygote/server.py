@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 
+from .memory import fill_pools, rehearse
 from .shim import KILL_ROUND, run_shim
 from .system import (
     IGNORED,
@@ -89,16 +90,21 @@ class Zygote:
             os._exit(status)
 
     def _reap(self) -> None:
+        """Collect children that have ended, and what a killed shim left behind."""
+        strays = False
         while True:
             try:
-                pid, _ = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if not pid:
                 break
+            # A shim that ends by itself has no descendant left; the search reads every process of the machine.
+            strays = strays or status != 0 or pid not in self._shims
             self._shims.discard(pid)
             self._bound.discard(pid)
-        self._end_strays()
+        if strays:
+            self._end_strays()
 
     def _end_strays(self) -> bool:
         """Kill what a killed shim left behind. Returns whether there was anything."""
@@ -125,7 +131,10 @@ def main() -> None:
     for number in IGNORED:
         # It ends when the control plane has ended, and not before its shims.
         signal.signal(number, signal.SIG_IGN)
-    gc.collect()
     gc.disable()
+    rehearse()
+    gc.collect()
     gc.freeze()
+    kept = fill_pools()
     Zygote(control).run()
+    del kept

@@ -8,7 +8,7 @@ import signal
 import socket
 import time  # noqa: TID251 - a program without an event loop
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from .output import Log
 from .system import (
@@ -27,6 +27,9 @@ from .system import (
     wake_on_child,
 )
 
+if TYPE_CHECKING:
+    from .terminal import Terminal
+
 #: Seconds between two rounds of SIGKILL, and between two reports of what a stop waits for.
 KILL_ROUND, _REPORT = 0.05, 1.0
 _CHUNK = 16384
@@ -41,6 +44,10 @@ class Launch:
         #: The socket at which a later control plane attaches to a persistent process; empty for any other process.
         self.socket = fields[4]
         self.log_limit, self.log_files = int(fields[5]), int(fields[6])
+        #: A process whose end also ends this one; 0 for none.
+        self.monitor_pid = int(fields[7])
+        #: The socket of the program's terminal, empty for none, and the size of the terminal.
+        self.terminal, self.columns, self.rows = fields[8], int(fields[9]), int(fields[10])
 
 
 class Shim:
@@ -52,10 +59,13 @@ class Shim:
         self._launch = launch
         self._wake = wake_on_child()
         self._poll = select.poll()
-        self._logs: dict[int, Log] = {}
+        self._logs: dict[int, Log | Terminal] = {}
+        self._terminal: Terminal | None = None
         self._root = 0
         self._left = b""
         self._listener: socket.socket | None = None
+        #: A descriptor of the process whose end also ends this one; -1 if there is none.
+        self._monitored = -1
         #: The first event for a controller that attaches later.
         self._state = b""
         #: When SIGKILL begins; 0 while the program may run. Then when to report next, and the rounds of SIGKILL so far.
@@ -73,6 +83,8 @@ class Shim:
             return
         if self._launch.socket:
             self._listen()
+        if self._launch.monitor_pid:
+            self._monitor()
         while True:
             for descriptor, _ in self._poll.poll(self._patience()):
                 self._turn(descriptor)
@@ -82,46 +94,86 @@ class Shim:
         for descriptor in list(self._logs):
             while descriptor in self._logs and self._copy(descriptor):
                 pass
+        if self._terminal is not None:
+            self._terminal.close()
         self._say(b"ended")
+
+    def close(self) -> None:
+        """Close what belongs to the shim. Only a rehearsal needs it: a shim ends with its process."""
+        os.close(self._control)
+        os.close(self._wake)
+        os.close(signal.set_wakeup_fd(-1))
 
     # the program
 
     def _start(self) -> bytes:
         """Start the program. Returns why it could not be started; empty if it runs."""
         launch = self._launch
-        out, out_w = os.pipe2(os.O_CLOEXEC)
-        err, err_w = os.pipe2(os.O_CLOEXEC)
         failure, failure_w = os.pipe2(os.O_CLOEXEC)
+        try:
+            outputs = self._open_terminal() if launch.terminal else self._open_pipes()
+        except OSError as error:
+            return f"terminal {launch.terminal}: {error.strerror}".encode()
         pid = os.fork()
         if not pid:
-            _become(self._control, (out_w, err_w, failure_w), is_persistent=bool(launch.socket))
-        for descriptor in (out_w, err_w, failure_w):
+            _become(self._control, (*outputs, failure_w), launch)
+        for descriptor in {*outputs, failure_w}:
             os.close(descriptor)
         problem = os.read(failure, 4096)
         os.close(failure)
         if problem:
             os.waitpid(pid, 0)
+            if self._terminal is not None:
+                self._terminal.close()
             return problem
         self._root = pid
-        for descriptor, path in ((out, launch.stdout), (err, launch.stderr)):
-            os.set_blocking(descriptor, False)
-            self._logs[descriptor] = Log(path, launch.log_limit, launch.log_files)
-            self._poll.register(descriptor, select.POLLIN)
         # With its start time, in clock ticks since boot, a pid names one process for good.
         identity = b"%d %d %d" % (pid, int(stat_fields(pid)[19]), os.getpid())
         self._state = b"attached " + identity
         self._say(b"started " + identity)
         return b""
 
+    def _open_pipes(self) -> tuple[int, int]:
+        """Make a pipe with a log for each output of the program. Returns the ends of the program."""
+        ends: list[int] = []
+        for path in (self._launch.stdout, self._launch.stderr):
+            reader, writer = os.pipe2(os.O_CLOEXEC)
+            os.set_blocking(reader, False)
+            self._logs[reader] = Log(path, self._launch.log_limit, self._launch.log_files)
+            self._poll.register(reader, select.POLLIN)
+            ends.append(writer)
+        return ends[0], ends[1]
+
+    def _open_terminal(self) -> tuple[int, int]:
+        """Make a terminal for both outputs of the program. Returns its end, twice."""
+        from .terminal import Terminal  # noqa: PLC0415 - it would make every shim larger
+
+        launch = self._launch
+        log = Log(launch.stdout, launch.log_limit, launch.log_files)
+        self._terminal = Terminal(launch.terminal, launch.columns, launch.rows, log)
+        self._terminal.register(self._poll)
+        self._logs[self._terminal.master] = self._terminal
+        self._poll.register(self._terminal.master, select.POLLIN)
+        return self._terminal.slave, self._terminal.slave
+
     def _turn(self, descriptor: int) -> None:
         if descriptor == self._wake:
             drain(self._wake)
         elif descriptor in self._logs:
             self._copy(descriptor)
+            if self._terminal is not None:
+                self._terminal.flush()
         elif descriptor == self._control:
             self._read_orders()
-        else:
+        elif descriptor == self._monitored:
+            self._poll.unregister(descriptor)
+            os.close(descriptor)
+            self._monitored = -1
+            self._stop(self._launch.stop_signal, self._launch.stop_timeout)
+        elif self._listener is not None and descriptor == self._listener.fileno():
             self._attach()
+        elif self._terminal is not None:
+            self._terminal.turn(descriptor)
 
     def _copy(self, descriptor: int) -> bool:
         """Copy a piece of output. Returns whether there was any."""
@@ -129,9 +181,13 @@ class Shim:
             data = os.read(descriptor, _CHUNK)
         except BlockingIOError:
             return False
+        except OSError:
+            data = b""  # a terminal that no process has open
         if data:
             self._logs[descriptor].write(data)
             return True
+        if self._terminal is not None:
+            self._terminal.master = -1
         self._poll.unregister(descriptor)
         os.close(descriptor)
         del self._logs[descriptor]
@@ -139,20 +195,25 @@ class Shim:
 
     def _reap(self) -> bool:
         """Collect children that have ended. Returns whether any is left."""
+        leaves = False
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
+                # A descendant whose parent has ended is a child, so there is none, and no need to search for any.
                 return False
             if not pid:
-                return True
+                break
             if pid == self._root:
                 self._root = 0
                 code = b"%d" % os.waitstatus_to_exitcode(status)
                 self._state += b" " + code
                 self._say(b"exited " + code)
-                # What the program leaves behind ends with it.
-                self._stop(TERM, self._launch.stop_timeout)
+                leaves = True
+        if leaves:
+            # What the program leaves behind ends with it.
+            self._stop(TERM, self._launch.stop_timeout)
+        return True
 
     # stopping
 
@@ -236,6 +297,15 @@ class Shim:
         self._listener.listen(1)
         self._poll.register(self._listener, select.POLLIN)
 
+    def _monitor(self) -> None:
+        """Stop the program when another process ends, or at once if it has ended."""
+        try:
+            self._monitored = os.pidfd_open(self._launch.monitor_pid)
+        except OSError:
+            self._stop(self._launch.stop_signal, self._launch.stop_timeout)
+        else:
+            self._poll.register(self._monitored, select.POLLIN)
+
     def _attach(self) -> None:
         """Let a later controller take over."""
         assert self._listener is not None
@@ -250,30 +320,49 @@ def _listed(pids: Sequence[int]) -> bytes:
     return ",".join(map(str, pids)).encode()
 
 
-def _become(control: int, pipes: tuple[int, int, int], *, is_persistent: bool) -> NoReturn:
+def _become(control: int, pipes: tuple[int, int, int], launch: Launch) -> NoReturn:
     """Turn this forked process into the program. A failure is written to a pipe that a successful start closes."""
     out, err, failure = pipes
     what = "the launch message"
     try:
         # Read here, and not in the shim, which would keep the memory.
-        program, folder, count, *rest = read_fields(control)
+        program, folder, user, count, *rest = read_fields(control)
         args, env = rest[: int(count)], dict(each.split("=", 1) for each in rest[int(count) :])
         os.setsid()
-        if not is_persistent:
-            prctl(PR_SET_PDEATHSIG, KILL)
         signal.set_wakeup_fd(-1)
         for number in (*IGNORED, int(signal.SIGCHLD), int(signal.SIGPIPE)):
             signal.signal(number, signal.SIG_DFL)
-        for number, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), out, err)):
+        source = out if launch.terminal else os.open(os.devnull, os.O_RDONLY)
+        for number, descriptor in enumerate((source, out, err)):
             os.dup2(descriptor, number)
+        if launch.terminal:
+            from .terminal import take_control  # noqa: PLC0415 - see `Shim`
+
+            take_control(0)
         what = f"working directory {folder}"
         os.chdir(folder)
+        what = f"user {user}"
+        if user:
+            _become_user(user, out, err)
+        if not launch.socket:
+            # After the change of the user, which resets it.
+            prctl(PR_SET_PDEATHSIG, KILL)
         what = program
         os.execvpe(program, [program, *args], env)  # noqa: S606 - a user's program
     except (OSError, ValueError) as error:
         os.write(failure, f"{what}: {getattr(error, 'strerror', None) or error}".encode())
     finally:
         os._exit(127)
+
+
+def _become_user(user: str, *outputs: int) -> None:
+    """Run as another user, who can also open the outputs by name, as /dev/stdout."""
+    uid, gid, groups = user.split(":")
+    for descriptor in outputs:
+        os.fchown(descriptor, int(uid), int(gid))
+    os.setgroups([int(each) for each in groups.split(",") if each])
+    os.setresgid(int(gid), int(gid), int(gid))
+    os.setresuid(int(uid), int(uid), int(uid))
 
 
 def read_fields(descriptor: int) -> list[str]:

@@ -1,0 +1,81 @@
+"""Looks up the user that a program runs as.
+
+A user is ``name``, ``uid``, ``name:group`` or ``uid:gid``. A user with an account also has its supplementary groups.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+
+import msgspec
+
+from steersman.workloads.launches import LaunchError
+
+
+class Account(msgspec.Struct, frozen=True):
+    """The user, groups and home of a program."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    name: str
+    home: str
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables of the user."""
+        return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
+
+    @property
+    def identity(self) -> str:
+        """The numbers of the user and its groups, as `Launch` has them; empty for the user of the control plane."""
+        return "" if _is_own(self) else f"{self.uid}:{self.gid}:{','.join(map(str, self.groups))}"
+
+    def command(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        """A command line that runs another one as this user."""
+        if _is_own(self):
+            return words
+        groups = f"--groups={','.join(map(str, self.groups))}" if self.groups else "--clear-groups"
+        return ("setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", groups, *words)
+
+
+def account_of(user: str) -> Account:
+    """The account of a user. Raises `LaunchError` if it is unknown, or if this process cannot switch to it."""
+    name, has_group, group = user.partition(":")
+    try:
+        entry = pwd.getpwuid(int(name)) if name.isdigit() else pwd.getpwnam(name)
+    except (KeyError, OverflowError):
+        entry = None
+    if entry is None and not (name.isdigit() and has_group):
+        what = f"uid {name} has no account; name a group too, as in {name}:{name}" if name.isdigit() else "no such user"
+        raise LaunchError(f"Cannot run as user {user} (spec.steersman.user): {what}.")
+    gid = _gid(user, group) if has_group else entry.pw_gid if entry is not None else 0
+    if entry is None:
+        account = Account(int(name), gid, (), name, "/")
+    else:
+        groups = tuple(sorted(set(os.getgrouplist(entry.pw_name, gid)) - {gid}))
+        account = Account(entry.pw_uid, gid, groups, entry.pw_name, entry.pw_dir)
+    if os.geteuid() != 0 and not _is_own(account):
+        raise LaunchError(
+            f"Cannot run as user {user} (spec.steersman.user): only root can start a program as another user, and the"
+            f" control plane has uid {os.geteuid()}. Run the control plane as root, or remove the field."
+        )
+    return account
+
+
+def _is_own(account: Account) -> bool:
+    """Whether an account is that of this process, so that no switch is needed."""
+    return os.geteuid() != 0 and (account.uid, account.gid) == (os.geteuid(), os.getegid())
+
+
+def _gid(user: str, group: str) -> int:
+    if group.isdigit():
+        return int(group)
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        raise LaunchError(
+            f"Cannot run as user {user} (spec.steersman.user): no such group {group or '(empty)'}."
+        ) from None
