@@ -1,0 +1,16 @@
+"""Files whose change restarts a workload.
+
+Guarantees
+- A change of a file that a glob matches is reported, also in folders that are created later.
+- Changes in ``.git`` are never reported.
+- When the block of a watcher ends, nothing is watched.
+"""
+
+from steersman.workloads.files.globs import matches as matches, roots as roots
+from steersman.workloads.files.inotify_watcher import InotifyWatcher as InotifyWatcher
+from steersman.workloads.files.watcher import (
+    FileListener as FileListener,
+    FileWatcher as FileWatcher,
+    SimulatedFileWatcher as SimulatedFileWatcher,
+    Watched as Watched,
+)

@@ -1,0 +1,48 @@
+"""Globs of files, relative to a folder: ``*`` stands for a part of a name, ``**`` for any folders. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+_PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]]+\]|.", re.DOTALL)
+_WORDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+@lru_cache(maxsize=1024)
+def _pattern(glob: str) -> re.Pattern[str]:
+    text = ""
+    for piece in _PIECE.findall(glob.removeprefix("./")):
+        if piece.startswith("[") and len(piece) > 1:
+            text += piece.replace("[!", "[^")
+        else:
+            text += _WORDS.get(piece) or re.escape(piece)
+    # A glob of a folder stands for everything below it.
+    return re.compile(f"{text}(?:/.*)?", re.DOTALL)
+
+
+def matches(path: str, globs: Iterable[str], ignore: Iterable[str]) -> bool:
+    """Whether a path, relative to the folder of the globs, is watched."""
+    if ".git" in path.split("/"):
+        return False
+    return any(_pattern(each).fullmatch(path) for each in globs) and not any(
+        _pattern(each).fullmatch(path) for each in ignore
+    )
+
+
+def roots(globs: Iterable[str]) -> list[tuple[str, bool]]:
+    """The folders to watch for globs, and whether with all folders below, each relative to the folder of the globs."""
+    found: dict[str, bool] = {}
+    for glob in globs:
+        parts = glob.removeprefix("./").split("/")
+        fixed = 0
+        while fixed < len(parts) and not re.search(r"[*?\[]", parts[fixed]):
+            fixed += 1
+        if fixed == len(parts):
+            # It may be a file or a folder.
+            found["/".join(parts)] = True
+            fixed -= 1
+        root = "/".join(parts[:fixed])
+        found[root] = found.get(root, False) or fixed < len(parts) - 1
+    return sorted(found.items())

@@ -1,0 +1,143 @@
+"""A watcher of real files, through inotify.
+
+A folder that appears is watched from then on, and the files that it already has are reported: an editor or a compiler may
+have written them before the watch began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import struct
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from steersman.workloads.files.globs import matches, roots
+from steersman.workloads.files.watcher import FileListener, Watched
+
+#: Events of inotify: written and closed, moved, created, deleted; a folder; the queue is full; the watch has ended.
+_CLOSE_WRITE, _MOVED, _CREATE, _DELETE, _ATTRIB = 0x8, 0xC0, 0x100, 0x200, 0x4
+_OVERFLOW, _ENDED, _IS_FOLDER, _ONLY_FOLDERS = 0x4000, 0x8000, 0x40000000, 0x1000000
+_MASK: Final = _CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _ATTRIB | _ONLY_FOLDERS
+_HEADER: Final = struct.Struct("iIII")
+#: The most folders that one set of globs watches.
+_FOLDERS: Final = 4096
+#: Folders that are never watched.
+_SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__", ".venv"})
+
+
+class _Subscription:
+    def __init__(self, watched: Watched, listener: FileListener) -> None:
+        self.watched = watched
+        self.listener = listener
+        #: The watched folders by descriptor, relative to the folder of the globs, and whether with those below.
+        self.folders: dict[int, tuple[str, bool]] = {}
+
+    def report(self, path: str) -> None:
+        if matches(path, self.watched.paths, self.watched.ignore):
+            self.listener(path)
+
+
+class InotifyWatcher:
+    """Watches files while its ``async with`` block lasts."""
+
+    def __init__(self) -> None:
+        self._subscriptions: dict[str, _Subscription] = {}
+        self._descriptor = -1
+
+    async def __aenter__(self) -> Self:
+        if sys.platform != "linux":
+            raise RuntimeError("files are watched on Linux alone")
+        self._library = ctypes.CDLL(None, use_errno=True)
+        self._descriptor = self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._descriptor < 0:
+            raise OSError(ctypes.get_errno(), "cannot watch files: raise fs.inotify.max_user_instances")
+        asyncio.get_running_loop().add_reader(self._descriptor, self._read)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        asyncio.get_running_loop().remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        self._subscriptions.clear()
+
+    def watch(self, key: str, watched: Watched, listener: FileListener) -> None:
+        """Report changes from now on. Calling it again with the same files changes nothing."""
+        known = self._subscriptions.get(key)
+        if known is not None and known.watched == watched:
+            known.listener = listener
+            return
+        self.forget(key)
+        subscription = self._subscriptions[key] = _Subscription(watched, listener)
+        for root, is_deep in roots(watched.paths):
+            self._add(subscription, root, is_deep=is_deep)
+
+    def forget(self, key: str) -> None:
+        """Report no more changes. It does nothing if the key is not watched."""
+        gone = self._subscriptions.pop(key, None)
+        used = {each for other in self._subscriptions.values() for each in other.folders}
+        for descriptor in gone.folders if gone is not None else ():
+            if descriptor not in used:
+                self._library.inotify_rm_watch(self._descriptor, descriptor)
+
+    def _add(self, subscription: _Subscription, folder: str, *, is_deep: bool, report: bool = False) -> None:
+        """Watch a folder, and those below it. With ``report``, its files count as changed."""
+        left = [folder]
+        while left and len(subscription.folders) < _FOLDERS:
+            each = left.pop()
+            path = Path(subscription.watched.folder) / each
+            descriptor = self._library.inotify_add_watch(self._descriptor, os.fsencode(path), _MASK)
+            if descriptor < 0:
+                continue
+            subscription.folders[descriptor] = (each, is_deep)
+            for entry in _entries(path):
+                below = f"{each}/{entry.name}" if each else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if is_deep and entry.name not in _SKIPPED:
+                        left.append(below)
+                elif report:
+                    subscription.report(below)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._descriptor, 65536)
+        except BlockingIOError:
+            return
+        while data:
+            descriptor, mask, _, length = _HEADER.unpack_from(data)
+            name = os.fsdecode(data[_HEADER.size : _HEADER.size + length].rstrip(b"\0"))
+            data = data[_HEADER.size + length :]
+            for subscription in list(self._subscriptions.values()):
+                self._apply(subscription, descriptor, mask, name)
+
+    def _apply(self, subscription: _Subscription, descriptor: int, mask: int, name: str) -> None:
+        if mask & _OVERFLOW:
+            # Events were lost: any file may have changed.
+            subscription.listener(subscription.watched.paths[0])
+            return
+        known = subscription.folders.get(descriptor)
+        if known is None:
+            return
+        if mask & _ENDED:
+            del subscription.folders[descriptor]
+            return
+        folder, is_deep = known
+        path = f"{folder}/{name}" if folder else name
+        if not mask & _IS_FOLDER:
+            # A new file is reported when it is complete.
+            if not mask & _CREATE:
+                subscription.report(path)
+        elif mask & (_CREATE | _MOVED) and is_deep and name not in _SKIPPED:
+            self._add(subscription, path, is_deep=True, report=True)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []

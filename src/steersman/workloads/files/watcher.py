@@ -1,0 +1,53 @@
+"""The interface of a watcher of files, and a simulated one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+#: Called with the path of each changed file, relative to the watched folder, in the event loop.
+FileListener = Callable[[str], None]
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """Files to watch: globs relative to a folder."""
+
+    folder: str
+    paths: tuple[str, ...]
+    ignore: tuple[str, ...] = ()
+
+
+class FileWatcher(Protocol):
+    """Reports changes of files."""
+
+    def watch(self, key: str, watched: Watched, listener: FileListener) -> None:
+        """Report changes from now on. Calling it again with the same files changes nothing."""
+        ...
+
+    def forget(self, key: str) -> None:
+        """Report no more changes. It does nothing if the key is not watched."""
+        ...
+
+
+class SimulatedFileWatcher:
+    """Reports the changes that a test makes up."""
+
+    def __init__(self) -> None:
+        self.watched: dict[str, Watched] = {}
+        self._listeners: dict[str, FileListener] = {}
+
+    def watch(self, key: str, watched: Watched, listener: FileListener) -> None:
+        """Listen from now on."""
+        self.watched[key], self._listeners[key] = watched, listener
+
+    def forget(self, key: str) -> None:
+        """Listen no longer."""
+        self.watched.pop(key, None)
+        self._listeners.pop(key, None)
+
+    def change(self, path: str) -> None:
+        """Change a file: every listener hears of it."""
+        for listener in list(self._listeners.values()):
+            listener(path)

@@ -1,0 +1,26 @@
+"""Probes of the health of processes and containers.
+
+Guarantees
+- A probe runs every 100 ms until its first success, then at its interval: a workload is healthy within moments.
+- Runs of one probe never overlap, and each ends with its timeout.
+- A listener hears of every change of an outcome, and of mere repetitions once a minute.
+- When the block of a `HealthMonitor` ends, no probe runs.
+"""
+
+from steersman.workloads.probes.declarations import declared_probes as declared_probes, probe_texts as probe_texts
+from steersman.workloads.probes.monitor import HealthMonitor as HealthMonitor, health_of as health_of
+from steersman.workloads.probes.probe import (
+    Check as Check,
+    CommandCheck as CommandCheck,
+    HttpCheck as HttpCheck,
+    ImpossibleCheck as ImpossibleCheck,
+    OnVerdict as OnVerdict,
+    Probe as Probe,
+    Prober as Prober,
+    Run as Run,
+    Schedule as Schedule,
+    TcpCheck as TcpCheck,
+    Verdict as Verdict,
+)
+from steersman.workloads.probes.real_prober import RealProber as RealProber
+from steersman.workloads.probes.simulated_prober import SimulatedProber as SimulatedProber

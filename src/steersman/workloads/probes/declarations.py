@@ -1,0 +1,97 @@
+"""Probes as the kinds declare them, turned into `Probe`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeVar
+
+from steersman.objects import parse_duration
+from steersman.workloads.kinds import AddedProbe, AddedProbeSchedule, HealthProbe, HttpProbe, ProbeSchedule
+from steersman.workloads.probes.probe import Check, CommandCheck, HttpCheck, ImpossibleCheck, Probe, Schedule, TcpCheck
+from steersman.workloads.templates import NotYet, TemplateError
+
+ProbeT = TypeVar("ProbeT")
+
+
+def declared_probes(
+    probes: Iterable[HealthProbe],
+    added: Iterable[AddedProbe],
+    *,
+    expand: Callable[[str], str],
+    env: Mapping[str, str],
+    folder: str,
+    command: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda words: words,
+) -> tuple[Probe, ...]:
+    """The probes of a workload.
+
+    ``expand`` expands templates; a probe whose templates it cannot expand always fails, with the reason. Commands run with ``env`` in ``folder``; ``command`` wraps the words of an exec probe,
+    such as in ``podman exec``.
+    """
+
+    def http(probe: HttpProbe) -> HttpCheck:
+        return HttpCheck(expand(probe.url), tuple((each.name, expand(each.value)) for each in probe.headers or ()))
+
+    def checked(probe: HealthProbe) -> Check:
+        if probe.http_probe is not None:
+            return http(probe.http_probe)
+        assert probe.executable_probe is not None, "the kind's rules require it"
+        program = probe.executable_probe.executable_template.spec
+        inherits = program.ambient_environment is None or program.ambient_environment.behavior == "Inherit"
+        own = {each.name: expand(each.value) for each in program.env or ()}
+        return CommandCheck(
+            program.executable_path,
+            tuple(expand(each) for each in program.args or ()),
+            {**env, **own} if inherits else own,
+            program.working_directory or folder,
+        )
+
+    def checked_addition(probe: AddedProbe) -> Check:
+        if probe.tcp is not None:
+            return TcpCheck(probe.tcp.host, probe.tcp.port)
+        if probe.http is not None:
+            return http(probe.http)
+        assert probe.exec is not None, "the kind's rules require it"
+        program, *args = command(tuple(expand(each) for each in probe.exec.command))
+        return CommandCheck(program, tuple(args), env, folder)
+
+    return (
+        *(Probe(each.name, _possible(checked, each), _schedule(each.schedule)) for each in probes),
+        *(Probe(each.name, _possible(checked_addition, each), _schedule(each.schedule)) for each in added),
+    )
+
+
+def probe_texts(probes: Collection[HealthProbe], added: Collection[AddedProbe]) -> list[str]:
+    """The texts of probes in which templates can stand."""
+    texts: list[str] = []
+    for http in (*(probe.http_probe for probe in probes), *(probe.http for probe in added)):
+        if http is not None:
+            texts += [http.url, *(each.value for each in http.headers or ())]
+    for probe in probes:
+        if probe.executable_probe is not None:
+            program = probe.executable_probe.executable_template.spec
+            texts += [*(program.args or ()), *(each.value for each in program.env or ())]
+    return texts + [word for probe in added if probe.exec is not None for word in probe.exec.command]
+
+
+def _possible(check_of: Callable[[ProbeT], Check], probe: ProbeT) -> Check:
+    try:
+        return check_of(probe)
+    except NotYet as error:
+        return ImpossibleCheck(f"waits for {error}")
+    except TemplateError as error:
+        return ImpossibleCheck(str(error))
+
+
+def _schedule(declared: ProbeSchedule) -> Schedule:
+    interval = parse_duration(declared.interval).total_seconds()
+    threshold, start_period = 1, None
+    if isinstance(declared, AddedProbeSchedule):
+        threshold, start_period = declared.failure_threshold, declared.start_period
+    return Schedule(
+        interval=interval,
+        timeout=parse_duration(declared.timeout).total_seconds() if declared.timeout else interval,
+        initial_delay=parse_duration(declared.initial_delay).total_seconds() if declared.initial_delay else 0.0,
+        until_success=declared.kind == "UntilSuccess",
+        failure_threshold=threshold,
+        start_period=parse_duration(start_period).total_seconds() if start_period else 0.0,
+    )

@@ -1,0 +1,109 @@
+"""A probe as data, and the interface of what runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import msgspec
+
+
+class HttpCheck(msgspec.Struct, frozen=True):
+    """Succeeds if a GET request is answered with a status below 400."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class TcpCheck(msgspec.Struct, frozen=True):
+    """Succeeds if a connection is accepted."""
+
+    host: str
+    port: int
+
+
+class CommandCheck(msgspec.Struct, frozen=True):
+    """Succeeds if a program ends with exit code 0."""
+
+    program: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    folder: str = "/"
+
+
+class ImpossibleCheck(msgspec.Struct, frozen=True):
+    """Always fails: a template in it cannot be filled in, or not yet."""
+
+    reason: str
+
+
+Check = HttpCheck | TcpCheck | CommandCheck | ImpossibleCheck
+
+
+def subject(check: Check) -> str:
+    """What a check asks, in a word."""
+    match check:
+        case HttpCheck():
+            return check.url
+        case TcpCheck():
+            return f"{check.host}:{check.port}"
+        case CommandCheck():
+            return check.program
+        case ImpossibleCheck():
+            return check.reason
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """When a probe runs, in seconds."""
+
+    interval: float
+    timeout: float
+    initial_delay: float = 0.0
+    until_success: bool = False
+    """Whether the first success is the last run."""
+    failure_threshold: int = 1
+    """After how many failures in a row the probe fails."""
+    start_period: float = 0.0
+    """How long failures do not count, until the first success."""
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """A check with a name and a schedule; all templates are expanded."""
+
+    name: str
+    check: Check
+    schedule: Schedule
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What one run of a check found."""
+
+    succeeded: bool
+    reason: str = ""
+    """Why it failed, as a sentence's part: what, where."""
+
+
+#: Called once with the verdict of a check, in a later turn of the event loop.
+OnVerdict = Callable[[Verdict], None]
+SUCCESS = Verdict(succeeded=True)
+
+
+class Run(Protocol):
+    """A run of a check."""
+
+    def cancel(self) -> object:
+        """Cancel the run. It leaves nothing behind and reports nothing."""
+        ...
+
+
+class Prober(Protocol):
+    """Runs checks. It never raises for a check that fails: that is a verdict."""
+
+    def start(self, check: Check, timeout: float, report: OnVerdict) -> Run:
+        """Run a check once, for at most ``timeout`` seconds."""
+        ...
+
+
+def overdue(check: Check, timeout: float) -> Verdict:
+    """The verdict of a check that timed out."""
+    return Verdict(succeeded=False, reason=f"{subject(check)}: no result within {timeout:g} s")

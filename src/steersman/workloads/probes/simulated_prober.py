@@ -1,0 +1,22 @@
+"""A prober for simulations: its owner decides what each check finds."""
+
+from __future__ import annotations
+
+import asyncio
+
+from steersman.workloads.probes.probe import SUCCESS, Check, ImpossibleCheck, OnVerdict, Verdict
+
+
+class SimulatedProber:
+    """Every check that is possible succeeds, unless ``verdicts`` has another verdict for it."""
+
+    def __init__(self) -> None:
+        self.verdicts: dict[Check, Verdict] = {}
+        #: Every check that was run, in order.
+        self.runs: list[Check] = []
+
+    def start(self, check: Check, timeout: float, report: OnVerdict) -> asyncio.Handle:  # noqa: ARG002 - at once
+        """Report the verdict that was set for this check."""
+        self.runs.append(check)
+        verdict = SUCCESS if not isinstance(check, ImpossibleCheck) else Verdict(succeeded=False, reason=check.reason)
+        return asyncio.get_running_loop().call_soon(report, self.verdicts.get(check, verdict))
