@@ -1,0 +1,36 @@
+"""Containers of Podman or Docker, through their command lines.
+
+Guarantees
+- What belongs to a session is removed with it, also after kill -9 of the control plane: a reaper, a small process of its own,
+  removes it by its label. If both are killed, the next session removes it.
+- No value of a variable stands in the arguments of a command.
+- A runtime that does not answer is an error of its own, `RuntimeUnavailable`.
+"""
+
+from steersman.workloads.containers.archive import InvalidFiles as InvalidFiles, archive as archive
+from steersman.workloads.containers.command_line import (
+    DOCKER as DOCKER,
+    PODMAN as PODMAN,
+    CommandLineRunner as CommandLineRunner,
+    Dialect as Dialect,
+)
+from steersman.workloads.containers.runner import (
+    Attachment as Attachment,
+    ContainerFacts as ContainerFacts,
+    ContainerLaunch as ContainerLaunch,
+    ContainerRunner as ContainerRunner,
+    ContainerRuntimeError as ContainerRuntimeError,
+    ExecLaunch as ExecLaunch,
+    ImageBuild as ImageBuild,
+    InUse as InUse,
+    Missing as Missing,
+    Mount as Mount,
+    NameInUse as NameInUse,
+    NetworkFacts as NetworkFacts,
+    PublishedPort as PublishedPort,
+    RuntimeEvent as RuntimeEvent,
+    RuntimeUnavailable as RuntimeUnavailable,
+    StartupLog as StartupLog,
+    VolumeFacts as VolumeFacts,
+)
+from steersman.workloads.containers.simulated_containers import SimulatedContainers as SimulatedContainers

@@ -1,0 +1,146 @@
+"""The arguments of the command lines of Podman and Docker. Pure.
+
+Guarantees
+- No value of a variable stands in an argument, where every user of the machine could read it. Values go through the
+  standard input (``--env-file /dev/stdin``), or, if they have several lines, through the environment of the command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from steersman.workloads.containers.runner import (
+    ContainerLaunch,
+    ContainerRuntimeError,
+    ExecLaunch,
+    ImageBuild,
+    Mount,
+    PublishedPort,
+)
+
+#: Variables that would change the command itself, or that an env file cannot name.
+_OF_THE_COMMAND = re.compile(
+    r"(PATH|HOME|USER|TMPDIR|DOCKER_.*|CONTAINERS?_.*|XDG_.*|LD_.*|GO.*|SSL_.*|[A-Za-z]+_(PROXY|proxy))"
+)
+_NAME = re.compile(r"[^\s=#*][^\s=*]*")
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """How variables reach a command: an env file, and the arguments and variables for values with several lines."""
+
+    file: bytes
+    arguments: tuple[str, ...]
+    variables: Mapping[str, str]
+
+
+def environment(env: Mapping[str, str]) -> Environment:
+    """Split variables into those of an env file, and those that only the environment of the command can hold."""
+    lines: list[str] = []
+    variables: dict[str, str] = {}
+    for name, value in env.items():
+        if not _NAME.fullmatch(name) or "\0" in value:
+            raise ContainerRuntimeError(f"the variable {name!r} cannot be given to a container: rename it")
+        if "\n" not in value and "\r" not in value:
+            lines.append(f"{name}={value}")
+        elif _OF_THE_COMMAND.fullmatch(name):
+            raise ContainerRuntimeError(
+                f"the value of {name} has several lines, which a container runtime does not accept"
+            )
+        else:
+            variables[name] = value
+    arguments = [argument for name in variables for argument in ("--env", name)]
+    return Environment("".join(f"{line}\n" for line in lines).encode(), tuple(arguments), variables)
+
+
+def create_arguments(launch: ContainerLaunch, env: Environment) -> Iterator[str]:
+    """The arguments of ``create``. Its env file is its standard input."""
+    yield from ("--pull", "never", "--name", launch.name)
+    if env.file:
+        yield from ("--env-file", "/dev/stdin")
+    yield from env.arguments
+    for key, value in launch.labels.items():
+        yield from ("--label", f"{key}={value}")
+    yield from _first_network(launch)
+    for name, address in launch.hosts.items():
+        yield from ("--add-host", f"{name}:{address}")
+    for mount in launch.mounts:
+        yield from ("--mount", _mount(mount))
+    for port in launch.ports:
+        yield from ("--publish", _published(port))
+    if launch.restart_policy != "no":
+        yield from ("--restart", launch.restart_policy)
+    if launch.stop_signal:
+        yield from ("--stop-signal", launch.stop_signal)
+    yield from ("--stop-timeout", str(round(launch.stop_timeout)))
+    if launch.command is not None:
+        yield from ("--entrypoint", launch.command)
+    yield from launch.run_args
+    yield launch.image
+    yield from launch.args
+
+
+def exec_arguments(launch: ExecLaunch, env: Environment, env_file: str) -> Iterator[str]:
+    """The arguments of ``exec``."""
+    if launch.folder:
+        yield from ("--workdir", launch.folder)
+    if env_file:
+        yield from ("--env-file", env_file)
+    yield from env.arguments
+    yield from (launch.container, launch.command, *launch.args)
+
+
+def full_image_name(image: str) -> str:
+    """The name of an image with its registry. As in Docker, a name without a registry means Docker Hub."""
+    first, slash, _ = image.partition("/")
+    if not slash:
+        return f"docker.io/library/{image}"
+    return image if "." in first or ":" in first or first == "localhost" else f"docker.io/{image}"
+
+
+def build_arguments(build: ImageBuild) -> Iterator[str]:
+    """The arguments of ``build``."""
+    if build.dockerfile:
+        yield from ("--file", build.dockerfile)
+    if build.pull:
+        yield "--pull"
+    for tag in build.tags:
+        yield from ("--tag", tag)
+    for name, value in build.args.items():
+        yield from ("--build-arg", f"{name}={value}" if value else name)
+    for name, rest in build.secrets:
+        yield from ("--secret", f"id={name},{rest}")
+    if build.stage:
+        yield from ("--target", build.stage)
+    for key, value in build.labels.items():
+        yield from ("--label", f"{key}={value}")
+    if build.platform:
+        yield from ("--platform", build.platform)
+    yield build.context
+
+
+def _first_network(launch: ContainerLaunch) -> Iterator[str]:
+    """Docker takes the aliases of one network alone; the others are connected before the start."""
+    if launch.networks is None or "--network" in launch.run_args:
+        return
+    first = next(iter(launch.networks), None)
+    yield from ("--network", first.network if first is not None else "none")
+    for alias in first.aliases if first is not None else ():
+        yield from ("--network-alias", alias)
+
+
+def _mount(mount: Mount) -> str:
+    for path in (mount.source, mount.target):
+        if "," in path:
+            raise ContainerRuntimeError(
+                f"the path {path!r} of a mount contains a comma, which no container runtime accepts"
+            )
+    source = f",source={mount.source}" if mount.source else ""
+    return f"type={mount.type}{source},target={mount.target}" + (",readonly" if mount.read_only else "")
+
+
+def _published(port: PublishedPort) -> str:
+    address = f"[{port.host_ip}]" if ":" in port.host_ip else port.host_ip
+    return f"{address}:{port.host_port or ''}:{port.container_port}/{port.protocol}"

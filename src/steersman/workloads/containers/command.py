@@ -1,0 +1,129 @@
+"""Runs one command of a container runtime, and turns its failure into an error."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from steersman.workloads.containers.runner import (
+    ContainerRuntimeError,
+    InUse,
+    Missing,
+    NameInUse,
+    RuntimeUnavailable,
+    StartupLog,
+)
+from steersman.workloads.containers.session import Session
+
+#: How many bytes of each output a command may have.
+_LIMIT = 16 << 20
+#: How much of a log is read for the reason of a failure.
+_TAIL = 8192
+#: The runtime's words, in the order in which they are tried.
+_UNAVAILABLE = (
+    r"cannot connect to the docker daemon|error during connect|unable to connect to podman|cannot connect to podman"
+    r"|permission denied while trying to connect"
+)
+_REASONS: tuple[tuple[re.Pattern[str], type[ContainerRuntimeError]], ...] = tuple(
+    (re.compile(words, re.IGNORECASE), error)
+    for words, error in (
+        (_UNAVAILABLE, RuntimeUnavailable),
+        (r"already (exists|in use|used|connected)", NameInUse),
+        (r"being used|in use|has active endpoints|has associated containers", InUse),
+        (r"no such (container|volume|network|image|object)|network ([^ ]* )?not found|image not known", Missing),
+    )
+)
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    within: float,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    log: StartupLog | None = None,
+    session: Session | None = None,
+) -> str:
+    """Run a command and return its output; raise the error that its failure means.
+
+    With a log, both outputs go to files and nothing is returned. A command that is cancelled or takes too long is killed.
+    ``session`` is notified of a command that creates something.
+    """
+    with ExitStack() as files:
+        stdout, stderr = asyncio.subprocess.PIPE, asyncio.subprocess.PIPE
+        if log is not None:
+            stdout, stderr = (files.enter_context(_appended(path)) for path in (log.stdout, log.stderr))
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=stdout,
+                stderr=stderr,
+                limit=_LIMIT,
+                env={**os.environ, **env} if env else None,
+                # Ctrl-C in a terminal must not interrupt a command half way.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RuntimeUnavailable(f"{argv[0]} cannot be started: {error.strerror}") from None
+        except ValueError as error:
+            raise ContainerRuntimeError(f"{described(argv)}: {error}") from None
+    if session is not None:
+        session.begun(process.pid)
+    try:
+        async with asyncio.timeout(within):
+            out, err = await process.communicate(stdin)
+    except TimeoutError:
+        raise RuntimeUnavailable(f"{argv[0]} did not answer within {within:g} s: {described(argv)}") from None
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        if session is not None:
+            session.ended(process.pid)
+    if process.returncode:
+        raise failure(argv, process.returncode, _tail(log.stderr) if log is not None else err.decode(errors="replace"))
+    return out.decode(errors="replace") if log is None else ""
+
+
+def failure(argv: Sequence[str], code: int, stderr: str) -> ContainerRuntimeError:
+    """The error that a failed command means, by the words of the runtime."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    # Warnings may stand around the error.
+    lines = [line for line in lines if line.startswith("Error") and "failed to start containers" not in line] or lines
+    lines = lines or [f"exit code {code}"]
+    reason = lines[-1].removeprefix("Error: ").removeprefix("Error response from daemon: ")
+    if "did not resolve to an alias" in reason:
+        reason += (
+            ': write the registry, such as docker.io/library/NAME, or set unqualified-search-registries = ["docker.io"]'
+        )
+    for words, error in _REASONS:
+        if words.search(reason):
+            return error(f"{argv[0]}: {reason}")
+    return ContainerRuntimeError(f"{argv[0]}: {reason}")
+
+
+def described(argv: Sequence[str]) -> str:
+    """The beginning of a command line, for a message."""
+    return " ".join(argv[:6]) + (" ..." if len(argv) > 6 else "")
+
+
+def _tail(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _appended(path: str) -> BinaryIO:
+    """A file to append to, which only its owner can read."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600), "ab")

@@ -1,0 +1,389 @@
+"""What Podman and Docker have in common: both are driven by their command lines, which are nearly the same.
+
+Guarantees
+- No value of a variable stands in an argument: see `arguments`.
+- Events arrive as a stream; when it breaks, it is opened again, and an event says that others may have been lost.
+- A command that takes too long is killed, and counts as a runtime that does not answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import msgspec
+
+from steersman.aio import Backoff, now, randomness
+from steersman.workloads.containers import answers
+from steersman.workloads.containers.arguments import (
+    build_arguments,
+    create_arguments,
+    environment,
+    exec_arguments,
+    full_image_name,
+)
+from steersman.workloads.containers.command import run
+from steersman.workloads.containers.creator import SESSION, is_leftover
+from steersman.workloads.containers.runner import (
+    ContainerFacts,
+    ContainerLaunch,
+    ContainerRuntimeError,
+    ExecLaunch,
+    ImageBuild,
+    Missing,
+    NameInUse,
+    NetworkFacts,
+    RuntimeEvent,
+    StartupLog,
+    VolumeFacts,
+)
+from steersman.workloads.containers.session import Session
+from steersman.workloads.processes import (
+    Ended,
+    FailedToStart,
+    Launch,
+    Listener,
+    Lost,
+    Process,
+    ProcessEvent,
+    ProcessRunner,
+)
+
+FactsT = TypeVar("FactsT")
+
+_log = logging.getLogger("steersman.workloads")
+#: Seconds that a command may take: one that only looks, one that changes something, and one that transfers an image.
+_QUICK, _ORDINARY, _LONG = 10.0, 60.0, 600.0
+#: Seconds for which an answer shows that the runtime is available.
+_RECENT = 2.0
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between the command lines."""
+
+    name: str
+    host_alias: str
+    events: tuple[str, ...]
+    event: Callable[[bytes], RuntimeEvent | None]
+    networks: Callable[[str], list[NetworkFacts]]
+
+
+class CommandLineRunner:
+    """A runner on top of a command line, in one of two dialects.
+
+    ``program`` is the command with its global options; ``create_args`` are added to each container. ``processes`` runs what
+    takes as long as a container: its output, and commands inside it. ``session`` names what ends with this program.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        processes: ProcessRunner,
+        *,
+        session: str,
+        program: Sequence[str] = (),
+        create_args: Sequence[str] = (),
+    ) -> None:
+        self.name, self.host_alias = dialect.name, dialect.host_alias
+        program = program or (dialect.name,)
+        self.program = (shutil.which(program[0]) or program[0], *program[1:])
+        self.session = Session(session, self.program)
+        self._dialect, self._processes, self._create_args = dialect, processes, tuple(create_args)
+        #: When the runtime last answered.
+        self._answered = -_RECENT
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.session.close()
+
+    async def check(self) -> None:
+        """Raise `RuntimeUnavailable` unless the runtime answers, or has answered a moment ago."""
+        if asyncio.get_running_loop().time() - self._answered > _RECENT:
+            await self._quick("container", "ls", "--last", "1", "--quiet")
+
+    async def harvest(self) -> tuple[str, ...]:
+        """Remove what earlier sessions left behind, because control plane and reaper were killed; return the names."""
+        here = self.session.creator
+        leftovers = [
+            found for found in await self._labeled("container", answers.containers) if is_leftover(found.labels, here)
+        ]
+        if leftovers:
+            # All at once: each may take its stop timeout. Another session may remove them at the same time.
+            with suppress(Missing):
+                await self._run("rm", "--force", "--volumes", *(found.id for found in leftovers), within=_LONG)
+        removed = [found.name for found in leftovers]
+        for found in await self._labeled("network", self._dialect.networks):
+            if is_leftover(found.labels, here):
+                await self.remove_network(found.name)
+                removed.append(found.name)
+        for found in await self._labeled("volume", answers.volumes):
+            if is_leftover(found.labels, here):
+                await self.remove_volume(found.name)
+                removed.append(found.name)
+        return tuple(removed)
+
+    async def events(self) -> AsyncIterator[RuntimeEvent]:
+        """All events from now on; it never ends by itself."""
+        backoff = Backoff(initial=0.1, maximum=5.0)
+        # Also the events until the stream is open.
+        since = str(int(now().timestamp()) - 1)
+        while True:
+            async for line in self._event_lines(since):
+                backoff.reset()
+                try:
+                    event = self._dialect.event(line)
+                except msgspec.DecodeError:
+                    _log.warning("%s printed an event that cannot be read: %r", self.name, line[:200])
+                    continue
+                if event is not None:
+                    yield event
+            since = str(int(now().timestamp()))
+            await asyncio.sleep(backoff.next_delay(randomness()))
+            # Between two streams events are lost.
+            yield RuntimeEvent("", "")
+
+    async def _event_lines(self, since: str) -> AsyncIterator[bytes]:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self.program,
+                *("events", "--since", since, *self._dialect.events),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError:
+            return
+        assert process.stdout is not None
+        try:
+            while line := await process.stdout.readline():
+                yield line
+        except ValueError:
+            _log.warning("%s printed an event that is too long", self.name)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+    async def has_image(self, image: str) -> bool:
+        """Whether the image is on this machine."""
+        try:
+            await self._quick("image", "inspect", "--format", "{{.Id}}", image)
+        except Missing:
+            return False
+        return True
+
+    async def pull(self, image: str, log: StartupLog) -> None:
+        """Get an image from its registry."""
+        try:
+            await self._run("pull", "--quiet", full_image_name(image), within=_LONG, log=log)
+        except ContainerRuntimeError as error:
+            # Docker does not name the image if it cannot reach the registry.
+            if image in str(error):
+                raise
+            raise type(error)(f"{image}: {error}") from None
+
+    async def build(self, build: ImageBuild, log: StartupLog) -> None:
+        """Build an image."""
+        await self._run("build", *build_arguments(build), within=_LONG, env=build.env, log=log)
+
+    async def create(self, launch: ContainerLaunch) -> str:
+        """Create a container, without starting it, and return its id. The image must be on this machine."""
+        env = environment(launch.env)
+        if launch.bound:
+            launch = msgspec.structs.replace(launch, labels={**launch.labels, **self.session.labels})
+        arguments = ("create", *self._create_args, *create_arguments(launch, env))
+        container = (await self._create(*arguments, stdin=env.file, env=env.variables)).split()[-1]
+        for each in (launch.networks or ())[1:]:
+            await self.connect(each.network, container, each.aliases)
+        return container
+
+    async def copy(self, container: str, archive: bytes, destination: str) -> None:
+        """Unpack a tar archive inside a container."""
+        # Otherwise Podman gives all files to the user of the container.
+        await self._run("cp", "--archive=false", "-", f"{container}:{destination}", within=_ORDINARY, stdin=archive)
+
+    async def start(self, container: str) -> None:
+        """Start a container that was created."""
+        await self._run("start", container, within=_ORDINARY)
+
+    async def stop(self, container: str, grace: float) -> None:
+        """Send the stop signal; after so many seconds kill the container. Returns when it has stopped."""
+        await self._run("stop", "-t", str(round(grace)), container, within=grace + _ORDINARY)
+
+    async def remove(self, container: str) -> None:
+        """Kill and remove a container. A container that is missing is no error."""
+        with suppress(Missing):
+            await self._run("rm", "--force", "--volumes", container, within=_ORDINARY)
+
+    async def find(self, container: str) -> ContainerFacts | None:
+        """The facts of a container; None if it does not exist."""
+        return next(iter(await self._inspect("container", [container], answers.containers)), None)
+
+    async def exec(self, launch: ExecLaunch, listener: Listener) -> Process:
+        """Run a command inside a container. The events are those of a process."""
+        env = environment(launch.env)
+        file = _private_file(env.file) if env.file else ""
+        arguments = exec_arguments(launch, env, file)
+        return await self._long(("exec", *arguments), launch, env.variables, partial(_removing, file, listener))
+
+    def exec_command(self, container: str, words: tuple[str, ...]) -> tuple[str, ...]:
+        """The command line that runs words inside a container, for a probe."""
+        return (*self.program, "exec", container, *words)
+
+    async def follow_output(
+        self, container: str, stdout: str, stderr: str, listener: Listener, *, since: datetime | None = None
+    ) -> Process:
+        """Write a container's output, ``since`` a time, to files until it ends or the returned process is stopped."""
+        files = ExecLaunch(container=container, command="", stdout=stdout, stderr=stderr)
+        options = ("--since", since.isoformat()) if since is not None else ()
+        return await self._long(("logs", "--follow", *options, container), files, {}, listener)
+
+    async def create_network(
+        self, name: str, *, ipv6: bool, labels: Mapping[str, str], bound: bool, internal: bool = False
+    ) -> None:
+        """Create a network with name resolution. A bound one ends with the session; an internal one has no way out."""
+        options = (*(("--ipv6",) if ipv6 else ()), *(("--internal",) if internal else ()))
+        await self._create("network", "create", *options, *self._labels(labels, bound=bound), name)
+
+    async def find_network(self, name: str) -> NetworkFacts | None:
+        """The facts of a network; None if it does not exist."""
+        return next(iter(await self._inspect("network", [name], self._dialect.networks)), None)
+
+    async def remove_network(self, name: str) -> None:
+        """Remove a network. A network that is missing is no error; one with containers raises `InUse`."""
+        with suppress(Missing):
+            await self._run("network", "rm", name, within=_ORDINARY)
+
+    async def containers_in(self, network: str) -> tuple[str, ...]:
+        """The ids of the containers in a network, also of those that do not run."""
+        return await self._listed("container", f"network={network}")
+
+    async def connect(self, network: str, container: str, aliases: Sequence[str]) -> None:
+        """Connect a container to a network. A connection that exists is no error."""
+        options = [option for alias in aliases for option in ("--alias", alias)]
+        with suppress(NameInUse):
+            await self._run("network", "connect", *options, network, container, within=_ORDINARY)
+
+    async def disconnect(self, network: str, container: str) -> None:
+        """Disconnect a container from a network. A connection that is missing is no error."""
+        facts = await self.find(container)
+        if facts is not None and network in facts.networks:
+            with suppress(Missing):
+                await self._run("network", "disconnect", "--force", network, container, within=_ORDINARY)
+
+    async def create_volume(self, name: str, labels: Mapping[str, str], *, bound: bool) -> None:
+        """Create a volume. A bound one ends with the session."""
+        await self._create("volume", "create", *self._labels(labels, bound=bound), name)
+
+    async def find_volume(self, name: str) -> VolumeFacts | None:
+        """The facts of a volume; None if it does not exist."""
+        return next(iter(await self._inspect("volume", [name], answers.volumes)), None)
+
+    async def remove_volume(self, name: str) -> None:
+        """Remove a volume. A volume that is missing is no error; one in use raises `InUse`."""
+        with suppress(Missing):
+            await self._run("volume", "rm", name, within=_ORDINARY)
+
+    async def _inspect(self, kind: str, names: Iterable[str], read: Callable[[str], list[FactsT]]) -> list[FactsT]:
+        try:
+            return read(await self._quick(kind, "inspect", *names))
+        except Missing:
+            return []
+        except msgspec.DecodeError as error:
+            raise ContainerRuntimeError(f"{self.name} printed facts that cannot be read: {error}") from None
+
+    async def _labeled(self, kind: str, read: Callable[[str], list[FactsT]]) -> list[FactsT]:
+        """Everything of any session. Each is inspected by itself, because another session may remove it meanwhile."""
+        return [
+            facts
+            for name in await self._listed(kind, f"label={SESSION}")
+            for facts in await self._inspect(kind, [name], read)
+        ]
+
+    def _labels(self, labels: Mapping[str, str], *, bound: bool) -> list[str]:
+        every = {**labels, **self.session.labels} if bound else labels
+        return [argument for key, value in every.items() for argument in ("--label", f"{key}={value}")]
+
+    async def _create(self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> str:
+        await self.session.guard()
+        command = (*self.program, *arguments)
+        return await run(command, within=_ORDINARY, stdin=stdin, env=env, session=self.session)
+
+    async def _listed(self, kind: str, condition: str) -> tuple[str, ...]:
+        shown = ("--all", "--no-trunc", "--format", "{{.ID}}") if kind == "container" else ("--format", "{{.Name}}")
+        return tuple((await self._quick(kind, "ls", *shown, "--filter", condition)).split())
+
+    async def _long(self, arguments: Sequence[str], files: ExecLaunch, env: Mapping[str, str], to: Listener) -> Process:
+        """Run a command that takes as long as a container."""
+        launch = Launch(
+            program=self.program[0],
+            args=(*self.program[1:], *arguments),
+            env={**os.environ, **env},
+            folder="/",
+            stdout=files.stdout,
+            stderr=files.stderr,
+            stop_timeout=1.0,
+        )
+        return await self._processes.start(launch, to)
+
+    async def _quick(self, *arguments: str) -> str:
+        answer = await run((*self.program, *arguments), within=_QUICK)
+        self._answered = asyncio.get_running_loop().time()
+        return answer
+
+    async def _run(
+        self,
+        *arguments: str,
+        within: float,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        log: StartupLog | None = None,
+    ) -> str:
+        return await run((*self.program, *arguments), within=within, stdin=stdin, env=env, log=log)
+
+
+def _private_file(contents: bytes) -> str:
+    """A new file that only its owner can read."""
+    number, path = tempfile.mkstemp(prefix="steersman-env-")
+    with os.fdopen(number, "wb") as file:
+        file.write(contents)
+    return path
+
+
+def _removing(path: str, listener: Listener, event: ProcessEvent) -> None:
+    """Pass on an event; after the last one remove the env file."""
+    if path and isinstance(event, (Ended, FailedToStart, Lost)):
+        Path(path).unlink(missing_ok=True)
+    listener(event)
+
+
+PODMAN = Dialect(
+    name="podman",
+    host_alias="host.containers.internal",
+    events=("--format", "json"),
+    event=answers.podman_event,
+    networks=answers.podman_networks,
+)
+DOCKER = Dialect(
+    name="docker",
+    host_alias="host.docker.internal",
+    events=("--format", "{{json .}}"),
+    event=answers.docker_event,
+    networks=answers.docker_networks,
+)

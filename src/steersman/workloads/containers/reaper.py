@@ -1,0 +1,71 @@
+"""Removes what a session left in the container runtime, after its control plane was killed.
+
+A program of its own (``python -I -S reaper.py SESSION-LABEL PROGRAM ...``), which imports nothing of Steersman. Its standard
+input is a pipe from the control plane, so that the end of the control plane is the end of the file, however it ended. Lines
+``+PID`` and ``-PID`` name commands that create something and may still run then.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time  # noqa: TID251 - a program without an event loop
+
+#: Seconds between two looks, and the longest time that they take together.
+_BETWEEN, _TOGETHER = 0.5, 180.0
+
+
+def main(label: str, program: list[str]) -> None:
+    """Wait for the end of the control plane, then remove containers, networks and volumes until none is left."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    commands: set[str] = set()
+    asked = False
+    for line in sys.stdin:
+        word = line.strip()
+        asked = asked or word == "done"
+        commands.discard(word[1:])
+        if word.startswith("+"):
+            commands.add(word[1:])
+    deadline = time.monotonic() + _TOGETHER
+    while True:
+        left = _remove(label, program)
+        commands = {pid for pid in commands if _is_alive(pid)}
+        if (not left and not commands and asked) or time.monotonic() > deadline:
+            return
+        # The first look of a killed control plane's reaper may come before its last command has ended.
+        asked = asked or not (left or commands)
+        time.sleep(_BETWEEN)
+
+
+def _remove(label: str, program: list[str]) -> bool:
+    """Remove all that has the label, in the order of use. Returns whether there was any."""
+    containers = _output(*program, "container", "ls", "--all", "--quiet", "--filter", f"label={label}")
+    if containers:
+        # Each container has its own stop timeout; removing by force would not give it that.
+        _output(*program, "stop", *containers)
+        _output(*program, "rm", "--force", "--volumes", *containers)
+    found = bool(containers)
+    for kind in ("network", "volume"):
+        names = _output(*program, kind, "ls", "--format", "{{.Name}}", "--filter", f"label={label}")
+        if names:
+            _output(*program, kind, "rm", *names)
+        found = found or bool(names)
+    return found
+
+
+def _output(*command: str) -> list[str]:
+    done = subprocess.run(  # noqa: S603 - the command line of the runtime
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_TOGETHER
+    )
+    return done.stdout.split()
+
+
+def _is_alive(pid: str) -> bool:
+    return os.path.exists(f"/proc/{pid}")  # noqa: PTH110 - pathlib would only cost memory
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

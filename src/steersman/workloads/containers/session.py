@@ -1,0 +1,69 @@
+"""A session in a container runtime: what carries its labels is removed when the control plane ends, however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from steersman.workloads.containers.creator import SESSION, Creator, session_labels
+
+_REAPER = str(Path(__file__).with_name("reaper.py"))
+#: Seconds that the reaper has for the last look.
+_LAST_LOOK = 30.0
+
+
+class Session:
+    """The labels of a session, and the process that removes what is left of it: see `reaper`."""
+
+    def __init__(self, identity: str, program: Sequence[str]) -> None:
+        self.id = identity
+        self.creator = Creator.here()
+        self.labels: Mapping[str, str] = session_labels(identity, self.creator)
+        self._program = tuple(program)
+        self._reaper: asyncio.subprocess.Process | None = None
+        self._lock = asyncio.Lock()
+
+    @property
+    def reaper_pid(self) -> int | None:
+        """The pid of the reaper; None while the session has made nothing."""
+        return self._reaper.pid if self._reaper is not None else None
+
+    async def guard(self) -> None:
+        """Start the reaper unless it runs. Call it before the session makes anything."""
+        async with self._lock:
+            if self._reaper is not None and self._reaper.returncode is None:
+                return
+            self._reaper = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", _REAPER, f"{SESSION}={self.id}", *self._program),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+                # It must survive a signal to the whole group of the control plane.
+                start_new_session=True,
+            )
+
+    def begun(self, pid: int) -> None:
+        """A command that creates something has begun."""
+        self._tell(f"+{pid}\n")
+
+    def ended(self, pid: int) -> None:
+        """It has ended."""
+        self._tell(f"-{pid}\n")
+
+    async def close(self) -> None:
+        """Have the reaper look once more, and wait for its end."""
+        if self._reaper is None or self._reaper.stdin is None:
+            return
+        self._tell("done\n")
+        with suppress(OSError):
+            self._reaper.stdin.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_LOOK):
+                await self._reaper.wait()
+
+    def _tell(self, line: str) -> None:
+        if self._reaper is not None and self._reaper.stdin is not None and not self._reaper.stdin.is_closing():
+            self._reaper.stdin.write(line.encode())
