@@ -1,0 +1,1 @@
+"""The controllers of the developer control plane, one module for each kind."""
