@@ -1,0 +1,73 @@
+"""The Executables that wait for other objects: what each waits for, and which of them to wake.
+
+Guarantees
+- No change is missed: an Executable is listed as a waiter before its dependency is read.
+- A cycle of dependencies, which would wait for ever, is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from steersman.controller import Context, View
+from steersman.objects import Key, Object, controller_of
+from steersman.workloads.dependencies import cycle, needs, waiting_for
+from steersman.workloads.kinds import Container, Dependency, Executable, ExecutableReplicaSet, Service
+
+#: The kinds that an Executable can wait for.
+KINDS: Final[Mapping[str, type[Object]]] = {
+    each.__name__: each for each in (Executable, ExecutableReplicaSet, Container, Service)
+}
+
+
+class Waiters:
+    """The Executables that wait, by the kind and name of the object."""
+
+    def __init__(self) -> None:
+        self._waiters: dict[tuple[str, str], set[Key]] = {}
+
+    def woken_by(self, view: View[Object]) -> list[Key]:
+        """The Executables that wait for an object."""
+        return sorted(self._waiters.get((view.kind.kind, view.key.name), ()))
+
+    def add(self, kind: str, name: str, waiter: Key) -> None:
+        """List an Executable. Call it before reading the object."""
+        self._waiters.setdefault((kind, name), set()).add(waiter)
+
+    def remove(self, waiter: Key) -> None:
+        """Drop an Executable that waits no longer."""
+        for subject in [subject for subject, keys in self._waiters.items() if waiter in keys]:
+            self._waiters[subject].discard(waiter)
+            if not self._waiters[subject]:
+                del self._waiters[subject]
+
+    async def unmet(self, ctx: Context, executable: Executable) -> str:
+        """What an Executable waits for before it starts; empty if every dependency is met."""
+        dependencies = needs(executable)
+        for each in dependencies:
+            self.add(each.kind, each.name, executable.key)
+        found = {(each.kind, each.name): await _find(ctx, each.kind, each.name) for each in dependencies}
+        waits = waiting_for(dependencies, lambda kind, name: found[kind, name])
+        around = await _cycle(ctx, executable) if waits else []
+        return f"{waits}; the dependencies form a cycle: {' -> '.join(around)}" if around else waits
+
+
+async def _find(ctx: Context, kind: str, name: str) -> Object | None:
+    return await ctx.client.find(KINDS[kind], Key("", name))
+
+
+async def _cycle(ctx: Context, executable: Executable) -> list[str]:
+    """The cycle of dependencies that an Executable, or the set that made it, is on; empty if there is none."""
+    owner = controller_of(executable)
+    is_replica = owner is not None and owner.kind == "ExecutableReplicaSet"
+    start = (owner.kind, owner.name) if owner is not None and is_replica else ("Executable", executable.key.name)
+    graph: dict[tuple[str, str], list[Dependency]] = {}
+    left = [start]
+    while left:
+        subject = left.pop()
+        if subject not in graph:
+            found = await _find(ctx, *subject)
+            graph[subject] = needs(found) if found is not None else []
+            left += [(each.kind, each.name) for each in graph[subject]]
+    return cycle(*start, lambda kind, name: graph[kind, name])
