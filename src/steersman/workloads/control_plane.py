@@ -1,0 +1,253 @@
+"""The developer control plane as one object: server, controllers and the outside world.
+
+Guarantees
+- ``async with`` owns everything. When the block begins, kubectl can connect; when it ends, every object is deleted in
+  order, and no process, container or port is left, but for persistent ones.
+- The server listens on loopback alone, with TLS and a token of this session.
+- Only the owner can read the kubeconfig, the output and the state.
+- A failed controller ends the control plane, with its error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import string
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from steersman import aio
+from steersman.client import Client
+from steersman.controller import ControllerPlan
+from steersman.controlplane import ControlPlane, Validator
+from steersman.manager import Manager
+from steersman.objects import Object
+from steersman.objects.field_problems import FieldProblem, problem
+from steersman.workloads.controllers.container_execs import container_execs
+from steersman.workloads.controllers.container_network_connections import container_network_connections
+from steersman.workloads.controllers.container_networks import container_networks
+from steersman.workloads.controllers.container_volumes import container_volumes
+from steersman.workloads.controllers.containers import containers
+from steersman.workloads.controllers.executable_replica_sets import executable_replica_sets
+from steersman.workloads.controllers.executables import executables
+from steersman.workloads.controllers.services import add_services
+from steersman.workloads.kinds import KINDS
+from steersman.workloads.kinds.immutability import MUTABLE, refused_changes
+from steersman.workloads.log_subresource import Logs
+from steersman.workloads.parts import Parts, real_parts
+from steersman.workloads.session import SessionFolder, open_session
+from steersman.workloads.shutdown import BUDGET, Shutdown
+
+_log = logging.getLogger("steersman.workloads")
+_TOKEN_LENGTH = 32
+#: The watch history: changes of each kind, and bytes of old states.
+_HISTORY, _HISTORY_BYTES = 512, 2 << 20
+#: Makes the outside world of a session.
+PartsFactory = Callable[[SessionFolder], AbstractAsyncContextManager[Parts]]
+
+
+class DeveloperControlPlane:
+    """Processes, services and containers of this machine as objects of a Kubernetes API.
+
+    ```python
+    async with DeveloperControlPlane(folder="session") as plane:
+        print(f"export KUBECONFIG={plane.kubeconfig}")
+        await plane.stopping.wait()
+    ```
+
+    - ``folder`` keeps output, state and the kubeconfig; by default it is a temporary folder that ends with the block.
+    - ``parts`` makes the outside world: `real_parts` or `simulated_parts`.
+    - ``working_folder`` is where programs start that name no folder, and ``ambient`` the environment that they inherit.
+    - ``budget`` is how many seconds the deletion of all objects may take at the end.
+    """
+
+    def __init__(
+        self,
+        *,
+        folder: Path | str | None = None,
+        port: int = 0,
+        kubeconfig: Path | str | None = None,
+        parts: PartsFactory = real_parts,
+        working_folder: Path | str | None = None,
+        ambient: Mapping[str, str] | None = None,
+        budget: float = BUDGET,
+    ) -> None:
+        self._folder = Path(folder) if folder is not None else None
+        self._kubeconfig = Path(kubeconfig).absolute() if kubeconfig is not None else None
+        self._port = port
+        self._parts_factory = parts
+        self._working_folder = Path(working_folder or Path.cwd())
+        self._ambient = dict(os.environ if ambient is None else ambient)
+        self._budget = budget
+        self._stack: AsyncExitStack | None = None
+        self._plane: ControlPlane | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._manager: Manager | None = None
+        self._failure: Exception | None = None
+        self.session: SessionFolder | None = None
+        self.parts: Parts | None = None
+        self.shutdown: Shutdown | None = None
+
+    @property
+    def client(self) -> Client:
+        """The administrator's client."""
+        return self._running_plane.client
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig for kubectl and other clients."""
+        found = self._running_plane.kubeconfig
+        assert found is not None
+        return found
+
+    @property
+    def url(self) -> str:
+        """The address of the server."""
+        return self._running_plane.url or ""
+
+    @property
+    def stopping(self) -> asyncio.Event:
+        """Set when a client has asked for the end, or a controller has failed."""
+        assert self.shutdown is not None
+        return self.shutdown.stopping
+
+    @property
+    def _running_plane(self) -> ControlPlane:
+        if self._plane is None:
+            raise RuntimeError("the developer control plane is not running; use it within its 'async with'")
+        return self._plane
+
+    async def __aenter__(self) -> Self:
+        if self._stack is not None:
+            raise RuntimeError("this DeveloperControlPlane is already running; make another one")
+        stack = AsyncExitStack()
+        try:
+            await self._start(stack)
+        except BaseException:
+            await stack.aclose()
+            self._plane = None
+            raise
+        self._stack = stack
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        stack, self._stack = self._stack, None
+        assert stack is not None
+        try:
+            if kind is None and self._failure is None:
+                await self._finish()
+        finally:
+            await stack.aclose()
+            self._plane = None
+        if kind is None and self._failure is not None:
+            raise self._failure
+
+    async def _finish(self) -> None:
+        """Delete all objects, and let the controllers end."""
+        assert self.shutdown is not None
+        await self.shutdown.finish()
+        for sentence in self.shutdown.blocking:
+            _log.warning("left at the end: %s", sentence)
+        if self._manager is not None and self._running is not None:
+            self._manager.stop()
+            await asyncio.wait((self._running,))
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        self._failure = None
+        self.session = session = open_session(self._folder, kubeconfig=self._kubeconfig)
+        if self._folder is None:
+            stack.callback(_remove, session)
+        self.parts = parts = await stack.enter_async_context(self._parts_factory(session))
+        logs = Logs(session.logs)
+        self.shutdown = shutdown = Shutdown(budget=self._budget)
+        plane = ControlPlane(
+            kinds=("v1 Event", "events.k8s.io/v1 Event"),
+            resources=KINDS,
+            controllers=("garbage-collector-controller",),
+            port=self._port,
+            kubeconfig=session.kubeconfig,
+            token=_new_token(),
+            subresources=logs.subresources(),
+            validators=dict(_validators()),
+            paths={"/admin/execution": shutdown.answer},
+            history=_HISTORY,
+            history_bytes=_HISTORY_BYTES,
+        )
+        self._plane = await stack.enter_async_context(plane)
+        stack.callback(_remove_own, session.kubeconfig, session.kubeconfig.read_bytes())
+        logs.client = plane.client
+        tasks = await stack.enter_async_context(aio.Supervisor())
+        stack.callback(tasks.cancel)
+        shutdown.begin(plane, tasks)
+        self._manager = manager = Manager(name="steersman-workloads")
+        for plan in self._plans(parts, session):
+            manager.add(plan)
+        add_services(manager, proxy=parts.proxy, ports=parts.ports)
+        self._running = tasks.start(self._run(manager, plane.client, shutdown), name="workloads: controllers")
+
+    def _plans(self, parts: Parts, session: SessionFolder) -> Iterator[ControllerPlan]:
+        """The controllers of all kinds but Service."""
+        yield executables(
+            processes=parts.processes,
+            persistent=parts.persistent,
+            ports=parts.ports,
+            health=parts.health,
+            folder=self._working_folder,
+            logs=session.logs,
+            ambient=self._ambient,
+        )
+        yield executable_replica_sets(files=parts.files, folder=self._working_folder)
+        runner = parts.containers
+        yield containers(runner=runner, ports=parts.ports, health=parts.health, logs=session.logs)
+        yield container_execs(runner=runner, logs=session.logs)
+        yield container_networks(runner=runner, proxy=parts.proxy)
+        yield container_network_connections(runner=runner)
+        yield container_volumes(runner=runner)
+
+    async def _run(self, manager: Manager, client: Client, shutdown: Shutdown) -> None:
+        try:
+            await manager.run(client, signals=False)
+        except Exception as error:  # noqa: BLE001 - reported at the end of the block
+            _log.exception("the controllers failed; the control plane ends")
+            self._failure = error
+            shutdown.stopping.set()
+
+
+def _new_token() -> str:
+    alphabet = string.ascii_letters + string.digits
+    return "".join(aio.randomness().choices(alphabet, k=_TOKEN_LENGTH))
+
+
+def _validators() -> Iterator[tuple[type[Object], Validator]]:
+    for kind in KINDS:
+        if kind.__name__ in MUTABLE:
+            yield kind, partial(_refused, kind.__name__)
+
+
+def _refused(kind: str, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[FieldProblem]:
+    """The changed fields that cannot change."""
+    if old is None:
+        return []
+    changes = refused_changes(kind, old.get("spec") or {}, new.get("spec") or {})
+    return [problem(path, "FieldValueForbidden", detail=why) for path, why in changes.items()]
+
+
+def _remove_own(kubeconfig: Path, content: bytes) -> None:
+    """Remove a kubeconfig, unless another control plane has replaced it."""
+    with suppress(OSError):
+        if kubeconfig.read_bytes() == content:
+            kubeconfig.unlink()
+
+
+def _remove(session: SessionFolder) -> None:
+    """Remove a temporary session, unless persistent processes need its state."""
+    if not any(path.is_file() or path.is_socket() for path in session.state.rglob("*")):
+        shutil.rmtree(session.root, ignore_errors=True)

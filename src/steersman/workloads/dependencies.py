@@ -1,0 +1,71 @@
+"""What a workload still waits for before it starts, in words.
+
+A dependency is met by a condition of the other object, so all kinds of workloads report it in the same way: ``Started``,
+``Healthy`` or ``Completed`` in ``status.conditions``. A Service has started when it is ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from steersman.objects import Object, find_condition
+from steersman.workloads.kinds import Container, Dependency, Executable, ExecutableReplicaSet, Service
+
+#: Finds an object by its kind and name; None if it does not exist.
+Find = Callable[[str, str], Object | None]
+#: The dependencies of an object, by its kind and name.
+DependenciesOf = Callable[[str, str], Iterable[Dependency]]
+
+_WORDS = {"Started": "start", "Healthy": "become healthy", "Completed": "complete"}
+
+
+def unmet(dependency: Dependency, found: Object | None) -> str:
+    """What is missing, such as ``Executable db to become healthy (Running)``; empty if the dependency is met."""
+    subject = f"{dependency.kind} {dependency.name}"
+    if found is None:
+        return f"{subject} to be created"
+    if found.deleting:
+        return f"{subject} to be created again: it is being deleted"
+    status = getattr(found, "status", None)
+    if isinstance(found, Service):
+        ready = found.status is not None and found.status.state == "Ready"
+        return "" if ready else f"{subject} to be ready: it has no endpoint"
+    condition = find_condition(status.conditions if status is not None else None, dependency.condition)
+    if condition is not None and condition.status == "True":
+        return ""
+    why = condition.message if condition is not None else ""
+    return f"{subject} to {_WORDS[dependency.condition]}" + (f": {why}" if why else "")
+
+
+def needs(obj: Object) -> list[Dependency]:
+    """The dependencies of a workload; those of a set are in its template."""
+    match obj:
+        case ExecutableReplicaSet():
+            added = obj.spec.template.spec.steersman
+        case Executable() | Container():
+            added = obj.spec.steersman
+        case _:
+            added = None
+    return (added.depends_on if added is not None else None) or []
+
+
+def waiting_for(dependencies: Sequence[Dependency], find: Find) -> str:
+    """What a workload waits for, as one phrase; empty if every dependency is met."""
+    return "; ".join(filter(None, (unmet(each, find(each.kind, each.name)) for each in dependencies)))
+
+
+def cycle(kind: str, name: str, dependencies_of: DependenciesOf) -> list[str]:
+    """The names on a cycle of dependencies through an object, which begins and ends with it; empty if there is none."""
+    start = (kind, name)
+    paths = [[start]]
+    seen: set[tuple[str, str]] = set()
+    while paths:
+        path = paths.pop()
+        for dependency in dependencies_of(*path[-1]):
+            following = (dependency.kind, dependency.name)
+            if following == start:
+                return [f"{each} {its_name}" for each, its_name in [*path, start]]
+            if following not in seen:
+                seen.add(following)
+                paths.append([*path, following])
+    return []

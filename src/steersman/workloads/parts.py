@@ -1,0 +1,80 @@
+"""What the controllers act on: processes, containers, ports, the proxy, files, probes.
+
+One set is real, and one is simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Literal
+
+import msgspec
+
+from steersman import aio
+from steersman.workloads.containers import DOCKER, PODMAN, CommandLineRunner, ContainerRunner, SimulatedContainers
+from steersman.workloads.files import FileWatcher, InotifyWatcher, SimulatedFileWatcher
+from steersman.workloads.ports import LocalPorts, PortRegistry, SimulatedPorts
+from steersman.workloads.probes import HealthMonitor, RealProber, SimulatedProber
+from steersman.workloads.processes import (
+    PersistentProcesses,
+    PersistentProcessFolder,
+    ProcessRunner,
+    SimulatedPersistentProcesses,
+    SimulatedProcesses,
+    ZygoteRunner,
+)
+from steersman.workloads.proxies import Proxy, RelayProxy, SimulatedProxy
+from steersman.workloads.session import SessionFolder
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """The outside world of the controllers."""
+
+    processes: ProcessRunner
+    persistent: PersistentProcesses
+    containers: ContainerRunner
+    ports: PortRegistry
+    proxy: Proxy
+    files: FileWatcher
+    health: HealthMonitor
+
+
+@asynccontextmanager
+async def real_parts(
+    session: SessionFolder, *, runtime: Literal["podman", "docker"] = "podman", project: str | None = None
+) -> AsyncGenerator[Parts]:
+    """Processes, containers and sockets of this machine; all of them end with the block, but for persistent ones.
+
+    Services of the same ``project``, by default the session's folder, keep their ports between runs.
+    """
+    async with AsyncExitStack() as stack:
+        processes = await stack.enter_async_context(ZygoteRunner())
+        name = f"{session.root.name[:40]}-{aio.name_suffix(8)}"
+        containers = CommandLineRunner(DOCKER if runtime == "docker" else PODMAN, processes, session=name)
+        prober = await stack.enter_async_context(RealProber(processes))
+        yield Parts(
+            processes=processes,
+            persistent=PersistentProcessFolder(session.state / "processes"),
+            containers=await stack.enter_async_context(containers),
+            ports=LocalPorts(project or str(session.root)),
+            proxy=await stack.enter_async_context(RelayProxy()),
+            files=await stack.enter_async_context(InotifyWatcher()),
+            health=await stack.enter_async_context(HealthMonitor(prober)),
+        )
+
+
+@asynccontextmanager
+async def simulated_parts(session: SessionFolder) -> AsyncGenerator[Parts]:
+    """A world without processes and sockets, for tests of the controllers."""
+    del session
+    async with HealthMonitor(SimulatedProber()) as health:
+        yield Parts(
+            processes=SimulatedProcesses(),
+            persistent=SimulatedPersistentProcesses(),
+            containers=SimulatedContainers(),
+            ports=SimulatedPorts(),
+            proxy=SimulatedProxy(),
+            files=SimulatedFileWatcher(),
+            health=health,
+        )

@@ -1,0 +1,46 @@
+"""The folder of one session: kubeconfig, output and state, which only their owner can read."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+
+class SessionFolder(msgspec.Struct, frozen=True, kw_only=True):
+    """The places of a session."""
+
+    root: Path
+    kubeconfig: Path
+    #: The output of workloads.
+    logs: Path
+    #: What a later session needs: ports, persistent processes.
+    state: Path
+
+
+def open_session(root: Path | None = None, *, kubeconfig: Path | None = None) -> SessionFolder:
+    """Create the folders of a session with mode 0700; without a root, a new one in the temporary folder.
+
+    Raises `PermissionError` for a folder of another user, and for one that other users can write.
+    """
+    if root is None:
+        root = Path(tempfile.mkdtemp(prefix="steersman-"))
+    root = root.absolute()
+    places = (root, root / "logs", root / "state")
+    for place in places:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(place)
+    return SessionFolder(
+        root=root, kubeconfig=kubeconfig or root / "kubeconfig", logs=root / "logs", state=root / "state"
+    )
+
+
+def _make_private(folder: Path) -> None:
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise PermissionError(f"{folder} is not a folder of this user; choose another folder for the session")
+    if found.st_mode & 0o077:
+        folder.chmod(0o700)
