@@ -1,0 +1,79 @@
+"""The registry of ports: outside the ephemeral range, remembered, never given twice, and holders are named."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+import msgspec
+import pytest
+
+from steersman.workloads.ports import LocalPorts
+from steersman.workloads.ports.listeners import ephemeral_range, listening_sockets, start_time
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ports are looked up on Linux alone")
+
+
+async def test_a_port_is_outside_the_ephemeral_range_and_stays(tmp_path):
+    """Rule: allocate outside the ephemeral range; remembered per project."""
+    file = tmp_path / "state" / "ports.json"
+    first = LocalPorts("shop", file)
+    port = await first.allocate("service/web")
+    low, high = ephemeral_range()
+    assert port >= 10_000
+    assert not low <= port <= high
+    assert await first.allocate("service/web") == port
+    first.release("service/web")
+    assert await first.allocate("service/web") == port
+    assert await LocalPorts("shop", file).allocate("service/web") == port
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+async def test_keys_and_projects_get_different_ports(tmp_path):
+    file = tmp_path / "ports.json"
+    ports = [
+        await LocalPorts(project, file).allocate(key) for project in ("shop", "blog") for key in ("web", "api", "db")
+    ]
+    assert len(set(ports)) == len(ports)
+
+
+async def test_a_remembered_port_that_another_process_took_is_replaced(tmp_path):
+    file = tmp_path / "ports.json"
+    port = await LocalPorts("shop", file).allocate("web")
+    with socket.create_server(("127.0.0.1", port)):
+        other = await LocalPorts("shop", file).allocate("web")
+        assert other != port
+    assert await LocalPorts("shop", file).allocate("web") == other
+
+
+async def test_the_port_of_a_running_control_plane_is_not_given_away(tmp_path):
+    """Two control planes of a user never choose the same port, also before the first one listens."""
+    file = tmp_path / "ports.json"
+    port = await LocalPorts("shop", file).allocate("web")
+    claims = msgspec.json.decode(file.read_bytes())
+    parent = os.getppid()
+    claims[0].update(pid=parent, start=start_time(parent), key="another")
+    claims.append({**claims[0], "key": "web", "pid": 1, "start": 1})
+    file.write_bytes(msgspec.json.encode(claims))
+    assert await LocalPorts("shop", file).allocate("web") != port
+
+
+async def test_a_damaged_registry_costs_only_the_memory(tmp_path, caplog):
+    file = tmp_path / "ports.json"
+    port = await LocalPorts("shop", file).allocate("web")
+    file.write_text("{")
+    assert await LocalPorts("shop", file).allocate("web") == port
+    assert "is damaged" in caplog.text
+
+
+@pytest.mark.parametrize(("address", "family"), [("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)])
+def test_the_process_that_holds_a_port_is_named(tmp_path, address, family):
+    with socket.create_server((address, 0), family=family) as server:
+        port = server.getsockname()[1]
+        found = LocalPorts("shop", tmp_path / "ports.json").holder(address, port)
+        assert found is not None
+        assert found.endswith(f", pid {os.getpid()}")
+        assert LocalPorts("shop", tmp_path / "ports.json").holder(address, port, other=True) is None
+        assert (address, port) in {(each.address, each.port) for each in listening_sockets()}
+    assert LocalPorts("shop", tmp_path / "ports.json").holder(address, port) is None
