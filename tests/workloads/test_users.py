@@ -1,0 +1,216 @@
+"""Programs that run as another user: identity, environment, output, probes, and their end."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from workloads.plane import Plane, workloads_plane
+from workloads.test_processes import STUBBORN, marked, until_gone, until_logged
+
+from samples.eventually import eventually
+from steersman.objects import Key
+from steersman.workloads.kinds import (
+    AddedProbe,
+    AddedProbeSchedule,
+    EnvVar,
+    ExecProbe,
+    Executable,
+    ExecutableStatus,
+    ProcessAdditions,
+)
+from steersman.workloads.launches import LaunchError
+from steersman.workloads.probes import RealProber
+from steersman.workloads.processes import ZygoteRunner
+from steersman.workloads.users import account_of
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are started on Linux alone"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user"),
+]
+NOBODY = 65534
+
+
+@pytest.fixture
+async def plane(tmp_path):
+    async with (
+        ZygoteRunner() as runner,
+        RealProber(runner) as prober,
+        workloads_plane(
+            tmp_path, runner, prober=prober, ambient={"PATH": os.environ["PATH"], "HOME": "/root"}
+        ) as plane,
+    ):
+        yield plane
+
+
+async def shell(plane: Plane, folder: Path, user: str, script: str, name: str = "web", **options: object) -> None:
+    env = [EnvVar(name="MARK", value=str(folder))]
+    added = ProcessAdditions(user=user, **options)  # type: ignore[arg-type]
+    await plane.executable(name, executable_path="sh", args=["-c", script], env=env, added=added)
+
+
+def output(status: ExecutableStatus) -> list[str]:
+    return [line.split(" ", 1)[1] for line in Path(status.std_out_file or "").read_text().splitlines()]
+
+
+def owner_of(path: str) -> int:
+    return Path(path).stat().st_uid
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        ("nobody", "65534 65534 nobody nobody /nonexistent"),
+        ("65534", "65534 65534 nobody nobody /nonexistent"),
+        ("nobody:daemon", "65534 1 nobody nobody /nonexistent"),
+        ("4711:4712", "4711 4712 4711 4711 /"),
+    ],
+)
+async def test_a_program_runs_as_its_user(plane: Plane, tmp_path, user, expected):
+    """Also HOME, USER and LOGNAME, whatever the control plane has."""
+    await shell(plane, tmp_path, user, "echo $(id -u) $(id -g) $USER $LOGNAME $HOME")
+    assert output(await plane.until_state("web", "Finished")) == [expected]
+
+
+async def test_no_privilege_of_the_control_plane_is_left(plane: Plane, tmp_path):
+    """Neither its groups nor a saved uid to return to; the output can be opened by name."""
+    await shell(plane, tmp_path, "nobody", "grep -E '^(Uid|Gid|Groups|CapEff)' /proc/self/status >/dev/stdout")
+    lines = [line.split() for line in output(await plane.until_state("web", "Finished"))]
+    assert lines == [
+        ["Uid:", *["65534"] * 4],
+        ["Gid:", *["65534"] * 4],
+        *([["Groups:"]] if len(lines[2]) == 1 else [["Groups:", "65534"]]),
+        ["CapEff:", "0" * 16],
+    ]
+
+
+def test_supplementary_groups_are_those_of_the_account(monkeypatch):
+    monkeypatch.setattr(os, "getgrouplist", lambda name, gid: [gid, 27, 7] if name == "nobody" else [])
+    account = account_of("nobody:4")
+    assert (account.uid, account.gid, account.groups) == (NOBODY, 4, (7, 27))
+    assert account.identity == "65534:4:7,27"
+    assert account.command(("id",)) == ("setpriv", "--reuid=65534", "--regid=4", "--groups=7,27", "id")
+
+
+@pytest.mark.parametrize(
+    ("user", "why"),
+    [
+        ("nosuchuser", "no such user."),
+        ("4711", "uid 4711 has no account; name a group too, as in 4711:4711."),
+        ("nobody:nosuchgroup", "no such group nosuchgroup."),
+        ("nobody:", r"no such group \(empty\)."),
+    ],
+)
+async def test_an_unknown_user_fails_the_start(plane: Plane, tmp_path, user, why):
+    await shell(plane, tmp_path, user, "true")
+    status = await plane.until_state("web", "FailedToStart")
+    assert status.steersman is not None
+    with pytest.raises(LaunchError, match=rf"^Cannot run as user {user} \(spec.steersman.user\): {why}$"):
+        raise LaunchError(status.steersman.message)
+
+
+def test_only_root_can_start_programs_of_other_users(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(
+        LaunchError, match="only root can start a program as another user, and the control plane has uid"
+    ):
+        account_of("nobody")
+
+
+def test_the_user_of_the_control_plane_needs_no_root(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    monkeypatch.setattr(os, "getegid", lambda: NOBODY)
+    account = account_of("nobody")
+    assert (account.identity, account.command(("id",))) == ("", ("id",))
+    assert account.variables["USER"] == "nobody"
+
+
+async def test_a_user_cannot_read_the_output_but_its_program_writes_it(plane: Plane, tmp_path):
+    await shell(plane, tmp_path, "nobody", "echo hello; cat $MARK/logs/*")
+    status = await plane.until_state("web", "Finished")
+    assert output(status) == ["hello"]
+    assert status.exit_code == 1
+    assert owner_of(status.std_out_file or "") == 0
+
+
+async def test_no_descendant_of_another_user_is_left(plane: Plane, tmp_path):
+    """A program of another user that ignores SIGTERM, and its daemon with a session of its own, are killed."""
+    await shell(plane, tmp_path, "nobody", STUBBORN, stop_timeout="300ms")
+    status = await plane.until_state("web", "Running")
+    await until_logged(Path(status.std_out_file or ""), "daemon")
+    await until_logged(Path(status.std_out_file or ""), "ready")
+    assert {owner_of(f"/proc/{pid}") for pid in marked(tmp_path)} == {NOBODY}
+    await plane.client.delete(Executable, Key("", "web"))
+    await plane.until_gone("web")
+    assert not marked(tmp_path)
+
+
+async def test_a_killed_shim_takes_a_program_of_another_user_with_it(plane: Plane, tmp_path):
+    """The parent-death signal is set after the change of the user, which would reset it."""
+    await shell(plane, tmp_path, "nobody", "sleep 300")
+    status = await plane.until_state("web", "Running")
+    os.kill(parent_of(status.pid or 0), 9)
+    await plane.until_state("web", "Unknown")
+    await until_gone(tmp_path)
+
+
+async def test_an_exec_probe_runs_as_the_user(plane: Plane, tmp_path):
+    probe = AddedProbe(
+        name="user",
+        exec=ExecProbe(command=["sh", "-c", 'test "$(id -un) $HOME" = "nobody /nonexistent"']),
+        schedule=AddedProbeSchedule(interval="1s", timeout="5s"),
+    )
+    await shell(plane, tmp_path, "nobody", "sleep 300", health_probes=[probe])
+    await plane.until("web", lambda status: status.health_status == "Healthy" and status.health_probe_results)
+
+
+def _postgres() -> str:
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    has_user = any(each.pw_name == "postgres" for each in pwd.getpwall())
+    return str(folders[-1]) if folders and has_user else ""
+
+
+@pytest.mark.skipif(not _postgres(), reason="needs Debian's postgresql")
+async def test_postgresql_runs_as_user_postgres(plane: Plane):
+    """initdb and postgres reject root; the database answers, and a fast shutdown leaves nothing behind."""
+    folder = Path(tempfile.mkdtemp(prefix="steersman-postgres-", dir="/var/tmp"))
+    shutil.chown(folder, "postgres", "postgres")
+    binaries, data = _postgres(), str(folder / "data")
+    env = [EnvVar(name="MARK", value=str(folder))]
+    try:
+        await plane.executable(
+            "initdb",
+            executable_path=f"{binaries}/initdb",
+            args=["-D", data, "--no-sync", "--auth=peer"],
+            env=env,
+            added=ProcessAdditions(user="postgres"),
+        )
+        assert (await plane.until_state("initdb", "Finished")).exit_code == 0
+        probe = AddedProbe(
+            name="query",
+            exec=ExecProbe(command=[f"{binaries}/psql", "-h", str(folder), "-c", "select 1", "postgres"]),
+            schedule=AddedProbeSchedule(interval="1s", timeout="10s"),
+        )
+        await plane.executable(
+            "db",
+            executable_path=f"{binaries}/postgres",
+            args=["-D", data, "-k", str(folder), "-c", "listen_addresses="],
+            env=env,
+            added=ProcessAdditions(user="postgres", health_probes=[probe], stop_signal="SIGINT"),
+        )
+        await plane.until("db", lambda status: status.health_status == "Healthy" and status.health_probe_results)
+        await plane.stop("db")
+        status = await plane.until_state("db", "Terminated")
+        assert status.exit_code == 0
+        await eventually(lambda: not marked(folder))
+    finally:
+        shutil.rmtree(folder)
