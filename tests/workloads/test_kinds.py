@@ -10,13 +10,18 @@ from steersman.errors import Invalid
 from steersman.objects import ObjectMeta
 from steersman.workloads.kinds import (
     KINDS,
+    AddedProbe,
+    AddedProbeSchedule,
     Executable,
     ExecutableReplicaSet,
     ExecutableReplicaSetSpec,
     ExecutableSpec,
     ExecutableTemplate,
+    HttpProbe,
+    ProcessAdditions,
     Service,
     ServiceSpec,
+    TcpProbe,
 )
 from steersman.workloads.kinds.immutability import refused_changes
 
@@ -47,6 +52,14 @@ async def test_what_is_not_supported_is_refused_with_a_sentence(client):
         await client.create(Executable(metadata=ObjectMeta(name="ide"), spec=spec))
     with pytest.raises(Invalid, match="protocol UDP is not supported"):
         await client.create(Service(metadata=ObjectMeta(name="dns"), spec=ServiceSpec(protocol="UDP")))
+
+
+@pytest.mark.parametrize("checks", [{}, {"tcp": TcpProbe(port=80), "http": HttpProbe(url="http://localhost")}])
+async def test_an_added_probe_has_one_check(client, checks):
+    probe = AddedProbe(name="up", schedule=AddedProbeSchedule(interval="1s"), **checks)
+    spec = ExecutableSpec(executable_path="/bin/true", steersman=ProcessAdditions(health_probes=[probe]))
+    with pytest.raises(Invalid, match="a probe needs one of tcp, exec and http"):
+        await client.create(Executable(metadata=ObjectMeta(name="probed"), spec=spec))
 
 
 async def test_a_replica_set_can_be_scaled_and_its_template_can_change(client):

@@ -43,7 +43,7 @@ class Events:
         self._news.set()
 
     async def first(self, *kinds: type) -> ProcessEvent:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 for event in self.seen:
                     if isinstance(event, kinds):
@@ -90,7 +90,7 @@ def all_arguments() -> str:
 
 
 async def until_gone(folder: Path) -> None:
-    await eventually(lambda: not marked(folder), within=10)
+    await eventually(lambda: not marked(folder), within=30)
 
 
 async def until_logged(path: Path, text: str) -> None:
@@ -224,10 +224,38 @@ async def test_kill_9_of_the_control_plane_leaves_only_the_persistent_process(tm
         kept = await events.first(Attached)
         assert isinstance(kept, Attached)
         # The program and its sleep are left, and nothing else.
-        await eventually(lambda: len(marked(tmp_path)) == 2 and kept.pid in marked(tmp_path), within=10)
+        await eventually(lambda: len(marked(tmp_path)) == 2 and kept.pid in marked(tmp_path), within=30)
         process.stop(signal=signal.SIGTERM, timeout=1.0)
         await events.first(Ended)
     await until_gone(tmp_path)
+
+
+async def test_a_persistent_process_carries_no_mark_of_a_session(tmp_path):
+    """Otherwise the next start would take it for one that a killed session left behind."""
+    socket, events = str(tmp_path / "socket"), Events()
+    marks = {"STEERSMAN_SESSION": "1.2.3", "STEERSMAN_ZYGOTE": "1", "PATH": os.environ["PATH"]}
+    async with ZygoteRunner() as runner:
+        kept = await runner.start(launch(tmp_path, "env; sleep 300", env=marks, socket=socket), events)
+        await until_logged(tmp_path / "out", "PATH=")
+        assert "STEERSMAN" not in (tmp_path / "out").read_text()
+        bound = launch(tmp_path, "env; sleep 300", env=marks, stdout=str(tmp_path / "bound"))
+        await runner.start(bound, Events())
+        await until_logged(tmp_path / "bound", f".{os.getpid()}.")
+        kept.stop(signal=signal.SIGTERM, timeout=1.0)
+        await events.first(Ended)
+
+
+async def test_a_process_ends_with_the_process_that_it_monitors(tmp_path):
+    other = await asyncio.create_subprocess_exec("sleep", "300")
+    events, late = Events(), Events()
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, "echo ready; sleep 300", monitor_pid=other.pid), events)
+        await until_logged(tmp_path / "out", "ready")
+        other.kill()
+        await other.wait()
+        assert await events.first(Exited) == Exited(-signal.SIGTERM)
+        await runner.start(launch(tmp_path, "sleep 300", monitor_pid=other.pid), late)
+        assert await late.first(Exited) == Exited(-signal.SIGTERM)
 
 
 async def test_output_is_bounded_and_rotated(tmp_path):
