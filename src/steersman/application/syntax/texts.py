@@ -1,0 +1,57 @@
+"""Reads untrusted text files: only regular files in UTF-8 of a limited size."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from steersman.application.model import Place
+from steersman.application.syntax.nodes import Node
+from steersman.application.syntax.report import Report
+
+_BYTES_MAX = 4 * 1024 * 1024
+
+
+def read_text(file: Path, report: Report, *, named_at: Node | None = None) -> str | None:
+    """The text of a file; None if it cannot be read, and the report says why."""
+    where = named_at or file
+    report.files[file] = None
+    try:
+        # Opening a pipe would wait for its writer.
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or "its name is not valid"
+        report.error(where, f"cannot read {file}: {reason}")
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            report.error(where, f"cannot read {file}: it is not a regular file")
+            return None
+        with os.fdopen(descriptor, "rb", closefd=False) as opened:
+            data = opened.read(_BYTES_MAX + 1)
+    except OSError as error:
+        report.error(where, f"cannot read {file}: {error.strerror}")
+        return None
+    finally:
+        os.close(descriptor)
+    if len(data) > _BYTES_MAX:
+        report.error(where, f"cannot read {file}: it has more than {_BYTES_MAX} bytes")
+        return None
+    return _decoded(data, file, report)
+
+
+def _decoded(data: bytes, file: Path, report: Report) -> str | None:
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if (at := data.find(b"\0")) >= 0:
+        report.error(_place(file, data, at), "the file contains a NUL character: it must be UTF-8 text")
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        report.error(_place(file, data, error.start), "the file is not UTF-8 text")
+        return None
+
+
+def _place(file: Path, data: bytes, at: int) -> Place:
+    return Place(file, data.count(b"\n", 0, at) + 1, at - data.rfind(b"\n", 0, at))
