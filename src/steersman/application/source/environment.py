@@ -1,0 +1,71 @@
+"""The variables of a service, from ``env_file`` and ``environment``, and those for interpolation, from ``.env``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from steersman.application.syntax.dotenv import parse_dotenv, parse_raw_dotenv
+from steersman.application.syntax.nodes import ListNode, MapNode, Node, ScalarNode
+from steersman.application.syntax.report import Report
+from steersman.application.syntax.texts import read_text
+from steersman.application.syntax.values import Values, absolute, plain_text
+
+
+def read_dotenv_files(
+    files: Sequence[tuple[Path, bool]], environment: Mapping[str, str], report: Report
+) -> dict[str, str]:
+    """The variables of ``.env`` files. Each file comes with whether it must exist; the last file wins."""
+    found: dict[str, str] = {}
+    for file, required in files:
+        if not required and not file.exists():
+            continue
+        text = read_text(file, report)
+        if text is not None:
+            found.update(parse_dotenv(text, file, {**found, **environment}, report))
+    return found
+
+
+def read_environment(values: Values, service: MapNode) -> dict[str, str]:
+    """The variables of a service: ``environment`` overrides ``env_file``, where the last file wins."""
+    found: dict[str, str] = {}
+    node = service.get("env_file")
+    items = node.items if isinstance(node, ListNode) else (node,) if node is not None else ()
+    for item in items:
+        found.update(_env_file(values, item, found))
+    named = values.named(service.get("environment"), "environment")
+    for name, value in named.items.items() if named else ():
+        if not isinstance(value, ScalarNode):
+            values.report.error(value, f"environment: {name} must be a string")
+            continue
+        text = value.origin.environment.get(name) if value.is_null else plain_text(value)
+        if text is None:
+            found.pop(name, None)
+        else:
+            found[name] = text
+    for name in found:
+        if not name or "=" in name or "\0" in name:
+            values.report.error(named or service, f"environment: {name!r} is not a valid variable name")
+    return found
+
+
+def _env_file(values: Values, item: Node, earlier: Mapping[str, str]) -> dict[str, str]:
+    required, raw, path_node = True, False, item
+    if isinstance(item, MapNode):
+        values.check_keys(item, "env_file", ("path", "required", "format"))
+        required = values.boolean(item.get("required"), "required", default=True)
+        raw = values.choice(item.get("format"), "format", ("raw",)) == "raw"
+        path_node = item.get("path") or item
+    path = values.text(path_node, "the path of env_file")
+    if not path:
+        return {}
+    file = Path(absolute(path_node, path))
+    if not required and not file.exists():
+        return {}
+    text = read_text(file, values.report, named_at=path_node)
+    if text is None:
+        return {}
+    environment = path_node.origin.environment
+    if raw:
+        return parse_raw_dotenv(text, file, environment, values.report)
+    return parse_dotenv(text, file, {**earlier, **environment}, values.report)

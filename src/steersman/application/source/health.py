@@ -1,0 +1,131 @@
+"""Health checks, dependencies and restarts of a service."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, cast, get_args
+
+from steersman.application.model import DependsOn, HealthCheck, Restart
+from steersman.application.syntax.nodes import ListNode, MapNode, Node, ScalarNode, is_null
+from steersman.application.syntax.report import shown
+from steersman.application.syntax.values import Values
+
+_HEALTH_KEYS = ("disable", "interval", "retries", "test", "timeout", "start_period", "start_interval")
+_OWN_HEALTH_KEYS = ("http", "tcp")
+_Condition = Literal["service_started", "service_healthy", "service_completed_successfully"]
+_Policy = Literal["no", "always", "on-failure", "unless-stopped"]
+_CONDITIONS = get_args(_Condition)
+_POLICIES = get_args(_Policy)
+
+
+def read_healthcheck(values: Values, node: Node | None) -> tuple[HealthCheck | None, bool]:
+    """The health check of a service, and whether the file disables that of the image."""
+    table = values.table(node, "healthcheck")
+    if table is None:
+        return None, False
+    own = () if table.origin.is_compose else _OWN_HEALTH_KEYS
+    values.check_keys(table, "healthcheck", (*_HEALTH_KEYS, *own))
+    test = _test(values, table.get("test"))
+    is_disabled = values.boolean(table.get("disable"), "disable") or test == ("NONE",)
+    http = values.text(table.get("http"), "http") if own else None
+    tcp = values.integer(table.get("tcp"), "tcp", least=1, most=65535) if own else None
+    interval = values.seconds(table.get("interval"), "interval")
+    timeout = values.seconds(table.get("timeout"), "timeout")
+    retries = values.integer(table.get("retries"), "retries")
+    start_period = values.seconds(table.get("start_period"), "start_period")
+    start_interval = values.seconds(table.get("start_interval"), "start_interval")
+    if is_disabled:
+        return None, True
+    kinds = [name for name in ("test", *_OWN_HEALTH_KEYS) if table.get(name) is not None]
+    if len(kinds) > 1:
+        values.report.error(table.key(kinds[1]), f"healthcheck has {' and '.join(kinds)}: keep only one of them")
+    if http is not None and not http.startswith(("http://", "https://")):
+        values.report.error(table.get("http") or table, f"http must start with http:// or https:// (got {shown(http)})")
+    if not kinds:
+        values.report.warn(
+            table, "healthcheck without test has no effect: Steersman does not read the check of the image"
+        )
+        return None, False
+    return (
+        HealthCheck(
+            test=test or (),
+            http=http,
+            tcp=tcp,
+            # Zero means Compose's default.
+            interval=interval or 30.0,
+            timeout=timeout or 30.0,
+            retries=retries or 3,
+            start_period=start_period or 0.0,
+            start_interval=start_interval,
+        ),
+        False,
+    )
+
+
+def _test(values: Values, node: Node | None) -> tuple[str, ...] | None:
+    if node is None:
+        return None
+    if isinstance(node, ScalarNode):
+        return values.shell_words(node)
+    words = values.texts(node, "test")
+    match words[:1]:
+        case ("NONE",):
+            return ("NONE",)
+        case ("CMD",) if len(words) > 1:
+            return words[1:]
+        case ("CMD-SHELL",) if len(words) == 2:
+            return "/bin/sh", "-c", words[1]
+        case _:
+            values.report.error(node, "test must be a string, or a list that starts with CMD, CMD-SHELL or NONE")
+            return ()
+
+
+def read_depends_on(values: Values, node: Node | None) -> list[tuple[Node, DependsOn]]:
+    """The dependencies of a service, each with its place."""
+    if isinstance(node, ListNode):
+        names = [item for item in node.items if values.text(item, "an item of depends_on") is not None]
+        return [(item, DependsOn(service=item.text)) for item in names if isinstance(item, ScalarNode)]
+    table = values.table(node, "depends_on")
+    found: list[tuple[Node, DependsOn]] = []
+    for name, value in table.items.items() if table else ():
+        if is_null(value):
+            found.append((table.key(name) if table else value, DependsOn(service=name)))
+            continue
+        options = values.table(value, f"depends_on: {name}")
+        if options is None or table is None:
+            continue
+        values.check_keys(options, "a dependency", ("condition", "restart", "required"))
+        condition = values.choice(options.get("condition"), "condition", _CONDITIONS)
+        depends = DependsOn(
+            service=name,
+            condition=cast("_Condition", condition or "service_started"),
+            restart=values.boolean(options.get("restart"), "restart"),
+            required=values.boolean(options.get("required"), "required", default=True),
+        )
+        found.append((table.key(name), depends))
+    return found
+
+
+def read_restart(values: Values, node: Node | None, deploy: MapNode | None) -> Restart:
+    """Whether a service starts again: ``restart``, else ``deploy.restart_policy``."""
+    if node is None:
+        policy = values.table(deploy.get("restart_policy"), "restart_policy") if deploy else None
+        return _restart_policy(values, policy) if policy else Restart()
+    text = values.text(node, "restart")
+    if text is None:
+        return Restart()
+    if text in {"false", "False"} and isinstance(node, ScalarNode) and node.is_plain:
+        return Restart()
+    found = re.fullmatch(r"(?P<policy>no|always|on-failure|unless-stopped)(?::(?P<most>[0-9]{1,9}))?", text)
+    if found is None or (found["most"] and found["policy"] != "on-failure"):
+        values.report.error(node, f"restart must be one of {', '.join(_POLICIES)} or on-failure:N, not {shown(text)}")
+        return Restart()
+    return Restart(policy=cast("_Policy", found["policy"]), maximum=int(found["most"]) if found["most"] else None)
+
+
+def _restart_policy(values: Values, table: MapNode) -> Restart:
+    values.check_keys(table, "restart_policy", ("condition", "max_attempts"), ("delay", "window"))
+    conditions: dict[str, _Policy] = {"none": "no", "on-failure": "on-failure", "any": "always"}
+    condition = values.choice(table.get("condition"), "condition", conditions) or "any"
+    maximum = values.integer(table.get("max_attempts"), "max_attempts")
+    return Restart(policy=conditions[condition], maximum=maximum if condition == "on-failure" else None)

@@ -1,0 +1,265 @@
+"""Reads the definitions of services."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from steersman.application.model import DependsOn, ServiceDefinition
+from steersman.application.source.environment import read_environment
+from steersman.application.source.health import read_depends_on, read_healthcheck, read_restart
+from steersman.application.source.mounts import read_grants, read_mounts, read_tmpfs
+from steersman.application.source.ports import read_expose, read_ports
+from steersman.application.source.resources import read_build, read_network_uses
+from steersman.application.source.runtime_arguments import (
+    ARGUMENT_KEYS,
+    namespace_services,
+    network_mode,
+    runtime_arguments,
+)
+from steersman.application.source.watches import read_watches
+from steersman.application.syntax.nodes import MapNode, Node, is_null, mapping
+from steersman.application.syntax.report import shown
+from steersman.application.syntax.texts import read_text
+from steersman.application.syntax.values import Values, absolute
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+#: Keys for processes and containers.
+COMMON_KEYS = (
+    "command",
+    "depends_on",
+    "deploy",
+    "develop",
+    "entrypoint",
+    "env_file",
+    "environment",
+    "expose",
+    "healthcheck",
+    "image",
+    "build",
+    "labels",
+    "label_file",
+    "links",
+    "ports",
+    "profiles",
+    "restart",
+    "scale",
+    "stdin_open",
+    "stop_grace_period",
+    "stop_signal",
+    "tty",
+    "user",
+    "working_dir",
+)
+#: Keys that only steersman.yaml has.
+OWN_KEYS = ("shell", "watch")
+#: Keys for containers only.
+CONTAINER_KEYS = (
+    *ARGUMENT_KEYS,
+    "configs",
+    "container_name",
+    "hostname",
+    "network_mode",
+    "networks",
+    "platform",
+    "pull_policy",
+    "secrets",
+    "tmpfs",
+    "volumes",
+)
+#: Keys of Compose without an effect.
+IGNORED_KEYS = (
+    "attach",
+    "blkio_config",
+    "cpu_count",
+    "cpu_percent",
+    "credential_spec",
+    "domainname",
+    "external_links",
+    "gpus",
+    "isolation",
+    "logging",
+    "models",
+    "post_start",
+    "pre_stop",
+    "pull_refresh_after",
+    "use_api_socket",
+    "volumes_from",
+)
+_DEPLOY_IGNORED = ("mode", "endpoint_mode", "labels", "rollback_config", "update_config", "placement")
+_PULL_POLICIES = ("always", "never", "missing", "if_not_present", "build", "daily", "weekly", "refresh")
+_SCALE_MAX = 1000
+
+
+class Declarations:
+    """What the top level of the files declares."""
+
+    def __init__(self, document: MapNode) -> None:
+        self.volumes, self.networks, self.secrets, self.configs = (
+            found if isinstance(found := document.get(name), MapNode) else None
+            for name in ("volumes", "networks", "secrets", "configs")
+        )
+
+
+class ServiceReader:
+    """Reads services."""
+
+    def __init__(self, values: Values, declarations: Declarations) -> None:
+        self._values = values
+        self._declarations = declarations
+        #: The place of each dependency of a service.
+        self.dependency_nodes: dict[tuple[str, str], Node] = {}
+
+    def read(self, name: str, key: Node, node: Node) -> ServiceDefinition | None:
+        """The definition of a service; None if it cannot be read."""
+        values = self._values
+        if not _NAME.fullmatch(name):
+            values.report.error(key, f"a service name must consist of letters, digits, . _ and - (got {shown(name)})")
+        service = values.table(mapping(node, {}) if is_null(node) else node, f"the service {name}")
+        if service is None:
+            return None
+        is_process = service.get("image") is None and service.get("build") is None
+        self._check_keys(name, service, is_process=is_process)
+        deploy = values.table(service.get("deploy"), "deploy")
+        if deploy is not None:
+            ignored = (*_DEPLOY_IGNORED, *(("resources",) if is_process else ()))
+            values.check_keys(deploy, "deploy", ("replicas", "resources", "restart_policy"), ignored)
+        return self._process(name, key, service, deploy) if is_process else self._container(name, key, service, deploy)
+
+    def _check_keys(self, name: str, service: MapNode, *, is_process: bool) -> None:
+        if (provider := service.keys.get("provider")) is not None and service.get("provider") is not None:
+            self._values.report.error(provider, "provider is not supported: give the service a command or an image")
+        compose = (*COMMON_KEYS, "provider", "extends")
+        known = compose if is_process else (*compose, *CONTAINER_KEYS)
+        ignored = (*CONTAINER_KEYS, *IGNORED_KEYS) if is_process else IGNORED_KEYS
+        own = () if service.origin.is_compose else OWN_KEYS
+        for unknown in OWN_KEYS:
+            node = service.keys.get(unknown)
+            if node is not None and node.origin.is_compose:
+                self._values.report.error(
+                    node, f"{unknown} is a key of steersman.yaml, not of the Compose specification"
+                )
+        checked = {key: value for key, value in service.items.items() if key not in OWN_KEYS}
+        self._values.check_keys(service.with_items(checked, {}), f"the service {name}", (*known, *own), ignored)
+
+    def _process(self, name: str, key: Node, service: MapNode, deploy: MapNode | None) -> ServiceDefinition:
+        values = self._values
+        shell = values.boolean(service.get("shell"), "shell")
+        command = values.words(service.get("command"), "command", shell=shell)
+        entrypoint = values.words(service.get("entrypoint"), "entrypoint")
+        if not command and not entrypoint and service.get("provider") is None:
+            values.report.error(
+                key, f"the service {name} needs a command: without image or build it is a process of this machine"
+            )
+        folder_node = service.get("working_dir")
+        folder = values.path(folder_node, "working_dir") or absolute(service, ".")
+        return replace(
+            self._common(name, key, service, deploy),
+            command=(*(entrypoint or ()), *(command or ())),
+            healthcheck=read_healthcheck(values, service.get("healthcheck"))[0],
+            working_folder=folder,
+            watch=read_watches(values, service, working_folder=folder),
+        )
+
+    def _container(self, name: str, key: Node, service: MapNode, deploy: MapNode | None) -> ServiceDefinition:
+        values, declared = self._values, self._declarations
+        shell = values.boolean(service.get("shell"), "shell")
+        healthcheck, is_disabled = read_healthcheck(values, service.get("healthcheck"))
+        mode = network_mode(values, service)
+        if mode is not None and service.get("networks") is not None:
+            values.report.error(
+                service.key("network_mode"), "a service cannot have both network_mode and networks: remove one of them"
+            )
+        uses = read_network_uses(values, service.get("networks"), declared.networks)
+        common = self._common(name, key, service, deploy)
+        container_name = values.text(service.get("container_name"), "container_name")
+        if container_name is not None and common.scale > 1:
+            values.report.error(
+                service.key("container_name"), "container_name allows only one container: remove it or the scale"
+            )
+        tmpfs = read_tmpfs(values, service.get("tmpfs"))
+        return replace(
+            common,
+            image=values.text(service.get("image"), "image"),
+            build=read_build(values, service.get("build")),
+            command=values.words(service.get("command"), "command", shell=shell),
+            entrypoint=values.words(service.get("entrypoint"), "entrypoint"),
+            healthcheck=healthcheck,
+            volumes=(*read_mounts(values, service.get("volumes"), declared.volumes), *tmpfs),
+            networks=() if mode is not None else uses,
+            network_mode=mode,
+            secrets=read_grants(values, service.get("secrets"), declared.secrets, "secrets"),
+            configs=read_grants(values, service.get("configs"), declared.configs, "configs"),
+            working_folder=values.text(service.get("working_dir"), "working_dir"),
+            container_name=container_name,
+            hostname=values.text(service.get("hostname"), "hostname"),
+            pull_policy=self._pull_policy(service),
+            platform=values.text(service.get("platform"), "platform"),
+            watch=read_watches(values, service, working_folder=None),
+            run_arguments=(
+                *runtime_arguments(values, service, deploy),
+                *(("--no-healthcheck",) if is_disabled else ()),
+            ),
+        )
+
+    def _common(self, name: str, key: Node, service: MapNode, deploy: MapNode | None) -> ServiceDefinition:
+        """The keys that mean the same for a process and a container."""
+        values = self._values
+        return ServiceDefinition(
+            name=name,
+            place=key.place,
+            environment=read_environment(values, service),
+            ports=read_ports(values, service.get("ports")),
+            expose=read_expose(values, service.get("expose")),
+            depends_on=self._dependencies(name, service),
+            restart=read_restart(values, service.get("restart"), deploy),
+            user=values.text(service.get("user"), "user"),
+            profiles=values.texts(service.get("profiles"), "profiles"),
+            stop_signal=values.text(service.get("stop_signal"), "stop_signal"),
+            stop_grace_period=values.seconds(service.get("stop_grace_period"), "stop_grace_period"),
+            scale=self._scale(service, deploy),
+            labels=self._labels(service),
+            tty=values.boolean(service.get("tty"), "tty"),
+            stdin_open=values.boolean(service.get("stdin_open"), "stdin_open"),
+        )
+
+    def _dependencies(self, name: str, service: MapNode) -> tuple[DependsOn, ...]:
+        found: dict[str, DependsOn] = {}
+        for node, other in namespace_services(service):
+            found[other] = DependsOn(service=other)
+            self.dependency_nodes[name, other] = node
+        for node, depends in read_depends_on(self._values, service.get("depends_on")):
+            found[depends.service] = depends
+            self.dependency_nodes[name, depends.service] = node
+        return tuple(found.values())
+
+    def _scale(self, service: MapNode, deploy: MapNode | None) -> int:
+        scale = self._values.integer(service.get("scale"), "scale", most=_SCALE_MAX)
+        node = deploy.get("replicas") if deploy else None
+        replicas = self._values.integer(node, "replicas", most=_SCALE_MAX)
+        if scale is not None and replicas is not None and scale != replicas and node is not None:
+            self._values.report.error(node, f"replicas is {replicas}, but scale is {scale}: remove one of them")
+        return next((number for number in (scale, replicas) if number is not None), 1)
+
+    def _labels(self, service: MapNode) -> dict[str, str]:
+        values = self._values
+        found: dict[str, str] = {}
+        node = service.get("label_file")
+        for path in values.text_or_texts(node, "label_file"):
+            if node is None or (text := read_text(Path(absolute(node, path)), values.report, named_at=node)) is None:
+                continue
+            for line in text.splitlines():
+                name, _, value = line.strip().partition("=")
+                if name and not name.startswith("#"):
+                    found[name] = value
+        found.update(values.given_pairs(service.get("labels"), "labels"))
+        return found
+
+    def _pull_policy(self, service: MapNode) -> str | None:
+        node = service.get("pull_policy")
+        text = self._values.text(node, "pull_policy")
+        if text is None or re.fullmatch(r"every_\w+", text):
+            return text
+        return self._values.choice(node, "pull_policy", _PULL_POLICIES)
