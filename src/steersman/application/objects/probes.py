@@ -1,0 +1,59 @@
+"""Turns the health check of a service into probes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from steersman.application.model import ServiceDefinition
+from steersman.application.objects.plan import Plan, set_fields
+from steersman.objects import format_duration
+from steersman.workloads.kinds import AddedProbe, AddedProbeSchedule, ExecProbe, HttpProbe, TcpProbe
+
+_NAME = "healthcheck"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in Go's notation."""
+    return format_duration(timedelta(seconds=seconds))
+
+
+def probes(plan: Plan, definition: ServiceDefinition) -> list[AddedProbe] | None:
+    """The probes for ``spec.steersman.healthProbes``."""
+    check = definition.healthcheck
+    if check is None:
+        return None
+    if check.start_interval is not None:
+        plan.remarks.warn(
+            definition,
+            "healthcheck: start_interval has no effect; the check runs every 100 ms until its first success",
+        )
+    schedule = AddedProbeSchedule(
+        interval=duration(check.interval),
+        timeout=duration(check.timeout),
+        failure_threshold=check.retries,
+        **set_fields(start_period=duration(check.start_period) if check.start_period else None),
+    )
+    if check.http is not None:
+        return [AddedProbe(name=_NAME, http=HttpProbe(url=check.http), schedule=schedule)]
+    if check.tcp is not None:
+        port = _tcp_port(plan, definition, check.tcp)
+        return [AddedProbe(name=_NAME, tcp=TcpProbe(port=port), schedule=schedule)]
+    return [AddedProbe(name=_NAME, exec=ExecProbe(command=list(check.test)), schedule=schedule)]
+
+
+def _tcp_port(plan: Plan, definition: ServiceDefinition, port: int) -> int:
+    """The port that the process itself listens on: the proxy accepts connections before the process does."""
+    if not definition.is_process:
+        plan.remarks.error(
+            definition, "healthcheck: tcp works only for processes: use test, which runs inside the container"
+        )
+    for served in plan.ports[definition.name]:
+        if port in {served.published_at, served.port.target}:
+            if served.listens_at is None:
+                plan.remarks.error(
+                    definition,
+                    f"healthcheck: tcp {port} is the port of the proxy; each process gets its own port when it starts:"
+                    " use http or test",
+                )
+            return served.listens_at or port
+    return port

@@ -1,0 +1,105 @@
+"""From an application to its objects."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from steersman.application.labels import PROJECT
+from steersman.application.model import Application, ApplicationError, Network, Problem, ServiceDefinition
+from steersman.application.objects.containers import containers
+from steersman.application.objects.names import check_names, check_unique, object_name, replica_names
+from steersman.application.objects.plan import DEFAULT_NETWORK, Plan, set_fields
+from steersman.application.objects.ports import check_ports, served_ports
+from steersman.application.objects.processes import replica_set
+from steersman.application.objects.remarks import Remarks
+from steersman.objects import Object, ObjectMeta, Unstructured
+from steersman.workloads.kinds import (
+    ContainerNetwork,
+    ContainerNetworkSpec,
+    ContainerVolume,
+    ContainerVolumeSpec,
+    NetworkAdditions,
+    Service,
+)
+
+
+def application_objects(application: Application, *, project: str) -> list[Object | Unstructured]:
+    """The objects of an application, in an order in which they can be created. Raises `ApplicationError`.
+
+    The same application gives equal objects. A service affects its own objects, and those that contain its address.
+    """
+    return _translated(application, project)[0]
+
+
+def object_warnings(application: Application, *, project: str) -> tuple[Problem, ...]:
+    """Warnings about declarations without an effect on the objects. Raises `ApplicationError`."""
+    return tuple(_translated(application, project)[1].warnings)
+
+
+def _translated(application: Application, project: str) -> tuple[list[Object | Unstructured], Remarks]:
+    remarks = Remarks()
+    services = application.services.values()
+    ports = {each.name: served_ports(each, remarks) for each in services}
+    plan = Plan(application=application, project=project, ports=ports, remarks=remarks)
+    check_names(application, project, remarks)
+    check_ports(application, ports, remarks)
+    check_unique("Service", ((each.service, owner) for owner in services for each in ports[owner.name]), remarks)
+    for kind, is_process in (("ExecutableReplicaSet", True), ("Container", False)):
+        chosen = [each for each in services if each.is_process is is_process]
+        check_unique(kind, ((name, each) for each in chosen for name in replica_names(each)), remarks)
+    objects: list[Object | Unstructured] = [_labeled(each, project) for each in application.objects]
+    objects += [*_networks(plan), *_volumes(plan)]
+    objects += [service for each in services for service in _services(plan, each)]
+    for each in services:
+        objects += [replica_set(plan, each)] if each.is_process else containers(plan, each)
+    if remarks.errors:
+        raise ApplicationError(*remarks.errors)
+    return objects, remarks
+
+
+def _labeled(tree: dict[str, object], project: str) -> Unstructured:
+    obj = Unstructured(deepcopy(tree))
+    metadata = obj.metadata
+    metadata["labels"] = {**(metadata.get("labels") or {}), PROJECT: project}
+    return obj
+
+
+def _services(plan: Plan, definition: ServiceDefinition) -> list[Service]:
+    labels = plan.labels(definition)
+    return [
+        Service(metadata=ObjectMeta(name=each.service, labels=dict(labels)), spec=each.spec)
+        for each in plan.ports[definition.name]
+    ]
+
+
+def _networks(plan: Plan) -> list[ContainerNetwork]:
+    """The networks that containers join. Their names in the runtime start with the project's name."""
+    used = [key for each in plan.application.services.values() if not each.is_process for key in plan.networks(each)]
+    found: list[ContainerNetwork] = []
+    for key in dict.fromkeys(used):
+        network = plan.application.networks.get(key)
+        if network is None:
+            network = Network(name=f"{plan.project}_{DEFAULT_NETWORK}")
+        fields = set_fields(
+            mode="existing" if network.external else None,
+            steersman=NetworkAdditions(internal=True) if network.internal and not network.external else None,
+        )
+        spec = ContainerNetworkSpec(network_name=network.name, **fields)
+        found.append(ContainerNetwork(metadata=_meta(plan, object_name(key)), spec=spec))
+    return found
+
+
+def _volumes(plan: Plan) -> list[ContainerVolume]:
+    """The named volumes that containers use. They remain after ``steersman down``."""
+    mounts = [mount for each in plan.application.services.values() if not each.is_process for mount in each.volumes]
+    used = dict.fromkeys(each.source for each in mounts if each.type == "volume" and each.source)
+    known = plan.application.volumes
+    return [
+        ContainerVolume(metadata=_meta(plan, object_name(key)), spec=ContainerVolumeSpec(name=known[key].name))
+        for key in used
+        if key in known and not known[key].external
+    ]
+
+
+def _meta(plan: Plan, name: str) -> ObjectMeta:
+    return ObjectMeta(name=name, labels={PROJECT: plan.project})
