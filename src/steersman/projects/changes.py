@@ -1,0 +1,169 @@
+"""Applies the objects that an application declares to its project.
+
+Guarantees
+- Server-side apply: an unchanged object is not written, and fields of other field managers remain.
+- An object with a changed immutable field is deleted, and created again once its processes have ended.
+- Objects of the project that are no longer declared are deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from steersman.application import PROJECT, SERVICE, Application, ApplicationError, Problem, application_objects
+from steersman.client import Client
+from steersman.errors import Invalid
+from steersman.objects import Key, Kind, Object, Unstructured, parse_duration, tree_of
+from steersman.workloads.kinds import KINDS, Container, ContainerNetwork, ContainerVolume, ExecutableReplicaSet, Service
+
+#: The field manager of projects.
+FIELD_MANAGER: Final = "steersman-up"
+#: Kinds whose undeclared objects are deleted, users before what they use.
+_PRUNED: Final = (ExecutableReplicaSet, Container, Service, ContainerNetwork, ContainerVolume)
+#: The kinds that a session serves.
+_SERVED: Final = {(each.gvk().api_version, each.gvk().kind) for each in KINDS}
+#: Seconds between two reads of an object that is being deleted, and the longest wait beyond its stop timeout.
+_LOOK, _GONE_WITHIN = 0.05, 60.0
+
+Declared = Object | Unstructured
+
+
+class AppliedChanges(msgspec.Struct):
+    """What an apply has changed, as ``Kind name`` or the name of a service."""
+
+    created: list[str] = []
+    changed: list[str] = []
+    replaced: list[str] = []
+    deleted: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.created or self.changed or self.replaced or self.deleted)
+
+    def words(self) -> str:
+        """The changes as one phrase: ``web changed; worker and db created``."""
+        groups = {
+            "created": self.created,
+            "changed": self.changed,
+            "replaced": self.replaced,
+            "deleted": self.deleted,
+        }
+        return "; ".join(f"{', '.join(dict.fromkeys(names))} {verb}" for verb, names in groups.items() if names)
+
+
+async def apply_application(
+    client: Client, application: Application, *, project: str, prune: bool = True
+) -> AppliedChanges:
+    """Apply the objects of an application. Raises `ApplicationError` for kinds that a session does not serve."""
+    problems = [
+        Problem(
+            f"{tree['kind']} {tree['metadata']['name']}: steersman up does not serve the kind {tree['kind']}"
+            f" ({tree['apiVersion']}); it serves {', '.join(each.__name__ for each in KINDS)}",
+            place,
+        )
+        for tree, place in zip(application.objects, application.object_places, strict=True)
+        if (tree["apiVersion"], tree["kind"]) not in _SERVED
+    ]
+    if problems:
+        raise ApplicationError(*problems)
+    return await apply_objects(client, application_objects(application, project=project), project=project, prune=prune)
+
+
+async def replace_containers(client: Client, application: Application, service: str, *, project: str) -> None:
+    """Delete the Containers of a service and create them again, which rebuilds their images."""
+    for each in application_objects(application, project=project):
+        if isinstance(each, Container) and (each.metadata.labels or {}).get(SERVICE) == service:
+            wanted = Unstructured(tree_of(each))
+            kind = Kind(wanted.api_version, wanted.kind)
+            if (before := await client.find(kind, wanted.key)) is not None:
+                await client.delete(kind, wanted.key, missing_ok=True)
+                await _until_gone(client, kind, before)
+            await client.apply(wanted, force=True, field_manager=FIELD_MANAGER)
+
+
+async def apply_objects(
+    client: Client, objects: Iterable[Declared], *, project: str, prune: bool = True
+) -> AppliedChanges:
+    """Apply the objects of a project in their order; returns what has changed.
+
+    With ``prune``, objects of the project that are not among them are deleted.
+    """
+    changes = AppliedChanges()
+    wanted = [Unstructured(tree_of(each)) for each in objects]
+    for each in wanted:
+        await _apply(client, each, changes)
+    if prune:
+        await _prune(client, {(each.kind, each.key) for each in wanted}, project, changes)
+    return changes
+
+
+async def _apply(client: Client, wanted: Unstructured, changes: AppliedChanges) -> None:
+    kind, key = Kind(wanted.api_version, wanted.kind), wanted.key
+    before = await client.find(kind, key)
+    if before is not None and before.deleting:
+        await _until_gone(client, kind, before)
+        before = None
+    try:
+        after = await client.apply(wanted, force=True, field_manager=FIELD_MANAGER)
+    except Invalid as error:
+        if before is None or not _is_immutable(error):
+            raise
+        await client.delete(kind, key, missing_ok=True)
+        await _until_gone(client, kind, before)
+        await client.apply(wanted, force=True, field_manager=FIELD_MANAGER)
+        changes.replaced.append(_title(before))
+        return
+    if before is None:
+        changes.created.append(_title(after))
+    elif before.generation != after.generation:
+        changes.changed.append(_title(after))
+
+
+def _is_immutable(error: Invalid) -> bool:
+    """Whether the server rejects only changes of immutable fields."""
+    words = ("cannot change", "immutable")
+    return bool(error.causes) and all(any(word in each.message for word in words) for each in error.causes)
+
+
+async def _prune(client: Client, wanted: set[tuple[str, Key]], project: str, changes: AppliedChanges) -> None:
+    doomed: list[tuple[Kind, Unstructured]] = []
+    for each in _PRUNED:
+        gvk = each.gvk()
+        kind = Kind(gvk.api_version, gvk.kind)
+        for found in await client.list(kind, labels={PROJECT: project}):
+            if (found.kind, found.key) not in wanted and not found.deleting:
+                await client.delete(kind, found.key, missing_ok=True)
+                doomed.append((kind, found))
+                changes.deleted.append(_title(found))
+    for kind, found in doomed:
+        await _until_gone(client, kind, found)
+
+
+async def _until_gone(client: Client, kind: Kind, obj: Unstructured) -> None:
+    """Wait until an object is gone; its process may use its whole stop timeout."""
+    within = _stop_timeout(obj) + _GONE_WITHIN
+    try:
+        async with asyncio.timeout(within):
+            # A concurrent edit may have created another object with this name.
+            while (found := await client.find(kind, obj.key)) is not None and found.uid == obj.uid:  # noqa: ASYNC110
+                await asyncio.sleep(_LOOK)
+    except TimeoutError:
+        text = f"{kind.kind} {obj.key.name} is still stopping after {within:g} s; apply again once it has ended"
+        raise TimeoutError(text) from None
+
+
+def _stop_timeout(obj: Unstructured) -> float:
+    """The stop timeout of a process or container in seconds; 0 if its object declares none."""
+    template = ("template", "spec") if obj.kind == "ExecutableReplicaSet" else ()
+    found = obj.get("spec", *template, "steersman", "stopTimeout", default=None)
+    return parse_duration(found).total_seconds() if found else 0.0
+
+
+def _title(obj: Unstructured) -> str:
+    """The service of a workload, or kind and name."""
+    service = obj.get("metadata", "labels", default={}).get(SERVICE)
+    is_workload = obj.kind in {"ExecutableReplicaSet", "Container"}
+    return service if service and is_workload else f"{obj.kind} {obj.key.name}"

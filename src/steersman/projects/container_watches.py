@@ -1,0 +1,106 @@
+"""Watches files for containers: a change restarts a container, rebuilds its image, or copies files into it.
+
+Guarantees
+- An action begins when no watched file has changed for the debounce time.
+- A rebuild replaces the containers of the service; all others keep running.
+- A failed action is reported, and the next change retries it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import tarfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from steersman import aio
+from steersman.application import SERVICE, Application, WatchRule
+from steersman.client import Client, MergePatch
+from steersman.errors import ApiError
+from steersman.projects.changes import replace_containers
+from steersman.workloads import ContainerRunner, ContainerRuntimeError, FileWatcher, Watched
+from steersman.workloads.kinds import RESTARTED_AT, Container
+
+
+class ContainerWatches:
+    """The watch rules of a project's containers. `run` performs their actions."""
+
+    def __init__(
+        self,
+        client: Client,
+        files: FileWatcher,
+        runner: ContainerRunner,
+        *,
+        project: str,
+        report: Callable[[str], None],
+    ) -> None:
+        self._client, self._files, self._runner = client, files, runner
+        self._project, self._report = project, report
+        self._application: Application | None = None
+        self._keys: set[str] = set()
+        self._changed: dict[tuple[str, WatchRule], set[str]] = {}
+        self._news = asyncio.Event()
+
+    def follow(self, application: Application) -> None:
+        """Watch the files of this application instead of those of the previous one."""
+        self._application = application
+        keys: set[str] = set()
+        for service in application.services.values():
+            for number, watch in enumerate(() if service.is_process else service.watch):
+                keys.add(key := f"container {service.name} {number}")
+                watched = Watched(str(application.folder), watch.paths, watch.ignore)
+                self._files.watch(key, watched, partial(self._see, service.name, watch))
+        for key in self._keys - keys:
+            self._files.forget(key)
+        self._keys = keys
+
+    async def run(self) -> None:
+        """Perform the actions of changed files until cancelled."""
+        while True:
+            await self._news.wait()
+            while self._news.is_set():
+                self._news.clear()
+                await asyncio.sleep(max((watch.debounce for _, watch in self._changed), default=0))
+            changed, self._changed = self._changed, {}
+            for (name, watch), paths in changed.items():
+                try:
+                    await self._act(name, watch, sorted(paths))
+                except (ApiError, ContainerRuntimeError, OSError) as error:
+                    self._report(f"{name}: the action {watch.action} failed: {error}")
+
+    def _see(self, name: str, watch: WatchRule, path: str) -> None:
+        self._changed.setdefault((name, watch), set()).add(path)
+        self._news.set()
+
+    async def _act(self, name: str, watch: WatchRule, paths: list[str]) -> None:
+        assert self._application is not None
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        self._report(f"{name}: {watch.action}, because {paths[0]}{more} changed")
+        if watch.action == "rebuild":
+            await replace_containers(self._client, self._application, name, project=self._project)
+            return
+        containers = list(await self._client.list(Container, labels={SERVICE: name}))
+        if watch.action.startswith("sync"):
+            archive = await asyncio.to_thread(_archive, watch, [self._application.folder / path for path in paths])
+            for each in containers:
+                if each.status is not None and each.status.state == "Running" and each.status.container_id:
+                    await self._runner.copy(each.status.container_id, archive, "/")
+        if watch.action in {"restart", "sync+restart"}:
+            moment = aio.now().isoformat()
+            for each in containers:
+                await self._client.patch(
+                    Container, each.key, MergePatch({"metadata": {"annotations": {RESTARTED_AT: moment}}})
+                )
+
+
+def _archive(watch: WatchRule, files: list[Path]) -> bytes:
+    """A tar archive of the changed files, with their paths inside the container. Deleted files are omitted."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as tar:
+        for file in files:
+            if file.is_file() and watch.target is not None:
+                below = file.relative_to(watch.root) if watch.root and file != Path(watch.root) else Path()
+                tar.add(file, arcname=str(Path(watch.target) / below).lstrip("/"))
+    return data.getvalue()

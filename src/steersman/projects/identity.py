@@ -1,0 +1,34 @@
+"""The identity of a project: the folder of the application and the name of the project."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+#: The digits of the hash in the name of a state folder.
+_DIGITS = 10
+
+
+class ProjectIdentity(msgspec.Struct, frozen=True):
+    """A project on this machine. Symbolic links in the folder are resolved, so that one folder is one project."""
+
+    folder: Path
+    name: str
+
+    def state_folder(self, environment: Mapping[str, str]) -> Path:
+        """The folder of its kubeconfig, output and state."""
+        text = f"{self.folder.resolve()}\0{self.name}".encode(errors="surrogateescape")
+        digest = hashlib.sha256(text).hexdigest()[:_DIGITS]
+        return state_home(environment) / f"{self.name[:40]}-{digest}"
+
+
+def state_home(environment: Mapping[str, str]) -> Path:
+    """The folder of all projects: ``$XDG_STATE_HOME/steersman``."""
+    home = environment.get("XDG_STATE_HOME") or ""
+    if not home.startswith("/"):
+        # As the XDG specification demands, a relative path is ignored.
+        home = str(Path(environment.get("HOME") or Path.home()) / ".local" / "state")
+    return Path(home) / "steersman"

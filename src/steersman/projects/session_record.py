@@ -1,0 +1,179 @@
+"""The file ``session.json`` of a running session, the lock next to it, and functions to find sessions.
+
+Guarantees
+- A record is valid only while its process runs: pid and start time together identify one process.
+- One process at a time owns the state folder of a project.
+- Only the owner can read the record, which names the kubeconfig and the page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from steersman.projects.identity import state_home
+from steersman.workloads import open_session, start_time
+
+RECORD, LOCK = "session.json", "lock"
+#: Seconds between two reads of the record of a starting session.
+_LOOK = 0.02
+
+
+class ProjectError(Exception):
+    """A project cannot be used; the message says why and what to do."""
+
+
+class SessionRecord(msgspec.Struct, kw_only=True):
+    """What other processes need to use a running session."""
+
+    name: str
+    #: The folder of the application.
+    folder: str
+    #: The folder of the session: kubeconfig, logs, state.
+    state: str
+    pid: int
+    #: The start time of the process, in clock ticks since the system's start.
+    start: int
+    kubeconfig: str
+    url: str
+    #: The address of the page; empty without one.
+    page: str = ""
+    #: The secret with which another program of this user gets a link to the page.
+    page_key: str = ""
+    container_runtime: str = "podman"
+    is_detached: bool = False
+    #: The services that were named on command lines; empty: all.
+    names: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
+    scales: dict[str, int] = {}
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process runs."""
+        return start_time(self.pid) == self.start
+
+
+class SessionRunning(ProjectError):
+    """Another process runs a session of the project."""
+
+    def __init__(self, state: Path) -> None:
+        super().__init__(f"the project is already running: another process has locked {state}")
+        self.state = state
+
+
+def write_record(record: SessionRecord) -> None:
+    """Write the record atomically, readable only by its owner."""
+    path = Path(record.state) / RECORD
+    # One name for each writer: a second `up` also writes.
+    draft = path.with_name(f"{RECORD}.{os.getpid()}")
+    draft.touch(mode=0o600)
+    draft.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+    draft.replace(path)
+
+
+def read_record(state: Path) -> SessionRecord | None:
+    """The record in a state folder; None if it is missing, of another version or of another user.
+
+    A kubeconfig can name programs to run, so that of another user is not followed.
+    """
+    try:
+        with (state / RECORD).open("rb") as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                return None
+            return msgspec.json.decode(file.read(), type=SessionRecord)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def clean_session(state: Path) -> None:
+    """Remove the files that are valid only while a session runs."""
+    for name in (RECORD, "kubeconfig"):
+        (state / name).unlink(missing_ok=True)
+
+
+def find_sessions(environment: Mapping[str, str]) -> list[SessionRecord]:
+    """The records of all projects, including those of killed processes."""
+    home = state_home(environment)
+    found = [read_record(each.parent) for each in sorted(home.glob(f"*/{RECORD}"))]
+    return [each for each in found if each is not None]
+
+
+def find_session(folder: Path, environment: Mapping[str, str], *, name: str | None = None) -> SessionRecord | None:
+    """The session of a folder, or of the nearest parent folder that has one; None without one.
+
+    A running session is preferred to a killed one. Raises `ProjectError` if the folder has several running sessions.
+    """
+    sessions = [each for each in find_sessions(environment) if name in {None, each.name}]
+    folder = folder.resolve()
+    for place in (folder, *folder.parents):
+        here = [each for each in sessions if Path(each.folder) == place]
+        running = [each for each in here if each.is_running]
+        if len(running) > 1:
+            names = ", ".join(sorted(each.name for each in running))
+            raise ProjectError(f"{place} has several running projects: {names}; name one with -p")
+        if here:
+            return (running or here)[0]
+    return None
+
+
+@contextmanager
+def locked(state: Path) -> Generator[None]:
+    """Lock a state folder for this process; create the folder if it is missing.
+
+    Raises `SessionRunning` if another process has the lock, and `PermissionError` if the folder belongs to another user
+    or is a symbolic link. The second check comes before any access to the files of the folder.
+    """
+    open_session(state)
+    descriptor = os.open(state / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SessionRunning(state) from None
+        pid = os.getpid()
+        # A full disk: the lock holds all the same.
+        with suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{pid} {start_time(pid) or 0}".encode(), 0)
+        try:
+            yield
+        finally:
+            os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def has_owner(state: Path) -> bool:
+    """Whether a process owns a state folder, also one that is still starting. Takes no lock."""
+    try:
+        pid, start = map(int, (state / LOCK).read_text().split())
+    except (OSError, ValueError):
+        return False
+    return start_time(pid) == start
+
+
+async def wait_for_session(
+    state: Path, *, has_failed: Callable[[], bool] = lambda: False, within: float = 30.0
+) -> SessionRecord | None:
+    """The record of a session that another process is starting; None once ``has_failed`` returns True.
+
+    Raises `ProjectError` if it has not started in time.
+    """
+    try:
+        async with asyncio.timeout(within):
+            while not has_failed():
+                record = read_record(state)
+                if record is not None and record.is_running:
+                    return record
+                await asyncio.sleep(_LOOK)
+    except TimeoutError:
+        raise ProjectError(
+            f"the session in {state} has not started within {within:g} s; it may be slow, or stopping: try again"
+        ) from None
+    return None
