@@ -1,7 +1,19 @@
-"""Terminal and dashboard over the developer control plane. Not built yet: this room holds no code.
+"""The terminal view and the page of a running application.
 
-What it will guarantee:
-
+What the room guarantees
 - It is a client like any other: it reads and writes objects and reaches into no other room's state.
-- What it shows is never older than the last event it received, and it says so when the connection is gone.
+- A view is never older than the last event it received, and shows when the connection is lost.
 """
+
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
+
+# Imported on first use: commands that only print text need no client.
+if TYPE_CHECKING:
+    from steersman.ui.board import Board as Board
+    from steersman.ui.joined_logs import LogLine as LogLine
+    from steersman.ui.refusal import ActionRefused as ActionRefused
+    from steersman.ui.rows import Row as Row
+else:
+    __getattr__, __dir__ = lazy_names()

@@ -1,0 +1,165 @@
+"""Access control of the page: one-time links, cookies, and checks of Host and Origin.
+
+Guarantees
+- A link works once and expires. It is exchanged for a cookie that scripts cannot read and that browsers do not add to
+  requests from other sites (HttpOnly, SameSite=Strict).
+- Browsers share cookies between all ports of a host. So the cookie is limited to a secret path, and browsers do not send
+  it to other servers on this machine.
+- The Host header must be a loopback name with the right port. This defends against DNS rebinding.
+- Every POST must have the page's own Origin.
+- The number of links and sessions is limited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import string
+from collections.abc import Mapping
+from typing import Final
+
+from steersman import aio
+from steersman.wire import HttpRequest
+
+#: Seconds for which a link works.
+LINK_SECONDS: Final = 600.0
+_LINKS_MAX: Final = 32
+_SESSIONS_MAX: Final = 64
+_ALPHABET: Final = string.ascii_letters + string.digits
+#: 43 characters have 256 bits.
+_SECRET: Final = 43
+_PLACE: Final = 16
+
+
+class AccessRefused(Exception):
+    """A request is not allowed. The message says why and what to do."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+
+class Access:
+    """The links and sessions of one page. ``renewal`` is a sentence that says how to get a new link."""
+
+    def __init__(self, *, renewal: str) -> None:
+        self._renewal = f"{renewal.rstrip('.')}."
+        #: A secret for other programs of this user; see `new_link`.
+        self.key = _random(_SECRET)
+        #: The first segment of the page's path.
+        self.place = _random(_PLACE)
+        self.port = 0
+        #: Unused links, with the time at which each expires.
+        self._links: dict[str, float] = {}
+        self._sessions: dict[str, None] = {}
+
+    @property
+    def origin(self) -> str:
+        """The origin of the page."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def path(self) -> str:
+        """The path of the page."""
+        return f"/{self.place}/"
+
+    # links and sessions
+
+    def link(self) -> str:
+        """A new URL that opens the page once."""
+        token = _random(_SECRET)
+        self._links[token] = asyncio.get_running_loop().time() + LINK_SECONDS
+        while len(self._links) > _LINKS_MAX:
+            del self._links[next(iter(self._links))]
+        return f"{self.origin}/open/{token}"
+
+    def exchange(self, token: str) -> str:
+        """The Set-Cookie header for a link. Raises `AccessRefused` if the link is used, expired or unknown."""
+        found = next((each for each in self._links if _is_same(each, token)), None)
+        expires = self._links.pop(found, 0.0) if found is not None else 0.0
+        if expires <= asyncio.get_running_loop().time():
+            raise AccessRefused(403, f"This link has already been used or has expired. {self._renewal}")
+        session = _random(_SECRET)
+        self._sessions[session] = None
+        while len(self._sessions) > _SESSIONS_MAX:
+            del self._sessions[next(iter(self._sessions))]
+        return f"{self._cookie}={session}; Path={self.path}; HttpOnly; SameSite=Strict"
+
+    @property
+    def _cookie(self) -> str:
+        # The name contains the port, so that pages on several ports keep their own cookies.
+        return f"steersman-page-{self.port}"
+
+    # checks
+
+    @property
+    def refusal(self) -> str:
+        """The message for a request without a session."""
+        return f"Open this page with a one-time link. {self._renewal}"
+
+    def check_host(self, request: HttpRequest) -> None:
+        """Refuse a request for another host or port."""
+        hosts = _values(request, "host")
+        allowed = {f"{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+        if len(hosts) != 1 or hosts[0].lower() not in allowed:
+            raise AccessRefused(403, f"The Host header names another host: open {self.origin} instead.")
+
+    def check_origin(self, request: HttpRequest) -> None:
+        """Refuse a request from a page of another site."""
+        if _values(request, "origin") != [f"http://{request.header('host')}"]:
+            raise AccessRefused(
+                403, "The Origin header is missing or names another site: send this request from the page itself."
+            )
+
+    def check_fetch(self, request: HttpRequest) -> None:
+        """Refuse to load the document into a page of another site, if the browser reports one."""
+        site = request.header("sec-fetch-site")
+        if site not in {None, "none", "same-origin"}:
+            raise AccessRefused(403, "A page of another site cannot load this page.")
+
+    def check_cookie(self, request: HttpRequest) -> None:
+        """Refuse a request without the cookie of a session."""
+        given = [
+            each for header in _values(request, "cookie") for name, each in _cookies(header) if name == self._cookie
+        ]
+        if len(given) != 1 or not any(_is_same(each, given[0]) for each in self._sessions):
+            raise AccessRefused(401, self.refusal)
+
+    def check_key(self, request: HttpRequest) -> None:
+        """Refuse a request without the key of the page."""
+        given = _values(request, "authorization")
+        if len(given) != 1 or not _is_same(f"Bearer {self.key}", given[0]):
+            raise AccessRefused(
+                401, "The key of the page is missing or wrong: only the user who runs the application can read it."
+            )
+
+
+def security_headers(*, documents: bool = False) -> Mapping[str, str]:
+    """The headers of every response; a document may load its own style and script, and nothing else."""
+    loads = "style-src 'self'; script-src 'self'; connect-src 'self'; " if documents else ""
+    return {
+        "Content-Security-Policy": f"default-src 'none'; {loads}base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+
+
+def _values(request: HttpRequest, wanted: str) -> list[str]:
+    return [value for name, value in request.headers if name.lower() == wanted]
+
+
+def _cookies(header: str) -> list[tuple[str, str]]:
+    pairs = (each.strip().partition("=") for each in header.split(";"))
+    return [(name, value) for name, _, value in pairs]
+
+
+def _is_same(known: str, given: str) -> bool:
+    return hmac.compare_digest(known.encode(), given.encode())
+
+
+def _random(length: int) -> str:
+    return "".join(aio.randomness().choices(_ALPHABET, k=length))

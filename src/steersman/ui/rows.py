@@ -1,0 +1,365 @@
+"""Rows: the state of each service for people, as a pure function of its objects.
+
+Guarantees
+- A service has one row, however many replicas it has.
+- A row of several replicas has the state that most needs attention; ``ready`` of ``replicas`` counts the healthy ones.
+- A row contains no value of an environment variable.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+import msgspec
+
+from steersman.application import DEPENDS_ON, ORDER, SERVICE
+from steersman.workloads.kinds import (
+    Container,
+    ContainerAdditions,
+    ContainerStatus,
+    Executable,
+    ExecutableReplicaSet,
+    ExecutableStatus,
+    ProcessAdditions,
+    ReplicaSetObservation,
+    Service,
+    is_stopped,
+)
+
+#: Annotation of an Executable that its set no longer counts.
+RETIRED: Final = "steersman.dev/retired"
+
+Health = Literal["healthy", "unhealthy", "unknown", ""]
+_WORST: Final[tuple[Health, ...]] = ("unhealthy", "unknown", "healthy")
+
+#: States of replicas, those that most need attention first.
+_ATTENTION: Final = (
+    "failed",
+    "unknown",
+    "not found",
+    "stopping",
+    "building",
+    "waiting",
+    "starting",
+    "paused",
+    "running",
+    "finished",
+    "stopped",
+)
+_EXECUTABLE_STATES: Final = {
+    "": "waiting",
+    "Starting": "starting",
+    "Running": "running",
+    "Stopping": "stopping",
+    "Terminated": "stopped",
+    "FailedToStart": "failed",
+    "NotFound": "not found",
+    "Unknown": "unknown",
+}
+_CONTAINER_STATES: Final = {
+    "": "waiting",
+    "Pending": "waiting",
+    "RuntimeUnhealthy": "waiting",
+    "Building": "building",
+    "Starting": "starting",
+    "Running": "running",
+    "Paused": "paused",
+    "Stopping": "stopping",
+    "FailedToStart": "failed",
+    "NotFound": "not found",
+    "Unknown": "unknown",
+}
+_HEALTH: Final[Mapping[str | None, Health]] = {"Healthy": "healthy", "Unhealthy": "unhealthy"}
+_CONDITIONS: Final = {
+    "service_started": "started",
+    "service_healthy": "healthy",
+    "service_completed_successfully": "completed",
+}
+_KIND: Final = re.compile(r"\b(?:ExecutableReplicaSet|Executable|Container|Service) (?=[a-z0-9])")
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One service."""
+
+    name: str
+    kind: Literal["process", "container"]
+    #: The state as text: running, starting, waiting, building, stopping, stopped, finished, failed, "restarting in 4 s", ...
+    state: str
+    #: Empty if the service has no health probe or is not running.
+    health: Health = ""
+    #: The number of replicas that are running, and healthy if there are probes.
+    ready: int = 0
+    replicas: int = 1
+    #: Where clients connect: "localhost:8080".
+    addresses: tuple[str, ...] = ()
+    restarts: int = 0
+    #: The exit code of the latest run, if it has ended.
+    exit_code: int | None = None
+    pid: int | None = None
+    #: What the service waits for: "db to become healthy".
+    waiting_for: str = ""
+    #: Why it is in its state, as a sentence.
+    message: str = ""
+    #: When it started, or when it ended.
+    since: datetime | None = None
+    #: The services that it depends on, with the condition: started, healthy or completed.
+    depends_on: tuple[tuple[str, str], ...] = ()
+    order: int = 0
+
+    @property
+    def summary(self) -> str:
+        """The state as one word: "restarting" without the seconds."""
+        return self.state.partition(" in ")[0]
+
+
+class Objects(msgspec.Struct, frozen=True):
+    """The objects of a project, by kind and name."""
+
+    replica_sets: dict[str, ExecutableReplicaSet] = {}
+    executables: dict[str, Executable] = {}
+    containers: dict[str, Container] = {}
+    services: dict[str, Service] = {}
+
+
+class _Replica(msgspec.Struct, frozen=True):
+    """What a row needs of an Executable or a Container."""
+
+    state: str
+    health: Health
+    exit_code: int | None
+    pid: int | None
+    waiting_for: str
+    message: str
+    started: datetime | None
+    ended: datetime | None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.state == "running" and self.health in {"healthy", ""}
+
+
+def service_of(obj: ExecutableReplicaSet | Executable | Container | Service) -> str:
+    """The name of an object's service; empty if it has none."""
+    return (obj.metadata.labels or {}).get(SERVICE, "")
+
+
+def rows_of(objects: Objects, *, now: datetime) -> tuple[Row, ...]:
+    """The rows of a project, in the order of its file."""
+    addresses: dict[str, list[str]] = {}
+    problems: dict[str, str] = {}
+    for service in sorted(objects.services.values(), key=lambda each: each.key.name):
+        name = service_of(service)
+        if message := _service_message(service):
+            # Another program may listen at its address.
+            problems.setdefault(name, message)
+        elif address := _address(service):
+            addresses.setdefault(name, []).append(address)
+    rows = [*_process_rows(objects, now), *_container_rows(objects)]
+    found = [
+        msgspec.structs.replace(
+            row,
+            addresses=tuple(addresses.get(row.name, ())),
+            message=(row.exit_code and problems.get(row.name)) or row.message or problems.get(row.name, ""),
+        )
+        for row in rows
+    ]
+    return tuple(sorted(found, key=lambda row: (row.order, row.name)))
+
+
+def _process_rows(objects: Objects, now: datetime) -> Iterator[Row]:
+    replicas: dict[str, list[Executable]] = {}
+    for executable in objects.executables.values():
+        owners = executable.metadata.owner_references or ()
+        is_current = RETIRED not in (executable.metadata.annotations or {}) and not executable.deleting
+        for owner in owners if is_current else ():
+            replicas.setdefault(owner.uid, []).append(executable)
+    for replica_set in objects.replica_sets.values():
+        name = service_of(replica_set)
+        if not name or replica_set.deleting:
+            continue
+        spec = replica_set.spec.template.spec
+        probed = bool(spec.health_probes or (spec.steersman or ProcessAdditions()).health_probes)
+        own = sorted(replicas.get(replica_set.uid, ()), key=lambda each: each.key.name)
+        observed = (replica_set.status.steersman if replica_set.status is not None else None) or ReplicaSetObservation()
+        row = _row(
+            replica_set,
+            [_executable_replica(each, probed=probed) for each in own],
+            kind="process",
+            replicas=replica_set.spec.replicas,
+            depends_on=_dependencies(replica_set, (spec.steersman or ProcessAdditions()).depends_on),
+        )
+        changes: dict[str, Any] = {"restarts": observed.restarts}
+        if observed.next_restart is not None and row.state != "stopped":
+            left = max(0.0, observed.next_restart.timestamp() - now.timestamp())
+            changes |= {"state": f"restarting in {left:.0f} s", "message": row.message or _ended_message(row)}
+        if observed.waiting_for and not row.waiting_for and row.state not in {"running", "stopped"}:
+            changes["message"] = row.message or f"Waits for {observed.waiting_for}."
+        yield msgspec.structs.replace(row, **changes)
+
+
+def _container_rows(objects: Objects) -> Iterator[Row]:
+    by_service: dict[str, list[Container]] = {}
+    for container in sorted(objects.containers.values(), key=lambda each: each.key.name):
+        if (name := service_of(container)) and not container.deleting:
+            by_service.setdefault(name, []).append(container)
+    for group in by_service.values():
+        first = group[0]
+        row = _row(
+            first,
+            [_container_replica(each) for each in group],
+            kind="container",
+            replicas=len(group),
+            depends_on=_dependencies(first, (first.spec.steersman or ContainerAdditions()).depends_on),
+        )
+        observed = [each.status.steersman for each in group if each.status is not None]
+        yield msgspec.structs.replace(row, restarts=sum(each.restarts for each in observed if each is not None))
+
+
+def _row(
+    obj: ExecutableReplicaSet | Container,
+    found: Sequence[_Replica],
+    *,
+    kind: Literal["process", "container"],
+    replicas: int,
+    depends_on: tuple[tuple[str, str], ...],
+) -> Row:
+    """The row of a workload and its replicas."""
+    annotations = obj.metadata.annotations or {}
+    state = _state([each.state for each in found], wanted=replicas)
+    if is_stopped(obj):
+        state = "stopping" if state in {"running", "starting", "stopping", "paused"} else "stopped"
+    # The replica that explains the state of the row.
+    shown = next((each for each in found if each.state == state), found[0] if found else None)
+    healths: list[Health] = [each.health for each in found if each.health]
+    worst: Health = min(healths, key=_WORST.index) if healths else ""
+    is_over = state in {"finished", "failed", "stopped"}
+    order = annotations.get(ORDER, "")
+    return Row(
+        name=service_of(obj),
+        kind=kind,
+        state=state,
+        health=worst,
+        ready=sum(each.is_ready for each in found),
+        exit_code=shown.exit_code if shown is not None and is_over else None,
+        pid=shown.pid if shown is not None and not is_over else None,
+        waiting_for=next((each.waiting_for for each in found if each.waiting_for), "") if not is_over else "",
+        # A requested stop and a successful exit need no explanation.
+        message=shown.message if shown is not None and state not in {"stopped", "finished"} else "",
+        since=_datetime((shown.ended if is_over else shown.started) if shown is not None else None),
+        order=int(order) if order.isdigit() else 0,
+        replicas=replicas,
+        depends_on=depends_on,
+    )
+
+
+def _state(states: Sequence[str], *, wanted: int) -> str:
+    if not states:
+        return "waiting" if wanted else "stopped"
+    return min(states, key=lambda each: _ATTENTION.index(each) if each in _ATTENTION else 0)
+
+
+def _executable_replica(executable: Executable, *, probed: bool) -> _Replica:
+    status = executable.status
+    if status is None:
+        return _Replica("waiting", "", None, None, "", "", None, None)
+    state = _EXECUTABLE_STATES.get(status.state, "")
+    if status.state == "Finished":
+        state = "finished" if status.exit_code == 0 else "failed"
+    added = status.steersman
+    return _Replica(
+        state=state or "unknown",
+        health=_HEALTH.get(status.health_status, "unknown") if probed and state == "running" else "",
+        exit_code=status.exit_code,
+        pid=status.pid,
+        waiting_for=_plain(added.waiting_for if added is not None else None),
+        message=(added.message if added is not None else None) or _probe_message(status),
+        started=status.startup_timestamp,
+        ended=status.finish_timestamp,
+    )
+
+
+def _container_replica(container: Container) -> _Replica:
+    status, spec = container.status, container.spec
+    if status is None:
+        return _Replica("waiting", "", None, None, "", "", None, None)
+    state = _CONTAINER_STATES.get(status.state, "")
+    added = status.steersman
+    waiting_for = _plain(added.waiting_for if added is not None else None)
+    if status.state == "Pending" and not waiting_for:
+        state = "starting"
+    if status.state == "Exited":
+        state = "stopped" if spec.stop or is_stopped(container) else "finished" if status.exit_code == 0 else "failed"
+    probed = bool(spec.health_probes or (spec.steersman or ContainerAdditions()).health_probes)
+    return _Replica(
+        state=state or "unknown",
+        health=_HEALTH.get(status.health_status, "unknown") if probed and state == "running" else "",
+        exit_code=status.exit_code,
+        pid=None,
+        waiting_for=waiting_for,
+        message=status.message or (added.message if added is not None else None) or _probe_message(status),
+        started=status.startup_timestamp,
+        ended=status.finish_timestamp,
+    )
+
+
+def _probe_message(status: ExecutableStatus | ContainerStatus) -> str:
+    """The reason of the first failing health check; empty if none fails."""
+    if status.state != "Running":
+        return ""
+    reasons = (each.reason for each in status.health_probe_results or () if each.outcome != "Success")
+    return next((f"The health check fails: {reason}" for reason in reasons if reason), "")
+
+
+def _datetime(moment: datetime | None) -> datetime | None:
+    """The moment as a plain datetime, which every encoder supports."""
+    return datetime.fromtimestamp(moment.timestamp(), UTC) if moment is not None else None
+
+
+def _ended_message(row: Row) -> str:
+    return f"Ended with exit code {row.exit_code}." if row.exit_code is not None else ""
+
+
+def _plain(text: str | None) -> str:
+    """What a workload waits for, without the kinds of objects and without details: "db to become healthy"."""
+    return ", ".join(_KIND.sub("", each).partition(": ")[0] for each in (text or "").split("; ")) if text else ""
+
+
+def _dependencies(obj: ExecutableReplicaSet | Container, declared: Iterable[Any] | None) -> tuple[tuple[str, str], ...]:
+    """The dependencies by name of service, else by name of object."""
+    try:
+        written = msgspec.json.decode((obj.metadata.annotations or {}).get(DEPENDS_ON, "[]"), type=list[dict[str, str]])
+    except msgspec.DecodeError:
+        written = []
+    found = [
+        (each.get("service", ""), _CONDITIONS.get(each.get("condition", ""), "started"))
+        for each in written
+        if each.get("service")
+    ]
+    return tuple(found or [(each.name, each.condition.lower()) for each in declared or ()])
+
+
+def _address(service: Service) -> str:
+    """Where clients connect; empty if the port is not known."""
+    status, spec = service.status, service.spec
+    port = (status.effective_port if status is not None else None) or spec.port
+    if not port:
+        return ""
+    host = (status.effective_address if status is not None else None) or spec.address or "localhost"
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return f"{host}:{port}"
+    if address.is_unspecified or address in {ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")}:
+        return f"localhost:{port}"
+    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
+
+
+def _service_message(service: Service) -> str:
+    status = service.status
+    message = status.steersman.message if status is not None and status.steersman is not None else None
+    # Without an endpoint, the state of the workload says why.
+    return "" if message is None or "has no endpoint" in message else message
