@@ -1,0 +1,13 @@
+"""The terminal view of ``steersman up``: services above, logs below, one line of keys.
+
+Guarantees
+- The terminal is always restored, and a suspended view redraws itself.
+- The output of a service cannot control the terminal; its colors are kept.
+- Memory is bounded, however much services print. The goal for the response to a key is 100 ms.
+"""
+
+from steersman.ui.terminal.session import (
+    TerminalOptions as TerminalOptions,
+    has_terminal as has_terminal,
+    run_terminal as run_terminal,
+)
