@@ -1,0 +1,249 @@
+"""The Board: rows in words, joined output, actions, and what happens when the connection is gone."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+from ui.project import Line, print_line, print_lines, shop, until
+
+from steersman import aio
+from steersman.objects import ObjectMeta
+from steersman.ui import ActionRefused, Board
+from steersman.ui.joined_logs import BYTES_MAX
+from steersman.ui.rows import Objects, rows_of
+from steersman.workloads.kinds import (
+    ExecutableReplicaSet,
+    ExecutableReplicaSetSpec,
+    ExecutableSpec,
+    ExecutableTemplate,
+    RestartPolicy,
+    Service,
+)
+from steersman.workloads.kinds.service import ServiceObservation, ServiceSpec, ServiceStatus
+
+
+@pytest.fixture
+async def project(tmp_path):
+    async with shop(tmp_path) as project:
+        yield project
+
+
+async def lines_of(board, count, **options):
+    """The first lines."""
+    found = []
+    async with asyncio.timeout(60), aclosing(board.logs(**options)) as lines:
+        async for line in lines:
+            found.append(line)
+            if len(found) == count:
+                break
+    return found
+
+
+# rows
+
+
+async def test_a_service_that_runs_has_its_address_and_its_pid(project):
+    await project.process("web")
+    await project.port("web", "web", port=8080)
+    async with Board(project.client, project="shop") as board:
+        row = await until(board, "web", lambda row: row.state == "running" and row.addresses)
+        assert (row.kind, row.ready, row.replicas, row.health) == ("process", 1, 1, "")
+        assert row.addresses == ("localhost:8080",)
+        assert row.pid == project.processes.started[0].pid
+        assert row.since is not None
+        assert board.connected
+
+
+def test_a_port_that_another_program_has_is_a_problem_and_no_address():
+    """A browser at that address would show the other program."""
+    named = {"steersman.dev/service": "web", "steersman.dev/project": "shop"}
+    service = Service(metadata=ObjectMeta(name="web", labels=named), spec=ServiceSpec(port=8080))
+    service.status = ServiceStatus(steersman=ServiceObservation(message="port 8080 is in use by nginx, pid 7"))
+    workload = ExecutableReplicaSet(
+        metadata=ObjectMeta(name="web", labels=named),
+        spec=ExecutableReplicaSetSpec(template=ExecutableTemplate(spec=ExecutableSpec(executable_path="web"))),
+    )
+    objects = Objects(replica_sets={"web": workload}, services={"web": service})
+    (row,) = rows_of(objects, now=aio.now())
+    assert row.addresses == ()
+    assert row.message == "port 8080 is in use by nginx, pid 7"
+
+
+async def test_a_service_says_what_it_waits_for_without_names_of_kinds(project):
+    await project.process("db")
+    await project.process("migrate", depends_on=(("db", "service_started"),))
+    await project.process("web", depends_on=(("migrate", "service_completed_successfully"),))
+    async with Board(project.client, project="shop") as board:
+        row = await until(board, "web", lambda row: row.waiting_for == "migrate to complete")
+        assert row.state == "waiting"
+        assert row.depends_on == (("migrate", "completed"),)
+        (await project.started("migrate")).exit(0)
+        await until(board, "web", lambda row: row.state == "running" and not row.waiting_for)
+        row = await until(board, "migrate", lambda row: row.state == "finished")
+        assert row.exit_code == 0
+        assert [row.name for row in board.rows] == ["db", "migrate", "web"]
+
+
+async def test_a_crash_shows_its_exit_code_and_the_next_restart(project):
+    await project.process("web", restart=RestartPolicy(policy="OnFailure", delay="1s"))
+    await project.process("job")
+    async with Board(project.client, project="shop") as board:
+        (await project.started("web")).exit(3)
+        (await project.started("job")).exit(4)
+        row = await until(board, "web", lambda row: row.summary == "restarting")
+        assert row.state in {"restarting in 1 s", "restarting in 0 s"}
+        assert "exit code 3" in row.message
+        row = await until(board, "web", lambda row: row.state == "running")
+        assert row.restarts == 1
+        assert row.exit_code is None
+        row = await until(board, "job", lambda row: row.state == "failed")
+        assert row.exit_code == 4
+
+
+async def test_a_program_that_cannot_start_says_why(project):
+    project.processes.failures["/bin/web"] = "There is no program /bin/web."
+    await project.process("web")
+    async with Board(project.client, project="shop") as board:
+        row = await until(board, "web", lambda row: row.state == "failed")
+        assert row.message == "There is no program /bin/web."
+
+
+async def test_replicas_and_containers_of_a_service_are_one_row(project):
+    await project.process("web", replicas=2)
+    await project.container("cache-1", "cache")
+    await project.container("cache-2", "cache")
+    async with Board(project.client, project="shop") as board:
+        row = await until(board, "web", lambda row: row.ready == 2)
+        assert row.replicas == 2
+        row = await until(board, "cache", lambda row: row.ready == 2)
+        assert (row.kind, row.state, row.replicas) == ("container", "running", 2)
+
+
+async def test_a_block_begins_with_the_rows_of_the_present(project):
+    for number in range(20):
+        await project.process(f"s{number:02}")
+    async with Board(project.client, project="shop") as board:
+        assert len(board.rows) == 20
+        assert board.connected
+
+
+async def test_other_projects_are_not_shown(project):
+    await project.process("web")
+    async with Board(project.client, project="other") as board:
+        assert board.rows == ()
+        assert board.connected
+
+
+# connection
+
+
+async def test_a_lost_connection_is_shown_and_comes_back_with_what_was_missed(project):
+    await project.process("web")
+    lines = []
+    client = project.client.with_transport(lambda inner: lines.append(Line(inner)) or lines[0])
+    async with Board(client, project="shop") as board:
+        await until(board, "web", lambda row: row.state == "running")
+        assert board.connected
+        await lines[0].cut()
+        async with asyncio.timeout(60):
+            while board.connected:
+                await board.wait_changed()
+        assert [row.name for row in board.rows] == ["web"], "the last state stays visible"
+        (await project.started("web")).exit(1)
+        lines[0].is_cut = False
+        await until(board, "web", lambda row: row.state == "failed")
+        async with asyncio.timeout(60):
+            while not board.connected:
+                await board.wait_changed()
+
+
+# logs
+
+
+async def test_lines_of_all_services_come_in_the_order_of_their_times(project):
+    await project.process("web")
+    await project.process("db")
+    web, db = await project.started("web"), await project.started("db")
+    for number in range(3):
+        print_line(web, f"web {number}")
+        print_line(db, f"db {number}", stream="stderr")
+    async with Board(project.client, project="shop") as board:
+        await until(board, "db", lambda row: row.state == "running")
+        found = await lines_of(board, 6, follow=False)
+        assert [line.text for line in found] == ["web 0", "db 0", "web 1", "db 1", "web 2", "db 2"]
+        assert {(line.service, line.stream) for line in found} == {("web", "stdout"), ("db", "stderr")}
+        only = await lines_of(board, 3, names=["db"], follow=False)
+        assert {line.service for line in only} == {"db"}
+
+
+async def test_a_follower_gets_the_lines_of_the_next_run(project):
+    await project.process("web", restart=RestartPolicy(policy="Always", delay="10ms"))
+    async with Board(project.client, project="shop") as board, aclosing(board.logs()) as lines:
+        first = await project.started("web")
+        print_line(first, "one")
+        async with asyncio.timeout(60):
+            assert (await anext(lines)).text == "one"
+            first.exit(0)
+            second = await project.started("web", 2)
+            print_line(second, "two")
+            line = await anext(lines)
+        assert line.text == "two"
+        assert line.service == "web"
+
+
+async def test_output_that_is_too_fast_is_dropped_with_a_note_and_hides_no_other_service(project):
+    await project.process("loud")
+    await project.process("calm")
+    loud, calm = await project.started("loud"), await project.started("calm")
+    async with Board(project.client, project="shop") as board:
+        await until(board, "calm", lambda row: row.state == "running")
+        async with aclosing(board.logs()) as lines, asyncio.timeout(60):
+            print_line(loud, "begin")
+            assert (await anext(lines)).text == "begin"
+            moments = (f"2030-01-01T00:00:{number // 1000:02}.{number % 1000:03}000Z" for number in range(60_000))
+            print_lines(loud, (f"{moment} {number} {'x' * 100}\n" for number, moment in enumerate(moments)))
+            print_line(calm, "still here")
+            # The reader is busy elsewhere.
+            await asyncio.sleep(1)
+            found = []
+            async for line in lines:
+                found.append(line)
+                if line.text.startswith("59999 ") or len(found) > 60_000:
+                    break
+        assert "still here" in [line.text for line in found]
+        dropped = sum(line.dropped for line in found)
+        shown = [line for line in found if line.service == "loud" and not line.dropped]
+        assert dropped + len(shown) == 60_000
+        assert dropped > 0
+        assert "too fast" in next(line.text for line in found if line.dropped)
+        assert sum(len(line.text) for line in shown) < 10 * BYTES_MAX
+
+
+# actions
+
+
+async def test_stop_start_and_restart_do_what_they_say(project):
+    await project.process("web")
+    async with Board(project.client, project="shop") as board:
+        await until(board, "web", lambda row: row.state == "running")
+        await board.stop("web")
+        annotations = (await project.client.get(ExecutableReplicaSet, "web")).metadata.annotations
+        assert annotations["steersman.dev/stopped"] == "true"
+        row = await until(board, "web", lambda row: row.state == "stopped")
+        assert row.message == ""
+        await board.start("web")
+        await until(board, "web", lambda row: row.state == "running")
+        await board.restart("web")
+        await project.started("web", 3)
+        await until(board, "web", lambda row: row.state == "running")
+        annotations = (await project.client.get(ExecutableReplicaSet, "web")).metadata.annotations
+        assert "steersman.dev/stopped" not in annotations
+        assert annotations["steersman.dev/restarted-at"].endswith("Z")
+
+
+async def test_an_unknown_name_is_refused_with_the_nearest_one(project):
+    await project.process("worker")
+    async with Board(project.client, project="shop") as board:
+        await until(board, "worker", lambda row: row.state == "running")
+        with pytest.raises(ActionRefused, match="did you mean worker"):
+            await board.restart("wroker")
