@@ -1,0 +1,188 @@
+"""``steersman up --detach``: starts or changes a session in the background, and waits until its services have started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from steersman.aio import Supervisor
+from steersman.application import Application
+from steersman.cli.failure import Failure
+from steersman.cli.up.follower import Follower
+from steersman.cli.up.outcomes import failures, has_started
+from steersman.cli.up.output import Output
+from steersman.cli.up.places import connected_board
+from steersman.cli.up.summary import indented, table
+from steersman.client import Client
+from steersman.projects import (
+    ApplicationSource,
+    ProjectIdentity,
+    ServiceSelection,
+    SessionRecord,
+    apply_application,
+    find_session,
+    read_record,
+    wait_for_session,
+    write_record,
+)
+from steersman.ui import Board, Row
+from steersman.ui.page import new_link
+from steersman.workloads import wait_for_end
+
+#: The lines of output that a failure shows for each service.
+_TAIL = 15
+#: The output of the session itself, in its state folder.
+LOG = "session.log"
+
+
+async def start_in_background(
+    source: ApplicationSource,
+    selection: ServiceSelection,
+    application: Application,
+    output: Output,
+    *,
+    within: float,
+) -> int:
+    """Start a session, or change the running one, and wait until every service has started; returns an exit code."""
+    identity = ProjectIdentity(application.folder.resolve(), application.name)
+    found = find_session(application.folder, source.environment, name=application.name)
+    is_joining = found is not None and found.is_running and found.folder == str(identity.folder)
+    if is_joining and found is not None:
+        record = found
+    else:
+        record = await _spawn(identity.state_folder(source.environment))
+    async with connected_board(record) as (client, board):
+        if is_joining:
+            await apply_to_session(client, board, record, source, selection, output)
+        follower = Follower(board, output, tuple(application.services))
+        try:
+            async with asyncio.timeout(within), Supervisor() as tasks:
+                tasks.start(_watch_session(record), name="up: session")
+                problems = await _until_started(board, application, follower)
+                tasks.cancel()
+        except TimeoutError:
+            late = [row for row in board.rows if not has_started([row])]
+            problems = [f"{row.name} did not start within {within:g} s ({_condition(row)})" for row in late]
+        await output.drain()
+        if problems:
+            for row in board.rows:
+                if any(each.startswith(f"{row.name} ") for each in problems):
+                    await _show_last_lines(board, output, row.name)
+            await output.drain()
+            raise Failure(
+                "; ".join(problems) + f"\nThe session keeps running (pid {record.pid}); stop it with steersman down"
+            )
+        output.text(indented(table(board.rows)))
+        if (record := read_record(Path(record.state)) or record).page and os.isatty(2):
+            output.note(f"page: {await new_link(record.page, record.page_key)}")
+        output.note("steersman logs -f follows the logs, steersman down stops the application")
+    return 0
+
+
+def _condition(row: Row) -> str:
+    """The state and health of a service that has not started, and the reason."""
+    reason = row.message or (f"waits for {row.waiting_for}" if row.waiting_for else "")
+    return f"{row.state} {row.health}".strip() + (f": {reason}" if reason else "")
+
+
+async def _spawn(state: Path) -> SessionRecord:
+    """Start the process of a session, and wait until it has written its record."""
+    # Only the output of the start: a running session writes to its own log.
+    with tempfile.TemporaryFile() as output:
+        session = subprocess.Popen(  # noqa: ASYNC220, S603 - this program, which starts in a session without a terminal
+            background_command(sys.argv[1:]),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        record = await wait_for_session(state, has_failed=lambda: session.poll() is not None)
+        if record is None and session.returncode == 0:
+            # Another command started the session at the same moment: it has taken the change.
+            record = read_record(state)
+        if record is None:
+            output.seek(0)
+            words = output.read().decode(errors="replace").strip().removeprefix("steersman: ")
+            raise Failure(words or f"the session ended with exit code {session.returncode}")
+    # This command exits before the session does: Popen must not warn about it.
+    session.returncode = 0
+    return record
+
+
+def open_log(state: Path) -> None:
+    """Redirect the output of this process, which owns the session, to the session's log."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW
+    descriptor = os.open(state / LOG, flags, 0o600)
+    for number in (1, 2):
+        os.dup2(descriptor, number)
+    os.close(descriptor)
+
+
+def background_command(arguments: Sequence[str]) -> list[str]:
+    """The command line of the process of a detached session, for the arguments of this command."""
+    # What follows -- are names of services.
+    place = arguments.index("up") + 1
+    words = (*arguments[:place], "--background", *arguments[place:])
+    # -P: a module of the application's folder, such as its queue.py, must not take the place of Python's.
+    return [sys.executable, "-P", "-m", "steersman", *words]
+
+
+async def _watch_session(record: SessionRecord) -> None:
+    """Fail when the process of a session ends."""
+    await wait_for_end(record.pid, record.start)
+    raise Failure(f"the session of {record.name} ended before its services had started: see {Path(record.state) / LOG}")
+
+
+async def apply_to_session(
+    client: Client,
+    board: Board,
+    record: SessionRecord,
+    source: ApplicationSource,
+    selection: ServiceSelection,
+    output: Output,
+) -> None:
+    """Apply an application to a running session. Services without a change keep running.
+
+    The profiles and scales of earlier commands stay too, as they do when the file is edited.
+    """
+    before = ServiceSelection(names=record.names, profiles=record.profiles, scales=record.scales)
+    joined = before.joined(selection)
+    application = source.load(msgspec.structs.replace(joined, names=selection.names), is_edit=True)
+    changes = await apply_application(client, application, project=record.name, prune=not selection.names)
+    record.names, record.profiles, record.scales = joined.names, joined.profiles, dict(joined.scales)
+    write_record(record)
+    for row in board.rows:
+        if row.name in application.services and row.state == "stopped":
+            await board.start(row.name)
+    words = changes.words() if changes else "no service changes"
+    output.note(f"{record.name} is already running (pid {record.pid}): {words}")
+
+
+async def _until_started(board: Board, application: Application, follower: Follower) -> list[str]:
+    """Wait until every service has started, or one has failed; returns a sentence for each failure."""
+    version = board.version
+    while True:
+        follower.show_changes()
+        rows = [row for row in board.rows if row.name in application.services]
+        if problems := failures(rows, application.services):
+            return problems
+        if len(rows) == len(application.services) and has_started(rows):
+            return []
+        version = await board.wait_changed(version)
+
+
+async def _show_last_lines(board: Board, output: Output, name: str) -> None:
+    """Print the last lines of a service. A container runtime may deliver them only after the container has ended."""
+    for _ in range(10 if board.row(name).exit_code is not None else 1):
+        follower = Follower(board, output, (name,))
+        await follower.follow_lines(tail=_TAIL, follow=False)
+        if follower.has_lines:
+            return
+        await asyncio.sleep(0.1)

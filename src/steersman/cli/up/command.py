@@ -1,0 +1,72 @@
+"""``steersman up``: reads the application, shows its services, and starts the session.
+
+Importing the modules of a server takes a second, so the first lines are printed before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+
+from steersman.application import Application
+from steersman.cli.failure import Failure, Misuse
+from steersman.cli.uncollected_imports import uncollected_imports
+from steersman.cli.up.output import Output
+from steersman.cli.up.places import run_command
+from steersman.cli.up.summary import start_summary
+from steersman.cli.up.up_options import UpOptions
+from steersman.projects import ProjectIdentity, has_owner
+
+
+def run_up(options: UpOptions) -> int:
+    """Run the application; returns an exit code."""
+    aborts = options.abort_on_exit or options.abort_on_failure or options.exit_code_from
+    if (options.detach or options.wait) and aborts:
+        raise Misuse(
+            "--detach and --wait cannot be combined with --abort-on-exit, --abort-on-failure or --exit-code-from"
+        )
+    try:
+        return run_command(lambda: _run(options))
+    except asyncio.CancelledError:
+        return 130
+
+
+async def _run(options: UpOptions) -> int:
+    source = options.source()
+    application = source.load(options.selection())
+    if options.exit_code_from and options.exit_code_from not in application.services:
+        known = ", ".join(application.services)
+        raise Failure(f"--exit-code-from: no service {options.exit_code_from}; the services are: {known}")
+    output = Output(os.environ)
+    for warning in application.warnings:
+        output.note(f"warning: {warning}")
+    state = ProjectIdentity(application.folder.resolve(), application.name).state_folder(source.environment)
+    if not options.background and not has_owner(state):
+        for line in start_summary(application, output):
+            output.text(line)
+    _check_runtime(application, options, output)
+    try:
+        if (options.detach or options.wait) and not options.background:
+            with uncollected_imports():
+                from steersman.cli.up.background import start_in_background  # noqa: PLC0415 - see above
+            return await start_in_background(source, options.selection(), application, output, within=options.timeout)
+        with uncollected_imports():
+            from steersman.cli.up.foreground import run_session  # noqa: PLC0415 - see above
+        return await run_session(options, application, output)
+    finally:
+        await output.drain()
+
+
+def _check_runtime(application: Application, options: UpOptions, output: Output) -> None:
+    """Warn about containers whose runtime is not installed. Raises `Failure` if the command would wait for them."""
+    runtime = options.container_runtime
+    containers = [name for name, service in application.services.items() if not service.is_process]
+    if not containers or options.background or shutil.which(runtime) is not None:
+        return
+    other = "docker" if runtime == "podman" else "podman"
+    advice = f"install it, use --container-runtime {other}, or pass the names of other services"
+    text = f"{', '.join(containers)} cannot start, because {runtime} is not installed: {advice}"
+    if options.detach or options.wait:
+        raise Failure(text)
+    output.note(f"warning: {text}")

@@ -1,0 +1,93 @@
+"""``steersman run`` for a service that is a container: runs one more container of it until it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import BinaryIO
+
+import msgspec
+
+from steersman import aio
+from steersman.aio import Supervisor
+from steersman.application import SERVICE, Application, ServiceDefinition, application_objects
+from steersman.cli.failure import Failure
+from steersman.client import Client
+from steersman.objects import ObjectMeta
+from steersman.workloads.kinds import Container, ContainerStatus
+
+_LOOK = 0.05
+
+
+async def run_container(
+    client: Client, application: Application, name: str, words: Sequence[str], *, project: str
+) -> int:
+    """Run a container with the image, environment, networks and volumes of a service; returns its exit code.
+
+    ``words`` replace the command. The container gets no input, publishes no ports, and is removed at the end.
+    """
+    made = await client.create(_container(application, name, words, project))
+    try:
+        async with Supervisor() as tasks:
+            streams = [
+                tasks.start(_copy(client, made.key.name, source, file), name=f"run: {source}")
+                for source, file in (("stdout", sys.stdout.buffer), ("stderr", sys.stderr.buffer))
+            ]
+            status = await _until_ended(client, made, name)
+            await asyncio.gather(*streams)
+    finally:
+        await client.delete(Container, made.key, missing_ok=True)
+    if status.state == "FailedToStart":
+        raise Failure(f"{name} cannot start: {status.message}")
+    return status.exit_code if status.exit_code is not None else 1
+
+
+def _container(application: Application, name: str, words: Sequence[str], project: str) -> Container:
+    definition = application.services[name]
+    once: ServiceDefinition = msgspec.structs.replace(
+        definition,
+        scale=1,
+        container_name=None,
+        ports=(),
+        restart=type(definition.restart)(),
+        command=tuple(words) or definition.command,
+    )
+    alone = msgspec.structs.replace(application, services={**application.services, name: once})
+    found = next(
+        each
+        for each in application_objects(alone, project=project)
+        if isinstance(each, Container) and (each.metadata.labels or {}).get(SERVICE) == name
+    )
+    if found.spec.steersman is not None:
+        found.spec.steersman.health_probes = None
+    for network in found.spec.networks or ():
+        # Other containers must not reach it by the name of the service.
+        network.aliases = None
+    return Container(metadata=ObjectMeta(name=f"{found.key.name}-run-{aio.name_suffix(5)}"), spec=found.spec)
+
+
+async def _until_ended(client: Client, made: Container, name: str) -> ContainerStatus:
+    said = ""
+    while True:
+        found = await client.find(Container, made.key)
+        if found is None:
+            raise Failure(f"{name}: the session ended before the container did")
+        status = found.status or ContainerStatus()
+        if status.state in {"Exited", "FailedToStart"}:
+            return status
+        waiting = (status.steersman.waiting_for if status.steersman is not None else "") or ""
+        news = f"waits for {waiting}" if waiting else "is building" if status.state == "Building" else ""
+        if news and news != said:
+            print(f"=> {name} {news}", file=sys.stderr)
+            said = news
+        await asyncio.sleep(_LOOK)
+
+
+async def _copy(client: Client, name: str, source: str, file: BinaryIO) -> None:
+    gvr = Container.gvr()
+    path = f"/apis/{gvr.group}/{gvr.version}/{gvr.resource}/{name}/log?source={source}&follow=true"
+    async with client.stream(path) as pieces:
+        async for piece in pieces:
+            file.write(piece)
+            file.flush()

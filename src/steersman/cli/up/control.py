@@ -1,0 +1,111 @@
+"""``steersman restart``, ``stop``, ``start`` and ``scale``: change the services of a running application."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from steersman.cli.failure import Failure
+from steersman.cli.up.outcomes import ended_words
+from steersman.cli.up.places import PlaceOptions, connected_board, parse_scales, run_command
+from steersman.projects import write_record
+from steersman.ui import Board, Row
+
+#: Transient states: a run is starting or ending.
+_PASSING = frozenset({"starting", "stopping", "building", "waiting"})
+
+
+class ControlOptions(PlaceOptions, frozen=True, kw_only=True):
+    """The options of the command line."""
+
+    names: Sequence[str] = ()
+    timeout: float = 60.0
+
+
+def run_restart(options: ControlOptions) -> int:
+    """Restart services, and wait until they run."""
+    return run_command(lambda: _control(options, lambda board, name: board.restart(name), _has_restarted))
+
+
+def run_stop(options: ControlOptions) -> int:
+    """Stop services, and wait until they have stopped."""
+    return run_command(lambda: _control(options, lambda board, name: board.stop(name), _has_stopped))
+
+
+def run_start(options: ControlOptions) -> int:
+    """Start services that were stopped or have ended."""
+    return run_command(lambda: _control(options, lambda board, name: board.start(name), _has_started))
+
+
+def run_scale(options: ControlOptions) -> int:
+    """Change the number of replicas."""
+    return run_command(lambda: _scale(options))
+
+
+def _has_restarted(before: Row, row: Row) -> bool:
+    is_new = (row.since, row.pid) != (before.since, before.pid)
+    return bool(row.waiting_for) or (is_new and row.summary not in _PASSING)
+
+
+def _has_stopped(before: Row, row: Row) -> bool:
+    del before
+    return row.state in {"stopped", "finished", "failed"}
+
+
+def _has_started(before: Row, row: Row) -> bool:
+    return before.state not in {"stopped", "finished", "failed"} or _has_restarted(before, row)
+
+
+async def _control(
+    options: ControlOptions,
+    act: Callable[[Board, str], Awaitable[None]],
+    is_done: Callable[[Row, Row], bool],
+) -> int:
+    async with connected_board(options.running()) as (_, board):
+        names = options.names or [row.name for row in board.rows]
+        before = {name: board.row(name) for name in names}
+        for name in names:
+            await act(board, name)
+        await _until(board, names, lambda row: is_done(before[row.name], row), options.timeout)
+        return _report(board.row(name) for name in names)
+
+
+async def _scale(options: ControlOptions) -> int:
+    record = options.running()
+    scales = parse_scales(options.names)
+    async with connected_board(record) as (_, board):
+        for name in scales:
+            if board.row(name).kind == "container":
+                raise Failure(f"service {name} is a container: set scale in its file")
+        # The session applies it: several processes need other ports than one.
+        record.scales = {**record.scales, **scales}
+        write_record(record)
+        await _until(board, list(scales), lambda row: row.replicas == scales[row.name] == row.ready, options.timeout)
+        return _report(board.row(name) for name in scales)
+
+
+async def _until(board: Board, names: Sequence[str], is_done: Callable[[Row], bool], seconds: float) -> None:
+    version = board.version
+    try:
+        async with asyncio.timeout(seconds):
+            while not all(is_done(board.row(name)) for name in names):
+                version = await board.wait_changed(version)
+    except TimeoutError:
+        late = [f"{name} is {board.row(name).state}" for name in names if not is_done(board.row(name))]
+        raise Failure(f"timed out after {seconds:g} s: {', '.join(late)}") from None
+
+
+def _report(rows: Iterable[Row]) -> int:
+    """Print the states of services; returns an exit code."""
+    code = 0
+    for row in rows:
+        words = row.state
+        if row.state == "failed":
+            words, code = ended_words(row), 1
+        elif row.state == "waiting":
+            words = f"waits for {row.waiting_for}"
+        elif row.replicas > 1:
+            words = f"{row.state} ({row.ready} of {row.replicas})"
+        print(f"{row.name}: {words}", file=sys.stderr)
+    return code

@@ -1,0 +1,115 @@
+"""``steersman convert``: prints the objects that an application becomes.
+
+Guarantees
+- The output is what ``steersman up`` applies, without fields that have their defaults. The same files give the same output.
+- Secrets are masked, unless ``--show-secrets`` is given.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Literal, cast
+
+import msgspec
+import yaml
+
+from steersman.application import ApplicationError, application_objects
+from steersman.cli.failure import Failure
+from steersman.cli.files import say
+from steersman.cli.up.places import PlaceOptions
+from steersman.objects import Object, Struct, Unstructured, wire_names
+from steersman.projects import ServiceSelection
+from steersman.workloads import MASK, masked
+
+
+class ConvertOptions(PlaceOptions, frozen=True, kw_only=True):
+    """The options of the command line."""
+
+    names: Sequence[str] = ()
+    profiles: Sequence[str] = ()
+    format: Literal["yaml", "json"] = "yaml"
+    show_secrets: bool = False
+
+
+def run_convert(options: ConvertOptions) -> int:
+    """Print the objects; returns an exit code."""
+    selection = ServiceSelection(names=tuple(options.names), profiles=tuple(options.profiles))
+    try:
+        application = options.source().load(selection)
+        objects = application_objects(application, project=application.name)
+    except ApplicationError as error:
+        raise Failure(f"the application has errors:\n{error}") from error
+    for each in application.warnings:
+        say(f"warning: {each}")
+    trees = [printed_tree(each, show_secrets=options.show_secrets) for each in objects]
+    sys.stdout.write(_json(trees) if options.format == "json" else _yaml(trees))
+    return 0
+
+
+def printed_tree(obj: Object | Unstructured, *, show_secrets: bool = False) -> dict[str, Any]:
+    """An object as a JSON tree, without fields that have their defaults."""
+    tree: dict[str, Any] = obj.tree if isinstance(obj, Unstructured) else _without_defaults(obj)
+    return tree if show_secrets else _masked(tree, is_secret=tree.get("kind") == "Secret")
+
+
+def _without_defaults(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_defaults(each) for each in value]  # type: ignore[misc]
+    if not isinstance(value, Struct):
+        return value
+    names = wire_names(type(value))
+    kept: dict[str, Any] = {}
+    for field in msgspec.structs.fields(value):
+        found = getattr(value, field.name)
+        if field.name not in names or found is None or found is msgspec.UNSET:
+            continue
+        default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        if found != default or isinstance(value, Object):
+            kept[names[field.name]] = _without_defaults(found)
+    return kept
+
+
+def _masked(value: Any, *, is_secret: bool = False) -> Any:
+    """The tree with the mask in place of secrets: variables by their name and value, and the contents of files."""
+    if isinstance(value, list):
+        return [_masked(each) for each in value]  # type: ignore[misc]
+    if not isinstance(value, dict):
+        return value
+    tree = cast("dict[str, Any]", value)
+    result: dict[str, Any] = {}
+    for key, each in tree.items():
+        if is_secret and key in {"data", "stringData"} and isinstance(each, dict):
+            result[key] = dict.fromkeys(each, MASK)  # type: ignore[arg-type]
+        elif key in {"contents", "rawContents"} or (key == "value" and "id" in tree):
+            result[key] = MASK
+        elif key == "value" and isinstance(each, str):
+            result[key] = masked(str(tree.get("name", tree.get("key", ""))), each)
+        else:
+            result[key] = _masked(each)
+    return result
+
+
+def _json(trees: list[dict[str, Any]]) -> str:
+    """A Kubernetes List."""
+    found = {"apiVersion": "v1", "kind": "List", "items": trees}
+    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
+
+
+def _yaml(trees: list[dict[str, Any]]) -> str:
+    return yaml.dump_all(trees, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120, allow_unicode=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes multi-line strings as blocks, and no anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the signature is PyYAML's
+        """The same value twice is written twice."""
+        return True
+
+
+def _text(dumper: Any, text: str) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,112 @@
+"""``steersman down``: ends the session of an application, or cleans up after a killed one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from steersman import workloads
+from steersman.aio import Supervisor
+from steersman.application import ApplicationError
+from steersman.cli.failure import Failure
+from steersman.cli.up.places import PlaceOptions, run_command
+from steersman.client import Client
+from steersman.errors import ApiError
+from steersman.projects import (
+    ProjectIdentity,
+    ServiceSelection,
+    SessionRecord,
+    SessionRunning,
+    clean_session,
+    has_owner,
+    locked,
+    stopping_work,
+    wait_for_session,
+)
+from steersman.workloads import is_suspended, wait_for_end
+
+_EXECUTION = "/admin/execution"
+#: Seconds after which the command names the services that are still stopping.
+_PATIENCE = 1.0
+
+
+class DownOptions(PlaceOptions, frozen=True, kw_only=True):
+    """The options of the command line."""
+
+    timeout: float = 150.0
+
+
+def run_down(options: DownOptions) -> int:
+    """End the session; returns an exit code."""
+    return run_command(lambda: _down(options))
+
+
+async def _down(options: DownOptions) -> int:
+    record = options.find() or await _starting(options)
+    if record is None:
+        print("no application is running here", file=sys.stderr)
+        return 0
+    if not record.is_running:
+        try:
+            await _harvest(record)
+        except SessionRunning:
+            raise Failure(f"{record.name} starts at this moment; run steersman down again to end it") from None
+        print(f"{record.name}: its session was killed; cleaned up after it", file=sys.stderr)
+        return 0
+    if is_suspended(record.pid):
+        # A suspended session answers and stops only after it is resumed.
+        os.kill(record.pid, signal.SIGCONT)
+    try:
+        async with (
+            asyncio.timeout(options.timeout),
+            Client.connect(kubeconfig=Path(record.kubeconfig)) as client,
+            Supervisor() as tasks,
+        ):
+            await client.request("PATCH", _EXECUTION, body=b'{"status": "Stopping"}')
+            tasks.start(_name_blocking(client, record), name="down: blocking")
+            await wait_for_end(record.pid, record.start)
+            tasks.cancel()
+    except TimeoutError:
+        text = f"{record.name} did not stop within {options.timeout:g} s; kill it with: kill -9 {record.pid}"
+        raise Failure(text) from None
+    print(f"{record.name}: stopped", file=sys.stderr)
+    return 0
+
+
+async def _starting(options: DownOptions) -> SessionRecord | None:
+    """The session that another command starts at this moment, once it runs; None if there is none."""
+    try:
+        application = options.source().load(ServiceSelection(profiles=("*",)))
+    except ApplicationError:
+        return None
+    state = ProjectIdentity(application.folder.resolve(), application.name).state_folder(os.environ)
+    return await wait_for_session(state, has_failed=lambda: not has_owner(state))
+
+
+async def _name_blocking(client: Client, record: SessionRecord) -> None:
+    """Print the services that are still stopping, whenever they change."""
+    shown: list[str] = []
+    # The server ends with the session.
+    with suppress(ApiError):
+        while True:
+            await asyncio.sleep(_PATIENCE)
+            blocking = await stopping_work(client, project=record.name)
+            if blocking and blocking != shown:
+                print(f"still stopping: {', '.join(blocking)}", file=sys.stderr, flush=True)
+                shown = blocking
+
+
+async def _harvest(record: SessionRecord) -> None:
+    """Remove what a killed session left behind, by starting a control plane on its folder.
+
+    Raises `SessionRunning` if a new session starts here now, whose processes and files must stay.
+    """
+    state = Path(record.state)
+    with locked(state):
+        async with workloads.DeveloperControlPlane(folder=state):
+            pass
+        clean_session(state)

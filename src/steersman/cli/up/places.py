@@ -1,0 +1,108 @@
+"""The options that all commands for applications share, and the application and session that they select."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from steersman.application import ApplicationError
+from steersman.cli.failure import Failure, Misuse
+from steersman.errors import ApiError
+from steersman.projects import ApplicationSource, ProjectError, SessionRecord, find_session, state_home
+from steersman.telemetry import configure_logging
+from steersman.ui import ActionRefused
+from steersman.workloads import is_suspended
+
+if TYPE_CHECKING:
+    from steersman.client import Client
+    from steersman.ui import Board
+
+
+class PlaceOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The files and the name of a project."""
+
+    files: Sequence[str] = ()
+    env_files: Sequence[str] = ()
+    project: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The folder where the search for files and sessions starts."""
+        return Path(self.files[0]).absolute().parent if self.files else Path.cwd()
+
+    def source(self) -> ApplicationSource:
+        """The application that these options name."""
+        environment = dict(os.environ)
+        return ApplicationSource(
+            folder=self.folder,
+            environment=environment,
+            files=tuple(Path(each) for each in self.files),
+            env_files=tuple(Path(each) for each in self.env_files),
+            name=self.project or environment.get("COMPOSE_PROJECT_NAME") or None,
+        )
+
+    def find(self) -> SessionRecord | None:
+        """The session, running or killed; None without one."""
+        return find_session(self.folder, os.environ, name=self.project)
+
+    def running(self) -> SessionRecord:
+        """The running session; raises `Failure` without one."""
+        found = self.find()
+        if found is None or not found.is_running:
+            name = f"project {self.project}" if self.project else f"the application in {self.folder}"
+            raise Failure(f"{name} is not running; start it with: steersman up")
+        return found
+
+
+def run_command(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    """Run a command. Errors of the application, the session and the server become a `Failure` with a message."""
+    configure_logging(level="ERROR", form="terminal")
+    try:
+        return asyncio.run(work())
+    except ApplicationError as error:
+        raise Failure(f"the application has errors:\n{error}") from error
+    except (ProjectError, ActionRefused, ApiError) as error:
+        raise Failure(str(error)) from error
+    except OSError as error:
+        where = f"cannot use {error.filename}: " if error.filename else ""
+        is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        hint = (
+            f": free space on the disk of {state_home(os.environ)}, or set XDG_STATE_HOME to a folder on another disk"
+        )
+        raise Failure(f"{where}{error.strerror or error}{hint if is_full else ''}") from error
+
+
+@asynccontextmanager
+async def connected_board(record: SessionRecord) -> AsyncGenerator[tuple[Client, Board]]:
+    """The board of a running session. Raises `Failure` if the session is suspended, because it cannot answer."""
+    if is_suspended(record.pid):
+        raise Failure(
+            f"{record.name} is suspended: resume it with fg in its terminal, or with: kill -CONT {record.pid}"
+        )
+    # Imported late: `up` prints its first lines before it imports a client.
+    from steersman.client import Client  # noqa: PLC0415
+    from steersman.ui import Board  # noqa: PLC0415
+
+    async with (
+        Client.connect(kubeconfig=Path(record.kubeconfig), field_manager="steersman-up") as client,
+        Board(client, project=record.name) as board,
+    ):
+        yield client, board
+
+
+def parse_scales(texts: Sequence[str]) -> dict[str, int]:
+    """The numbers of ``web=2`` or ``web=2,worker=3``."""
+    scales: dict[str, int] = {}
+    for text in (part for each in texts for part in each.split(",") if part):
+        name, equals, number = text.partition("=")
+        if not name or not equals or not number.isascii() or not number.isdigit():
+            raise Misuse(f"{text!r}: write NAME=NUMBER, such as web=2")
+        scales[name] = int(number)
+    return scales

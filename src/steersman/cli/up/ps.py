@@ -1,0 +1,63 @@
+"""``steersman ps``: the services of a running application, or all sessions of this user."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import datetime
+
+import msgspec
+
+from steersman.cli.up.places import PlaceOptions, connected_board, run_command
+from steersman.cli.up.summary import table
+from steersman.projects import find_sessions
+from steersman.workloads import MASK
+
+
+class PsOptions(PlaceOptions, frozen=True, kw_only=True):
+    """The options of the command line."""
+
+    json: bool = False
+    all: bool = False
+
+
+def run_ps(options: PsOptions) -> int:
+    """Print the services; returns an exit code."""
+    return run_command(lambda: _list_sessions(options) if options.all else _list_services(options))
+
+
+async def _list_services(options: PsOptions) -> int:
+    record = options.find()
+    if record is None or not record.is_running:
+        if options.json:
+            print("[]")
+        else:
+            died = " (its session was killed: clean up with steersman down)" if record is not None else ""
+            print(f"no application is running here{died}", file=sys.stderr)
+        return 0
+    async with connected_board(record) as (_, board):
+        rows = board.rows
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(rows, enc_hook=_text), indent=2).decode())
+    else:
+        print("\n".join(table(rows)))
+    return 0
+
+
+async def _list_sessions(options: PsOptions) -> int:
+    sessions = [each for each in find_sessions(os.environ) if each.is_running]
+    if options.json:
+        # The key lets its reader in: it stays in the file that only its owner can read.
+        shown = [msgspec.structs.replace(each, page_key=MASK if each.page_key else "") for each in sessions]
+        print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+        return 0
+    cells = [["PROJECT", "PID", "FOLDER"], *([each.name, str(each.pid), each.folder] for each in sessions)]
+    widths = [max(len(line[column]) for line in cells) for column in range(3)]
+    for line in cells:
+        print("  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip())
+    return 0
+
+
+def _text(value: object) -> str:
+    """Encode a value without a JSON type, such as a time."""
+    return value.isoformat() if isinstance(value, datetime) else str(value)

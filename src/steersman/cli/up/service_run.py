@@ -1,0 +1,26 @@
+"""``steersman run`` for a service: one run of it in this terminal."""
+
+from __future__ import annotations
+
+from steersman.application import ApplicationError
+from steersman.cli.failure import Failure
+from steersman.cli.up.places import PlaceOptions
+from steersman.cli.up.terminal_command import CommandOptions, run_once
+from steersman.projects import ServiceSelection
+
+
+def run_service(name: str, words: list[str]) -> int:
+    """Run a service, or words in its place; returns an exit code."""
+    return run_once(CommandOptions(name=name, words=words))
+
+
+def has_service(name: str) -> bool:
+    """Whether the application in this folder has a service of that name."""
+    place = PlaceOptions()
+    try:
+        return name in place.source().load(ServiceSelection(profiles=("*",))).services
+    except ApplicationError as error:
+        session = place.find()
+        if session is not None and session.is_running:
+            return True
+        raise Failure(f"the application here has errors (to run a manager, write MODULE:NAME):\n{error}") from error
