@@ -10,7 +10,7 @@ import msgspec
 from steersman._version import __version__
 from steersman.cli.banner import print_banner
 from steersman.controller import ControllerPlan
-from steersman.manager import Endpoints, Manager
+from steersman.manager import HttpEndpoints, Manager
 
 _log = logging.getLogger("steersman.run")
 
@@ -25,7 +25,7 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     namespace: str
     manager: Manager
-    endpoints: Endpoints | None
+    endpoints: HttpEndpoints | None
 
 
 def announce(said: Announcement, *, readable: bool) -> None:
@@ -59,14 +59,11 @@ def _lines(said: Announcement) -> Iterator[tuple[str, str]]:
         yield "debug page", "none; add --port 8080 for the debug page, metrics and health"
     leader = said.manager.statistics(keys=0).leader
     if leader is not None:
-        yield (
-            "leader",
-            f"Lease {leader.lease if '/' in leader.lease else f'{said.namespace}/{leader.lease}'}",
-        )
+        yield ("leader", f"Lease {leader.lease if '/' in leader.lease else f'{said.namespace}/{leader.lease}'}")
     yield "stop", "Ctrl-C drains; a second Ctrl-C stops immediately"
 
 
-def endpoints_url(endpoints: Endpoints | None) -> str:
+def endpoints_url(endpoints: HttpEndpoints | None) -> str:
     """The address of the manager's endpoints; empty if it is not known yet."""
     if endpoints is None or endpoints.port == 0:
         return ""

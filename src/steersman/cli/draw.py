@@ -21,17 +21,13 @@ from steersman.cli.files import write_files
 from steersman.cli.managers import find_manager
 from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.cli.run import failure_of
-from steersman.client import Client
-from steersman.client.discovery_order import discover_config
+from steersman.client import Client, discover_config
 from steersman.controller import ControllerPlan
 from steersman.errors import ConfigError
 from steersman.manager import Manager
-from steersman.objects import Key, Object
-from steersman.objects.misuse import nearest
-from steersman.patterns import StateMachine
+from steersman.objects import Key, Object, nearest
+from steersman.patterns import MachineGraph, MachineReconciler, StateMachine
 from steersman.patterns.drawing import Live, mermaid, svg
-from steersman.patterns.machine import MachineGraph
-from steersman.patterns.reconciler import MachineReconciler
 
 Format: TypeAlias = Literal["mermaid", "svg"]
 

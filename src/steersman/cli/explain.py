@@ -18,14 +18,13 @@ import msgspec
 
 from steersman.aio import now
 from steersman.cli.failure import Failure, Misuse
-from steersman.client.bounded_file import read_file
+from steersman.client import read_bounded_file
 from steersman.controller import KeyRecord
 from steersman.debug import Explanation, ManagerStatistics, count, duration, next_run
 from steersman.errors import ApiError, ConnectionFailed
-from steersman.objects import Key
-from steersman.objects.misuse import nearest
+from steersman.objects import Key, nearest
 from steersman.transport import HttpTransport, TlsMaterial
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 _LIMIT = 64 << 20
 _TOKEN_LIMIT = 1 << 20
@@ -78,7 +77,7 @@ def _keys(name: str, namespace: str | None) -> list[Key]:
 
 def _token(file: str) -> str:
     try:
-        return read_file(file, limit=_TOKEN_LIMIT, pipe=True).decode("ascii").strip()
+        return read_bounded_file(file, limit=_TOKEN_LIMIT, pipe=True).decode("ascii").strip()
     except OSError as error:
         raise Failure(f"cannot read --token-file {file}: {error.strerror or error}") from error
     except UnicodeDecodeError:
@@ -93,8 +92,8 @@ async def _ask(manager: _Manager, kind: str, keys: Sequence[Key]) -> list[str]:
         seen = [each for each in found if each.record is not None or each.state != "idle"]
         if not seen:
             raise Failure(_never_seen(await manager.statistics(), found, keys))
-        moment, colours, width = now(), sys.stdout.isatty(), _width()
-        return ["\n".join(_lines(each, moment, colours=colours, width=width)) for each in seen]
+        moment, colors, width = now(), sys.stdout.isatty(), _width()
+        return ["\n".join(_lines(each, moment, colors=colors, width=width)) for each in seen]
     except ConnectionFailed as error:
         raise Failure(_nobody(url)) from error
     except ApiError as error:
@@ -159,7 +158,7 @@ class _Manager:
 
     async def _get(self, path: str, query: tuple[tuple[str, str], ...]) -> tuple[int, bytes]:
         assert self._transport is not None, "open() comes first"
-        response = await self._transport.send(Request(method="GET", path=path, query=query, headers=self._headers))
+        response = await self._transport.send(HttpRequest(method="GET", path=path, query=query, headers=self._headers))
         return response.status, await response.read(_LIMIT)
 
     def _refused(self, status: int, body: bytes) -> str:
@@ -194,23 +193,23 @@ def _never_seen(statistics: ManagerStatistics, found: Iterable[Explanation], key
     return f"{said}; it last reconciled {last}" if last else f"{said}; it has reconciled nothing yet"
 
 
-def _lines(each: Explanation, moment: datetime, *, colours: bool, width: int) -> Iterator[str]:
+def _lines(each: Explanation, moment: datetime, *, colors: bool, width: int) -> Iterator[str]:
     """One controller's explanation, as lines."""
     title = f"{each.kind.rpartition(' ')[2]} {each.key}"
-    yield f"{_painted(title, '1', colours=colours)}  controller {each.controller}"
+    yield f"{_painted(title, '1', colors=colors)}  controller {each.controller}"
     rows = [*_history(each.record, moment)] if each.record is not None else [("last run", "none yet", "")]
     if each.ready is not None:
         rows.insert(0, ("ready", str(each.ready), "32" if each.ready.status == "True" else "33"))
     rows.append(("next run", _next(each), ""))
-    for label, words, colour in rows:
+    for label, words, color in rows:
         for number, line in enumerate(_wrapped(words, width - 13)):
-            head = _painted(f"{'' if number else label:<11}", "2", colours=colours)
-            yield f"  {head}{_painted(line, colour, colours=colours and bool(colour))}".rstrip()
+            head = _painted(f"{'' if number else label:<11}", "2", colors=colors)
+            yield f"  {head}{_painted(line, color, colors=colors and bool(color))}".rstrip()
 
 
 def _history(record: KeyRecord, moment: datetime) -> Iterator[tuple[str, str, str]]:
     failed = record.result in {"error", "terminal_error"}
-    ended = "took too long" if record.timed_out else "crashed" if record.crashed else _ended(record)
+    ended = "took too long" if record.timed_out else "crashed" if record.crashed else _ENDED[record.result]
     in_a_row = f", {count(record.failures, 'failure')} in a row" if failed and record.failures else ""
     when = f"{_ago(record.finished, moment)}, took {duration(record.seconds)}"
     yield "last run", f"{when}, {count(record.writes, 'write')}", ""
@@ -225,10 +224,6 @@ def _history(record: KeyRecord, moment: datetime) -> Iterator[tuple[str, str, st
     if record.loop:
         yield "hot loop", record.loop, "31"
     yield "in the log", f"reconcile_id={record.reconcile_id}", ""
-
-
-def _ended(record: KeyRecord) -> str:
-    return _ENDED[record.result]
 
 
 def _next(each: Explanation) -> str:
@@ -259,5 +254,5 @@ def _width() -> int:
     return max(_NARROW, min(_WIDE, shutil.get_terminal_size((100, 24)).columns))
 
 
-def _painted(text: str, colour: str, *, colours: bool) -> str:
-    return f"\x1b[{colour}m{text}\x1b[0m" if colours else text
+def _painted(text: str, color: str, *, colors: bool) -> str:
+    return f"\x1b[{color}m{text}\x1b[0m" if colors else text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -11,19 +12,27 @@ from typing import Any
 
 from steersman._version import __version__
 from steersman.cli.failure import Failure
-from steersman.cli.file_limit import raise_open_files_limit
+from steersman.cli.number_arguments import port, seconds
+from steersman.cli.uncollected_imports import uncollected_imports
+from steersman.cli.up.parsers import add_application_commands
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code of the process."""
     options = vars(_parser().parse_args(arguments))
-    raise_open_files_limit()
+    _raise_open_files_limit()
     try:
         code = _run(options, *options.pop("command"))
         sys.stdout.flush()
     except Failure as failure:
         print(f"steersman: {failure}", file=sys.stderr)
         return failure.exit_code
+    except ModuleNotFoundError as error:
+        if "pip install 'steersman[" not in str(error):
+            raise
+        # The command needs an extra of this package.
+        print(f"steersman: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("steersman: interrupted", file=sys.stderr)
         return 130
@@ -34,10 +43,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+def _raise_open_files_limit() -> None:
+    """Raise the soft limit on open files to the hard limit, as Go servers do: each connection needs a descriptor."""
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # Some systems report an infinite hard limit but accept only less.
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def _run(options: dict[str, Any], module: str, function: str, struct: str = "") -> int:
     """Call the function of a command with its options, or with a struct of them."""
     # Imported now: the help text needs no server and no manager.
-    command = import_module(f"steersman.cli.{module}")
+    with uncollected_imports():
+        command = import_module(f"steersman.cli.{module}")
     run: Callable[..., int] = getattr(command, function)
     return run(getattr(command, struct)(**options)) if struct else run(**options)
 
@@ -51,16 +74,22 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_new(commands.add_parser("new", help="create a project: a kind, its operator, tests and manifests"))
     _add_demo(commands.add_parser("demo", help="watch an operator at work: no cluster, no containers"))
-    _add_run(commands.add_parser("run", help="run the manager of a Python module until it is stopped"))
+    _add_run(commands.add_parser("run", help="run the manager of a Python module, or a service of an application once"))
     _add_plan(commands.add_parser("plan", help="show what a manager would change on a cluster; writes nothing"))
     _add_explain(commands.add_parser("explain", help="ask a running manager why and when it reconciles an object"))
     _add_draw(commands.add_parser("draw", help="draw state machines, optionally with the state of an object"))
     _add_serve(commands.add_parser("serve", help="serve a Kubernetes API on a port until it is stopped"))
-    generate = commands.add_parser("generate", help="write models from schemas, CRDs from models, RBAC from managers")
+    add_application_commands(commands.add_parser)
+    _add_dcp(commands.add_parser("dcp", help="run processes, services and containers as objects until it is stopped"))
+    _add_logs(commands.add_parser("logs", help="print the logs of services, or of an Executable or a Container"))
+    generate = commands.add_parser(
+        "generate", help="write models from schemas, CRDs from models, RBAC and webhooks from managers"
+    )
     what = generate.add_subparsers(title="what to generate", required=True, metavar="WHAT")
     _add_models(what.add_parser("models", help="write typed Python models from CRDs or from a server's OpenAPI"))
     _add_crds(what.add_parser("crds", help="write the CustomResourceDefinitions of resource classes as YAML"))
     _add_rbac(what.add_parser("rbac", help="write the ServiceAccount, Roles and bindings that a manager needs as YAML"))
+    _add_webhooks(what.add_parser("webhooks", help="write the registration of a manager's webhooks as YAML"))
     return parser
 
 
@@ -89,6 +118,7 @@ def _add_new(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--group", default="apps.example.com", metavar="GROUP", help="a domain of yours (default: %(default)s)"
     )
+    parser.add_argument("--webhooks", action="store_true", help="add defaults and checks that run as webhooks")
     parser.set_defaults(command=("new", "new_project"))
 
 
@@ -98,26 +128,30 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
         "with your own kubectl to see it come back, and why."
     )
     parser.add_argument(
-        "--port", type=_port, default=0, metavar="PORT", help="the port of the API; default: any free one"
+        "--port", type=port, default=0, metavar="PORT", help="the port of the API; default: any free one"
     )
-    parser.set_defaults(command=("demo", "run_demo"))
+    parser.set_defaults(command=("demo.command", "run_demo"))
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Run a manager. MODULE is imported from the current directory or from installed packages. NAME in it is a "
-        "Manager, or a function that takes a client and returns one; it can be omitted if there is only one Manager. "
-        "The first SIGTERM or Ctrl-C lets running reconciles finish, the second stops immediately."
+        "Run a service of the application in this folder once, in this terminal, or run a manager. For a service, a command "
+        "after -- replaces its own. For a manager, MODULE is imported from the current directory or from installed "
+        "packages; NAME in it is a Manager, or a function that takes a client and returns one. NAME can be omitted if "
+        "there is only one Manager. The first SIGTERM or Ctrl-C lets running reconciles finish, the second stops "
+        "immediately."
     )
-    parser.add_argument("target", metavar="MODULE[:NAME]", help="such as site_operator:manager")
+    parser.add_argument("target", metavar="SERVICE | MODULE[:NAME]", help="such as web, or site_operator:manager")
+    parser.add_argument("words", nargs="*", metavar="-- COMMAND", help="for a service: the command to run in its place")
     _add_server(parser)
     parser.add_argument(
         "-n", "--namespace", metavar="NAME", help="for bare names and the Lease; default: that of the context"
     )
     parser.add_argument(
-        "--install-crds",
-        action="store_true",
-        help="first install the CRDs of the kinds that the module declares",
+        "--install-crds", action="store_true", help="first install the CRDs of the kinds that the module declares"
+    )
+    parser.add_argument(
+        "--install", action="store_true", help="install these CRDs, and register the manager's webhooks"
     )
     parser.add_argument(
         "--log-format",
@@ -128,7 +162,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_log_level(parser, "info")
     parser.add_argument(
         "--port",
-        type=_port,
+        type=port,
         metavar="PORT",
         help="the port for health, metrics and the debug page; overrides the module",
     )
@@ -145,7 +179,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-review", action="store_true", help="require a token with RBAC access for metrics and the debug page"
     )
-    parser.set_defaults(command=("run", "run_manager", "RunOptions"))
+    parser.set_defaults(command=("run_target", "run_target"))
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
@@ -171,23 +205,13 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout",
         dest="seconds",
-        type=_seconds,
+        type=seconds,
         default=120.0,
         metavar="SECONDS",
         help="for the whole plan (default: %(default)g)",
     )
     _add_log_level(parser, "warning")
     parser.set_defaults(command=("plan", "plan_manager", "PlanOptions"))
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r}: write a positive number of seconds")
-    return seconds
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
@@ -197,11 +221,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         "Without --data, objects are in memory and lost at the end. SIGTERM or Ctrl-C ends it."
     )
     parser.add_argument(
-        "--port",
-        type=_port,
-        default=0,
-        metavar="PORT",
-        help="the port, on loopback only; default: any free one",
+        "--port", type=port, default=0, metavar="PORT", help="the port, on loopback only; default: any free one"
     )
     parser.add_argument("--data", metavar="DIRECTORY", help="store objects, certificates and the kubeconfig here")
     parser.add_argument(
@@ -220,17 +240,61 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="controllers of kube-controller-manager, comma-separated, or none; default: all available",
     )
+    parser.add_argument(
+        "--enable-admission-plugins",
+        default="",
+        metavar="NAMES",
+        help="admission plugins to turn on, comma-separated, such as ServiceAccount",
+    )
+    parser.add_argument(
+        "--disable-admission-plugins",
+        default="",
+        metavar="NAMES",
+        help="admission plugins to turn off, comma-separated",
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="show each request")
     parser.set_defaults(command=("serve", "serve_api", "ServeOptions"))
 
 
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > _PORT_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port: write a number from 0 (any free one) to {_PORT_MAX}")
-    return int(text)
+def _add_dcp(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Run the developer control plane: an API server for Executables, Services and Containers on loopback, with "
+        "their controllers. The first SIGTERM or Ctrl-C deletes all objects in order, the second stops immediately."
+    )
+    parser.add_argument("--folder", metavar="DIRECTORY", help="keep output, state and the kubeconfig here")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="write the kubeconfig to this file")
+    parser.add_argument("--port", type=port, default=0, metavar="PORT", help="the port; default: any free one")
+    parser.add_argument("--monitor", metavar="PID[:START]", help="stop when this process ends")
+    parser.add_argument(
+        "--budget", type=float, default=120.0, metavar="SECONDS", help="for the deletion at the end; default: 120"
+    )
+    parser.add_argument("--container-runtime", choices=("podman", "docker"), default="podman", help="default: podman")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show what the controllers do")
+    parser.set_defaults(command=("dcp", "run_dcp", "DcpOptions"))
 
 
-_PORT_MAX = 65535
+def _add_logs(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Print the logs of the services of the application that runs in this folder. With KIND/NAME, --kubeconfig, "
+        "--context, --source or --line-numbers, print the log of one Executable, Container or ContainerExec of a "
+        "developer control plane."
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="[KIND/]NAME", help="such as web or container/db; default: all services"
+    )
+    parser.add_argument("-f", "--follow", action="store_true", help="wait for further lines until the program ends")
+    sources = ("stdout", "stderr", "startup_stdout", "startup_stderr", "system")
+    parser.add_argument("--source", choices=sources, help="only for an object; default: stdout")
+    parser.add_argument("--tail", type=int, metavar="LINES", help="print only the newest LINES lines")
+    parser.add_argument("-t", "--timestamps", action="store_true", help="begin each line with its time")
+    parser.add_argument(
+        "--line-numbers", action="store_true", help="only for an object: begin each line with its number"
+    )
+    parser.add_argument(
+        "-p", "--project", metavar="NAME", help="the name of the project; default: the one running in this folder"
+    )
+    _add_server(parser)
+    parser.set_defaults(command=("logs", "print_logs", "LogsOptions"))
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
@@ -292,7 +356,7 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", required=True, metavar="DIRECTORY", help="the directory for the modules")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a module is missing or differs")
-    parser.set_defaults(command=("models", "generate_models"))
+    parser.set_defaults(command=("generate.models", "generate_models"))
 
 
 def _add_crds(parser: argparse.ArgumentParser) -> None:
@@ -304,7 +368,7 @@ def _add_crds(parser: argparse.ArgumentParser) -> None:
         help="a module or package with resource classes, or one of its classes",
     )
     _add_yaml(parser)
-    parser.set_defaults(command=("crds", "generate_crds"))
+    parser.set_defaults(command=("generate.crds", "generate_crds"))
 
 
 def _add_rbac(parser: argparse.ArgumentParser) -> None:
@@ -330,4 +394,17 @@ def _add_rbac(parser: argparse.ArgumentParser) -> None:
         help="for a manager with --token-review: it reviews tokens, and others may read its metrics",
     )
     _add_yaml(parser)
-    parser.set_defaults(command=("rbac", "generate_rbac"))
+    parser.set_defaults(command=("generate.rbac", "generate_rbac"))
+
+
+def _add_webhooks(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write the webhook configurations of a manager's handlers, the CRDs of the kinds that it converts, and the Service "
+        "through which the API server calls it. The manager sets the caBundle when it runs."
+    )
+    parser.add_argument("target", metavar="MODULE[:NAME]", help="such as site_operator:manager")
+    parser.add_argument(
+        "--service", metavar="NAMESPACE/NAME", help="the Service of the webhooks; overrides the manager's own"
+    )
+    _add_yaml(parser)
+    parser.set_defaults(command=("generate.webhooks", "generate_webhooks"))

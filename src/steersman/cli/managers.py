@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from steersman.cli.failure import Failure, Misuse
 from steersman.manager import Manager
-from steersman.objects.misuse import nearest
+from steersman.objects import nearest
 
 #: A function that makes a manager from a client.
 Maker: TypeAlias = Callable[..., Any]

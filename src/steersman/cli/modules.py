@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from steersman.aio.imports import importing
+from steersman.aio import importing
 from steersman.cli.failure import Failure, Misuse
 
 

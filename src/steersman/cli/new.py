@@ -2,7 +2,8 @@
 
 Guarantees
 - Nothing is overwritten: the directory must not exist, or be empty.
-- The CRD is generated from the class and RBAC from the manager, by the same generators that check them later.
+- The generators that check the manifests later also create them: the CRD from the class, RBAC and the webhook
+  registration objects from the manager.
 - An invalid name is an error, and nothing is written.
 """
 
@@ -20,9 +21,10 @@ import msgspec
 from steersman._version import __version__
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import say, write_files
+from steersman.cli.generate.rbac import rbac_yaml
+from steersman.cli.generate.webhooks import webhooks_yaml
 from steersman.cli.modules import load_module
-from steersman.cli.rbac import rbac_yaml
-from steersman.objects.options import plural_of
+from steersman.objects import plural_of
 from steersman.schemas import crd_yaml
 
 _NAME = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
@@ -40,15 +42,19 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     singular: str
     variable: str
     group: str
+    webhooks: bool = False
     version: str = __version__
 
     def files(self) -> dict[str, str]:
         """The files by their path in the project, without generated ones."""
-        return {place.format(package=self.package): self._filled(text) for place, text in _TEXTS.items()}
+        texts = _TEXTS | _WEBHOOK_TEXTS if self.webhooks else _TEXTS
+        return {place.format(package=self.package): self._filled(text) for place, text in texts.items()}
 
     def _filled(self, name: str) -> str:
         text = resources.files("steersman.cli").joinpath("project", f"{name}.txt").read_text(encoding="utf-8")
-        return text.format(**msgspec.structs.asdict(self))
+        values = msgspec.structs.asdict(self)
+        added = {place: part.format(**values) if self.webhooks else "" for place, part in _WEBHOOK_PARTS.items()}
+        return text.format(**values, **added)
 
 
 #: The template of each file.
@@ -68,11 +74,33 @@ _TEXTS = {
     ".gitignore": "gitignore",
     ".github/workflows/ci.yaml": "ci.yaml",
 }
+#: The templates of additional files in a project with webhooks.
+_WEBHOOK_TEXTS = {"{package}/webhooks.py": "webhooks.py", "tests/test_webhooks.py": "test_webhooks.py"}
+#: What webhooks add to the other files, by the placeholder in their templates.
+_WEBHOOK_PARTS = {
+    "endpoint_import": "from steersman.webhooks import WebhookEndpoint\n",
+    "handlers_import": "from {package}.webhooks import checks, defaults\n",
+    "handlers_added": """
+manager.webhook_endpoint = WebhookEndpoint(service="{name}/{name}-webhooks")
+manager.add(defaults)
+manager.add(checks)
+""",
+    "extra": "[webhooks]",
+    "container_port": ", {{name: webhooks, containerPort: 9443}}",
+    "ingress": "    - ports: [{{protocol: TCP, port: 9443}}]  # webhooks, for the API server\n",
+    "ci_step": "      - run: steersman generate webhooks {package}.operator -o config/webhooks.yaml --check\n",
+    "handlers_file": "- Its defaults and checks: `{package}/webhooks.py`\n",
+    "generate_webhooks": "$ steersman generate webhooks {package}.operator -o config/webhooks.yaml\n",
+    "apply_webhooks": """\
+$ kubectl rollout status deployment/{name} --namespace {name}
+$ kubectl apply -f config/webhooks.yaml          # last: from now on, every write of a {kind} needs the operator
+""",
+}
 
 
-def new_project(name: str, *, kind: str | None, group: str) -> int:
+def new_project(name: str, *, kind: str | None, group: str, webhooks: bool = False) -> int:
     """Create a project in a directory with its name; returns an exit code."""
-    project = planned(name, kind=kind, group=group)
+    project = planned(name, kind=kind, group=group, webhooks=webhooks)
     folder = Path(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Failure(f"{name} already exists; choose another name, or move it away")
@@ -85,7 +113,7 @@ def new_project(name: str, *, kind: str | None, group: str) -> int:
     return code
 
 
-def planned(name: str, *, kind: str | None, group: str) -> Project:
+def planned(name: str, *, kind: str | None, group: str, webhooks: bool = False) -> Project:
     """The names of a project; raises for an invalid one."""
     if not _NAME.fullmatch(name):
         raise Misuse(
@@ -103,7 +131,7 @@ def planned(name: str, *, kind: str | None, group: str) -> Project:
         raise Misuse(f"{kind!r} is not a valid kind: write capitalized words, such as --kind WebSite")
     if keyword.iskeyword(kind):
         raise Misuse(f"{kind} is a Python keyword; choose another kind with --kind")
-    taken = _identifiers()
+    taken = _identifiers(webhooks=webhooks)
     if kind in taken:
         raise Misuse(f"the operator's code already uses the name {kind}; choose another kind with --kind")
     if not _GROUP.fullmatch(group):
@@ -117,12 +145,14 @@ def planned(name: str, *, kind: str | None, group: str) -> Project:
         singular=singular,
         variable=f"{singular}_" if keyword.iskeyword(singular) or singular in taken else singular,
         group=group,
+        webhooks=webhooks,
     )
 
 
-def _identifiers() -> frozenset[str]:
+def _identifiers(*, webhooks: bool) -> frozenset[str]:
     """The names in the Python files of any project, which a kind or its variable would shadow."""
-    sample = Project(name="x", package="x", kind="X", plural="xs", singular="x", variable="x", group="example.com")
+    names = dict.fromkeys(("name", "package", "singular", "variable"), "x")
+    sample = Project(**names, kind="X", plural="xs", group="example.com", webhooks=webhooks)
     found: set[str] = set()
     for place, text in sample.files().items():
         for node in ast.walk(ast.parse(text)) if place.endswith(".py") else ():
@@ -145,7 +175,7 @@ def _kind_of(name: str) -> str:
 
 
 def _generated(folder: Path, project: Project) -> dict[str, str]:
-    """The CRD and RBAC, generated from the written code."""
+    """The CRD, RBAC and webhook registration objects, generated from the new code."""
     sys.path.insert(0, str(folder.absolute()))
     writes_nothing, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
@@ -155,7 +185,10 @@ def _generated(folder: Path, project: Project) -> dict[str, str]:
         sys.path.remove(str(folder.absolute()))
         sys.dont_write_bytecode = writes_nothing
     target = f"{project.package}.operator"
-    return {
+    made = {
         "config/crds.yaml": crd_yaml(getattr(declared, project.kind)),
         "config/rbac.yaml": rbac_yaml(operator.manager, target=target, namespace=project.name, token_review=True),
     }
+    if project.webhooks:
+        made["config/webhooks.yaml"] = webhooks_yaml(operator.manager, target=target)
+    return made

@@ -24,17 +24,14 @@ from steersman.cli.failure import Failure
 from steersman.cli.managers import Maker, find_manager
 from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.cli.run import failure_of, field_manager_of, made_manager
-from steersman.client import Client
-from steersman.client.discovery_order import discover_config
-from steersman.controller.stacks import line_of, thread_stack
+from steersman.client import Client, discover_config
 from steersman.debug import count
 from steersman.errors import ConfigError, ReconcileStuck
-from steersman.manager import Manager
-from steersman.manager.signals import LAST_SECONDS, end_process
-from steersman.plan import Plan, PlannedChange, plan_changes
-from steersman.plan.dry_runs import only_dry_runs
+from steersman.manager import LAST_SECONDS, Manager, end_process
+from steersman.plan import Plan, PlannedChange, only_dry_runs, plan_changes
 from steersman.telemetry import configure_logging
-from steersman.transport.gate import gate
+from steersman.telemetry.stacks import line_of, thread_stack
+from steersman.transport import gate
 
 _COLORS = {
     "+": "32",

@@ -15,10 +15,10 @@ import inspect
 import logging
 import sys
 import traceback
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -27,15 +27,13 @@ from steersman.cli.announcement import Announcement, announce
 from steersman.cli.failure import Failure
 from steersman.cli.managers import Maker, find_manager
 from steersman.cli.modules import load_module, look_here_first, module_and_name
-from steersman.client import Client, Config
-from steersman.client.discovery_order import discover_config
-from steersman.controller.watchdog import THRESHOLD
-from steersman.errors import ApiError, ConfigError
-from steersman.manager import Endpoints, Manager
-from steersman.manager.shutdown import report_threads
-from steersman.manager.signals import LAST_SECONDS, end_process_after, on_signals
+from steersman.client import Client, Config, discover_config
+from steersman.controller import BLOCKED_AFTER
+from steersman.errors import ApiError, ConfigError, error_leaves
+from steersman.manager import LAST_SECONDS, HttpEndpoints, Manager, end_process_after, on_signals, report_threads
 from steersman.telemetry import JsonFormatter, configure_logging
 from steersman.transport import ServerTls
+from steersman.webhooks import WebhookEndpoint
 
 _log = logging.getLogger("steersman.run")
 
@@ -50,6 +48,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     context: str | None = None
     namespace: str | None = None
     install_crds: bool = False
+    install: bool = False
     log_format: Literal["auto", "text", "json"] = "auto"
     log_level: str = "info"
     port: int | None = None
@@ -93,7 +92,7 @@ async def _run(found: Manager | Maker, options: RunOptions, *, readable: bool) -
             tasks.start(_spare_the_collector(manager), name="run: spare the collector")
             await manager.run(client)
             tasks.cancel()
-        if manager.signalled:
+        if manager.signaled:
             # Python waits for threads at exit, as long as they take
             end_process_after(LAST_SECONDS, f"{LAST_SECONDS:g} s after the manager", report_threads)
         _log.info("stopped before all work had ended" if manager.cut_short else "stopped")
@@ -118,7 +117,7 @@ async def _prepare(
 ) -> Manager:
     """Make the manager, if necessary, and announce it."""
     manager = found if isinstance(found, Manager) else await made_manager(found, client, options.target)
-    if not manager.plans:
+    if not manager.plans and not manager.webhooks.hooks:
         raise Failure(
             f"the manager {manager.name or options.target} has no controllers; add one: "
             "manager.controller(KIND).run_with(RECONCILER)"
@@ -137,8 +136,10 @@ async def _prepare(
         readable=readable,
     )
     if manager.watchdog is None:
-        manager.watchdog = THRESHOLD
-    if options.install_crds:
+        manager.watchdog = BLOCKED_AFTER
+    if options.install and manager.webhooks.hooks:
+        manager.webhook_endpoint = replace(_webhook_endpoint(manager), install=True)
+    if options.install_crds or (options.install and manager.own_kinds):
         await _install(client.with_transport(lambda inner: inner, field_manager=manager.name), manager)
     return manager
 
@@ -175,12 +176,12 @@ async def made_manager(maker: Maker, client: Client, target: str) -> Manager:
     raise Failure(f"{target} returned a {type(made).__name__}; it must return the Manager to run")
 
 
-def endpoints_of(manager: Manager, options: RunOptions) -> Endpoints | None:
+def endpoints_of(manager: Manager, options: RunOptions) -> HttpEndpoints | None:
     """The manager's endpoints, with the options of the command line applied."""
     given = manager.endpoints
     if options.port is None and options.host is None and options.tls is None and not options.token_review:
         return given
-    moved = given or Endpoints()
+    moved = given or HttpEndpoints()
     if options.tls is not None:
         moved = replace(moved, tls=_tls(Path(options.tls)))
     if options.token_review:
@@ -211,22 +212,23 @@ async def _install(client: Client, manager: Manager) -> None:
     _log.info("installed the CRDs of %s", ", ".join(kind.gvk().kind for kind in own))
 
 
+def _webhook_endpoint(manager: Manager) -> WebhookEndpoint:
+    if manager.webhook_endpoint is None:
+        raise Failure(
+            "--install: the manager has no address for its webhooks; write"
+            ' Manager(webhook_endpoint=WebhookEndpoint(service="NAMESPACE/NAME"))'
+        )
+    return manager.webhook_endpoint
+
+
 # failures
 
 
 def failure_of(error: Exception) -> Failure:
     """One sentence for an expected failure; for a bug, print its traceback first."""
-    leaves = list(_leaves(error))
+    leaves = error_leaves(error)
     expected = [leaf for leaf in leaves if isinstance(leaf, (ApiError, OSError, Failure))]
     if len(expected) < len(leaves):
         traceback.print_exception(error, file=sys.stderr)
     told = dict.fromkeys(str(leaf) or type(leaf).__name__ for leaf in expected)
     return Failure("; ".join(told) or f"the program failed with {type(leaves[0]).__name__}: {leaves[0]}")
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from _leaves(each)
-    else:
-        yield error

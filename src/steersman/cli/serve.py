@@ -20,11 +20,10 @@ from typing import Any
 
 import msgspec
 
-from steersman.apiserver import AuditFile, AuditHook, StorageError
-from steersman.apiserver.storage.ownership import check_folder
+from steersman.apiserver import AuditFile, AuditHook, StorageError, check_owned_folder
 from steersman.cli.banner import print_banner
-from steersman.cli.crds import resource_classes
 from steersman.cli.failure import Failure
+from steersman.cli.generate.crds import resource_classes
 from steersman.cli.modules import look_here_first, module_and_name
 from steersman.cli.request_log import show_request
 from steersman.controlplane import ControlPlane, is_controller
@@ -46,6 +45,9 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     audit: str | None = None
     #: ``all``, ``none``, or comma-separated names.
     controllers: str = "all"
+    #: Comma-separated names.
+    enable_admission_plugins: str = ""
+    disable_admission_plugins: str = ""
     verbose: bool = False
 
 
@@ -59,7 +61,7 @@ def serve_api(options: ServeOptions) -> int:
             folder = Path(options.data).absolute() if options.data else None
             if folder is not None:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                check_folder(folder, private=True)
+                check_owned_folder(folder, private=True)
             plane = ControlPlane(
                 controllers=_controllers(options.controllers),
                 port=options.port,
@@ -68,12 +70,10 @@ def serve_api(options: ServeOptions) -> int:
                 resources=classes,
                 authorizer="rbac",
                 audit=hook,
+                enable_admission_plugins=_names(options.enable_admission_plugins),
+                disable_admission_plugins=_names(options.disable_admission_plugins),
             )
             asyncio.run(_serve(plane, list(_lines(options, classes, plane))))
-    except ModuleNotFoundError as error:
-        if error.name != "cryptography":
-            raise
-        raise Failure(str(error)) from error
     except OSError as error:
         raise Failure(_told(error)) from error
     except (StorageError, TypeError, ValueError) as error:
@@ -118,7 +118,11 @@ def _controllers(text: str) -> list[str] | None:
         case "none":
             return []
         case _:
-            return [name.strip() for name in text.split(",") if name.strip()]
+            return _names(text)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _classes(names: Sequence[str]) -> list[type[Object]]:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Self, TextIO
 
-_COLOURS = {"good": "32", "busy": "33", "dim": "2", "strong": "1"}
+_COLORS = {"good": "32", "busy": "33", "dim": "2", "strong": "1"}
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 
 
@@ -22,7 +22,7 @@ class Screen:
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout
         self.live = self._out.isatty() and os.environ.get("TERM", "") != "dumb"
-        self.colours = self.live and not os.environ.get("NO_COLOR")
+        self.colors = self.live and not os.environ.get("NO_COLOR")
         self._drawn = 0
         self._size = self.size
         self._last: list[str] = []
@@ -45,7 +45,7 @@ class Screen:
 
     def painted(self, text: str, mood: str) -> str:
         """A text in the color of a mood."""
-        return f"\x1b[{_COLOURS[mood]}m{text}\x1b[0m" if self.colours and mood in _COLOURS else text
+        return f"\x1b[{_COLORS[mood]}m{text}\x1b[0m" if self.colors and mood in _COLORS else text
 
     def draw(self, lines: list[str]) -> None:
         """Replace the drawn lines; does nothing if they are the same."""

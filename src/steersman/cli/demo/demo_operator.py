@@ -8,20 +8,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from steersman.controller import Context, Done, Request
-from steersman.kinds.core_v1 import (
-    ConfigMap,
-    Container,
-    ContainerPort,
-    Pod,
-    PodSpec,
-    Service,
-    ServicePort,
-    ServiceSpec,
-)
+from steersman.kinds.core_v1 import ConfigMap, Container, ContainerPort, Pod, PodSpec, Service, ServicePort, ServiceSpec
 from steersman.manager import Manager
 from steersman.markers import Maximum, Minimum
-from steersman.objects import Key, ObjectMeta, Resource, Spec, Status, is_true
-from steersman.objects.options import PrinterColumn, Scale
+from steersman.objects import ObjectMeta, PrinterColumn, Resource, ScaleSubresource, Spec, Status, is_true
 
 NAME = "demo-operator"
 
@@ -44,7 +34,7 @@ class Site(
     Resource[SiteSpec, SiteStatus],
     group="demo.steersman.dev",
     version="v1",
-    scale=Scale(),
+    scale=ScaleSubresource(),
     columns=(
         PrinterColumn(name="Title", type="string", json_path=".spec.title"),
         PrinterColumn(name="Ready", type="integer", json_path=".status.readyReplicas"),
@@ -107,6 +97,3 @@ def make_manager() -> Manager:
     manager = Manager(name=NAME)
     manager.controller(Site).owns(ConfigMap).owns(Service).owns(Pod).run_with(reconcile)
     return manager
-
-
-HOME = Key("default", "home")

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import read_documents, say, write_files
-from steersman.codegen import Catalog, Target, UnreadableSchema, read_crds, read_openapi, write_models
+from steersman.codegen import ModelCatalog, Target, UnreadableSchema, read_crds, read_openapi, write_models
 from steersman.kinds import all_group_versions, class_of_definition
 from steersman.objects import GroupVersion
 
@@ -58,8 +58,10 @@ def _group_versions(texts: Iterable[str] | None) -> set[GroupVersion] | None:
         raise Misuse(f"--group-version: {error}") from error
 
 
-def _of_server(kubeconfig: str | None, context: str | None, wanted: set[GroupVersion] | None) -> tuple[Catalog, str]:
-    from steersman.cli.server import read_server  # noqa: PLC0415 - files need no client
+def _of_server(
+    kubeconfig: str | None, context: str | None, wanted: set[GroupVersion] | None
+) -> tuple[ModelCatalog, str]:
+    from steersman.cli.generate.server import read_server  # noqa: PLC0415 - files need no client
 
     known = set(all_group_versions())
 
@@ -77,7 +79,7 @@ def _of_server(kubeconfig: str | None, context: str | None, wanted: set[GroupVer
     return read_openapi(found.documents, discovery=found.discovery, only=served), f"Kubernetes {found.version}"
 
 
-def _of_files(files: Iterable[str], wanted: set[GroupVersion] | None, *, own: bool) -> Catalog:
+def _of_files(files: Iterable[str], wanted: set[GroupVersion] | None, *, own: bool) -> ModelCatalog:
     crds: list[Node] = []
     documents: list[Node] = []
     discovery: list[Node] = []
@@ -95,8 +97,10 @@ def _of_files(files: Iterable[str], wanted: set[GroupVersion] | None, *, own: bo
     if own and documents:
         raise Failure("--own needs the CRD itself, which OpenAPI does not contain: kubectl get crd NAME -o yaml > FILE")
     from_crds = read_crds(crds, as_owner=own)
-    from_openapi = read_openapi(documents, discovery=discovery, only=wanted) if documents else Catalog()
-    return Catalog(models=from_openapi.models | from_crds.models, packages=from_openapi.packages | from_crds.packages)
+    from_openapi = read_openapi(documents, discovery=discovery, only=wanted) if documents else ModelCatalog()
+    return ModelCatalog(
+        models=from_openapi.models | from_crds.models, packages=from_openapi.packages | from_crds.packages
+    )
 
 
 def _objects(document: Any, name: str) -> list[Node]:
@@ -113,7 +117,7 @@ def _objects(document: Any, name: str) -> list[Node]:
     return [tree]
 
 
-def _only(description: Catalog, wanted: set[GroupVersion] | None) -> Catalog:
+def _only(description: ModelCatalog, wanted: set[GroupVersion] | None) -> ModelCatalog:
     """Drop the kinds of group-versions that were not requested."""
     if wanted is None:
         return description
@@ -124,10 +128,10 @@ def _only(description: Catalog, wanted: set[GroupVersion] | None) -> Catalog:
     }
     if not any(model.kind for model in models.values()):
         models = {}
-    return Catalog(models=models, packages=description.packages)
+    return ModelCatalog(models=models, packages=description.packages)
 
 
-def _library(description: Catalog) -> dict[str, tuple[str, str]]:
+def _library(description: ModelCatalog) -> dict[str, tuple[str, str]]:
     """The definitions that steersman.kinds has a class for."""
     found: dict[str, tuple[str, str]] = {}
     for name, model in description.models.items():

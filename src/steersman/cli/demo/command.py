@@ -22,23 +22,22 @@ from pathlib import Path
 from typing import Any
 
 from steersman.aio import Supervisor, now
-from steersman.apiserver.identity import IN_PROCESS
+from steersman.apiserver import IN_PROCESS
 from steersman.cache import Cache
 from steersman.cli.banner import print_banner
-from steersman.cli.demo_operator import NAME, Site, home, make_manager
+from steersman.cli.demo.demo_operator import NAME, Site, home, make_manager
+from steersman.cli.demo.screen import Screen
+from steersman.cli.demo.tree import tree_lines
 from steersman.cli.failure import Failure
-from steersman.cli.screen import Screen
-from steersman.cli.tree import tree_lines
 from steersman.client import Client
-from steersman.controller import KeyRecord
-from steersman.controller.records import FAILED
+from steersman.controller import FAILURES, KeyRecord
 from steersman.controlplane import ControlPlane, is_controller
 from steersman.debug import count, duration
 from steersman.kinds.core_v1 import ConfigMap, Pod, Service
 from steersman.objects import Object
 from steersman.schemas import crd_yaml
 from steersman.telemetry import configure_logging
-from steersman.testing.pod_runner import PodRunner
+from steersman.testing import PodRunner
 
 _SHOWN = (Site, ConfigMap, Service, Pod)
 _EVERYWHERE = frozenset({"kube-root-ca.crt", "kubernetes"})
@@ -63,10 +62,6 @@ def run_demo(*, port: int = 0) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="steersman-demo-") as folder:
             asyncio.run(_run(Path(folder), port))
-    except ModuleNotFoundError as error:
-        if error.name != "cryptography":
-            raise
-        raise Failure(str(error)) from error
     except OSError as error:
         raise Failure(
             f"cannot serve on port {port}: {error.strerror or error}; choose another port with --port"
@@ -99,7 +94,8 @@ async def _run(folder: Path, port: int) -> None:
         tasks.start(_show(screen, cache, told, definition), name="demo: screen")
         await manager.run(client)
         tasks.cancel()
-    print("\nstopped; nothing is left behind", file=sys.stderr)
+    print("\nnext: steersman new makes an operator, steersman up starts your own application", file=sys.stderr)
+    print("stopped; nothing is left behind", file=sys.stderr)
 
 
 def _welcome(plane: ControlPlane, example: Path, definition: Path) -> None:
@@ -149,12 +145,12 @@ class _Told:
 
     def run(self, controller: str, record: KeyRecord) -> None:
         """Handle a finished reconcile: show it if it wrote something, and why it ran."""
-        if not record.writes and record.result not in FAILED:
+        if not record.writes and record.result not in FAILURES:
             return
         because = "; ".join(dict.fromkeys(_first_line(str(cause)) for cause in record.causes)) or "it was requested"
         how = f"{count(record.writes, 'write')}, {duration(record.seconds)}"
         said = f"reconciled {controller.capitalize()} {record.request.key.name} because {because}: {how}"
-        failed = record.result in FAILED
+        failed = record.result in FAILURES
         self._tell(f"{said}; failed: {_first_line(record.last_error)}" if failed else said, "")
 
     def _tell(self, text: str, mood: str) -> None:

@@ -1,0 +1,1 @@
+"""``steersman demo``: an operator at work, drawn in the terminal."""

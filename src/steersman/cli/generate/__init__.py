@@ -1,0 +1,1 @@
+"""``steersman generate``: models from schemas, CRDs from models, RBAC and webhooks from managers."""
