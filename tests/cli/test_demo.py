@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from steersman.cli.demo import fitted
-from steersman.cli.screen import Screen
-from steersman.testing.environment import Environment
-from steersman.testing.kubectl import run_kubectl
+from steersman.cli.demo.command import fitted
+from steersman.cli.demo.screen import Screen
+from steersman.testing.engine.environment import Environment
+from steersman.testing.engine.kubectl import run_kubectl
 
 
 class Terminal(io.StringIO):
@@ -99,7 +99,7 @@ async def test_what_is_deleted_comes_back_and_the_cause_is_told():
         await demo.until("Site home", "3 of 3 ready")
 
         process.send_signal(signal.SIGINT)
-        _, errors = await asyncio.wait_for(process.communicate(), timeout=20)
+        _, errors = await asyncio.wait_for(process.communicate(), timeout=60)
         assert process.returncode == 0, errors.decode()
         assert errors.decode().endswith("stopped; nothing is left behind\n")
         assert not kubeconfig.parent.exists()

@@ -15,9 +15,9 @@ from steersman.aio import Supervisor
 from steersman.cli import main
 from steersman.controller import Cause, Causes, Context, Done, KeyRecord, Request
 from steersman.debug import Explanation, LeaderStatistics, ManagerStatistics, ReadyCondition
-from steersman.manager import Endpoints, Manager
+from steersman.manager import HttpEndpoints, Manager
 from steersman.objects import Key
-from steersman.transport import Listener, ServerResponse
+from steersman.transport import HttpListener, ServerResponse
 
 LONG_AGO = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
 KEY = Key("default", "web")
@@ -70,7 +70,7 @@ async def test_a_running_manager_is_asked(engine, namespace, capsys):
     reconciler = Failing()
     async with engine.client(field_manager="tests", namespace=namespace) as client, asyncio.timeout(60):
         await client.install(Site)
-        manager = Manager(client, name="sites", endpoints=Endpoints(port=0), namespaces=(namespace,))
+        manager = Manager(client, name="sites", endpoints=HttpEndpoints(port=0), namespaces=(namespace,))
         manager.controller(Site, name="site-publisher").run_with(reconciler)
         async with Supervisor() as tasks:
             tasks.start(manager.run(), name="manager")
@@ -111,7 +111,7 @@ class Answers:
 
 async def test_all_that_is_known_is_said_and_fits_the_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    async with Listener(Answers(STATISTICS, KNOWN)) as listener:
+    async with HttpListener(Answers(STATISTICS, KNOWN)) as listener:
         assert await run("site", "web", "--url", listener.address) == 0  # in namespace default unless one says else
     text = capsys.readouterr().out
     assert text.startswith("Site default/web  controller site\n")
@@ -132,14 +132,14 @@ async def test_all_that_is_known_is_said_and_fits_the_terminal(capsys, monkeypat
 
 async def test_a_cluster_scoped_object_needs_no_namespace(capsys):
     bare = replace(KNOWN, key=Key("", "web"), record=replace(RECORD, request=Request(Key("", "web"))))
-    async with Listener(Answers(STATISTICS, bare)) as listener:
+    async with HttpListener(Answers(STATISTICS, bare)) as listener:
         assert await run("site", "web", "--url", listener.address) == 0
     assert capsys.readouterr().out.startswith("Site web  controller site\n")
 
 
 async def test_a_process_that_stands_by_says_whom_to_ask(capsys):
     leader = LeaderStatistics(lease="default/sites", identity="b", leading=False, holder="a")
-    async with Listener(Answers(replace(STATISTICS, phase="candidate", leader=leader))) as listener:
+    async with HttpListener(Answers(replace(STATISTICS, phase="candidate", leader=leader))) as listener:
         assert await run("site", "web", "--url", listener.address) == 1
     assert "site-operator is on standby; ask the leader: a" in capsys.readouterr().err
 
@@ -163,7 +163,7 @@ async def test_somebody_else_there(capsys, status, said):
     async def other(request):
         return ServerResponse(status=status, body=b"go away")
 
-    async with Listener(other) as listener:
+    async with HttpListener(other) as listener:
         assert await run("site", "web", "--url", listener.address) == 1
     assert said in capsys.readouterr().err
 
@@ -193,7 +193,7 @@ async def test_a_manager_that_reviews_tokens_is_asked_with_one(tmp_path, capsys)
 
     file = tmp_path / "token"
     file.write_text("the-token\n")
-    async with Listener(answer) as listener:
+    async with HttpListener(answer) as listener:
         assert await run("site", "web", "--url", listener.address) == 1
         assert "send one with --token-file" in capsys.readouterr().err
         assert await run("site", "web", "--url", listener.address, "--token-file", str(file)) == 0

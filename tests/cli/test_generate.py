@@ -211,7 +211,7 @@ def test_crds_failures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("cli_broken",), "cli_broken.py, line 2); correct it first"),
         (("json",), "json has no resource class"),
         (("cli_sample:Nothing",), "cli_sample has no resource class Nothing; it has Page, Site"),
-        (("steersman.kinds.apps_v1",), "not a domain with a dot"),
+        (("steersman.kinds.apps_v1",), "must be a domain with a dot"),
     ]:
         assert said in failure(capsys, "generate", "crds", *arguments)
 

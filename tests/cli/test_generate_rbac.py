@@ -95,7 +95,7 @@ async def test_a_manager_runs_with_what_was_generated_and_may_do_no_more(module,
         await admin.create(pages.Page(metadata=ObjectMeta(name="home", namespace="default"), spec={"text": "hello"}))
         async with Supervisor() as tasks:
             tasks.start(pages.manager.run(operator), name="operator")
-            async with asyncio.timeout(20), admin.watch(pages.Page, namespace="default") as events:
+            async with asyncio.timeout(60), admin.watch(pages.Page, namespace="default") as events:
                 async for event in events:
                     if isinstance(event, (Added, Modified)) and event.object.status and event.object.status.published:
                         break

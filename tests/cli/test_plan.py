@@ -267,7 +267,7 @@ from steersman.kinds.authentication_v1 import TokenRequest, TokenRequestSpec
 from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.policy_v1 import Eviction
 from steersman.patches.json_patch import replace
-from steersman.wire import Request as Wire
+from steersman.wire import HttpRequest as Wire
 
 tried = []
 

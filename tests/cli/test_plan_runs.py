@@ -366,7 +366,7 @@ async def test_only_the_namespaces_that_were_asked_for(server, here, capsys) -> 
     assert "three" not in told
 
 
-async def test_colours_are_for_terminals(server, here) -> None:
+async def test_colors_are_for_terminals(server, here) -> None:
     async with server.client(field_manager="tests") as client:
         await installed(client, GROUP)
         await client.create(site(GROUP, "web", "default"))

@@ -10,6 +10,7 @@ import os
 import pty
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
@@ -27,11 +28,11 @@ from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import Unstructured
 from steersman.testing import Engine
-from steersman.transport import Listener, ServerResponse, ServerTls
-from steersman.wire import Request
+from steersman.transport import HttpListener, ServerResponse, ServerTls
+from steersman.wire import HttpRequest
 
 OPERATOR = '''
-import asyncio
+import asyncio, time
 from steersman import Context, Done, LeaderElection, Manager, ObjectMeta, Request, Resource, Spec
 from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap
@@ -51,6 +52,8 @@ async def reconcile(ctx: Context, request: Request) -> Done:
     await ctx.client.apply(page, owner=site)
     if site.spec.image == "stuck":
         await asyncio.sleep(3600)
+    if site.spec.image == "blocked":
+        time.sleep(4)
     ctx.logger.info("published %s", site.spec.image)
     return Done()
 
@@ -214,6 +217,10 @@ async def test_run_installs_reconciles_explains_and_drains(
             shown = await answer.text()
         assert "All is well" in shown
         assert f"/debug/explain?kind=site&amp;namespace={namespace}&amp;name=web" in shown
+        # without being asked to, it names the code that blocks the event loop
+        await client.create(site(crd_group, "rude", namespace, "blocked"))
+        blocker = f"the reconcile of {namespace}/rude in controller site at {here / 'run_operator.py'}:"
+        assert "was blocked" in await program.until(blocker)
         program.process.send_signal(signal.SIGTERM)
         assert await program.ended() == 0
         lease = await client.get(Lease, f"{namespace}/site-operator")
@@ -406,11 +413,11 @@ async def test_only_kinds_of_ones_own_are_installed(here: Path, engine: Engine, 
 
 
 async def test_a_port_that_is_taken(here: Path, engine: Engine, namespace: str, crd_group: str) -> None:
-    async def nothing(_request: Request) -> ServerResponse:
+    async def nothing(_request: HttpRequest) -> ServerResponse:
         return ServerResponse(status=200)
 
     module = write(here, "run_taken", OPERATOR.replace("GROUP", crd_group))
-    async with asyncio.timeout(30), Listener(nothing) as listener:
+    async with asyncio.timeout(30), HttpListener(nothing) as listener:
         arguments = ("run", module, "--namespace", namespace, "--port", str(listener.port))
         async with running(*arguments, folder=here, engine=engine) as program:
             assert await program.ended() == 1
@@ -430,3 +437,11 @@ def test_the_command_line_guards_the_endpoints(tmp_path: Path) -> None:
     assert made.token_review
     assert made.tls == ServerTls(certificate_file=str(tmp_path / "tls.crt"), key_file=str(tmp_path / "tls.key"))
     assert endpoints_of(Manager(name="open"), RunOptions(target="x")) is None
+
+
+def test_a_manager_needs_no_module_of_applications() -> None:
+    """An operator in a Pod starts with the modules of managers alone."""
+    program = "import sys, steersman.cli.run_target; print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    rooms = ("application", "projects", "ui", "workloads", "controlplane", "apiserver")
+    assert [name for name in loaded if name.startswith(tuple(f"steersman.{room}" for room in rooms))] == []

@@ -16,7 +16,7 @@ import pytest
 from steersman import Client, Unstructured
 from steersman.cli import main
 from steersman.cli.request_log import show_request
-from steersman.client.discovery_order import discover_config
+from steersman.client.configuration.discovery_order import discover_config
 from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.objects import ObjectMeta
@@ -49,7 +49,7 @@ async def serving(*arguments: str, cwd: Path | None = None) -> AsyncGenerator[tu
 async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, str]:
     """How a server ends that is told to."""
     process.send_signal(signal.SIGTERM)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         _, errors = await process.communicate()
     return process.returncode, errors.decode()
 
@@ -102,7 +102,7 @@ async def test_without_a_folder_nothing_is_left(tmp_path):
     async with serving() as (process, kubeconfig):
         async with connect(kubeconfig) as client:
             names = {each.key.name for each in await client.list(ConfigMap)}
-            assert names == {"kube-root-ca.crt"}
+            assert names == {"extension-apiserver-authentication", "kube-root-ca.crt"}
         code, errors = await ended(process)
     assert code == 0, errors
     assert "in memory, lost at the end; --data DIRECTORY stores them\n" in errors
@@ -127,10 +127,10 @@ async def deleted(kubeconfig: Path, *, within: float) -> bool:
 
 async def test_controllers_work_and_can_be_chosen():
     async with serving() as (process, kubeconfig):
-        assert await deleted(kubeconfig, within=15)
+        assert await deleted(kubeconfig, within=60)
         _, errors = await ended(process)
     assert (
-        "garbage-collector, namespace, serviceaccount, root-ca-certificate-publisher, clusterrole-aggregation\n"
+        "garbage-collector, namespace, serviceaccount, root-ca-certificate-publisher, clusterrole-aggregation, resourcequota\n"
         in errors
     )
     async with serving("--controllers", "none") as (process, kubeconfig):
@@ -215,6 +215,8 @@ def test_what_makes_no_sense_is_told_before_anything_is_begun(tmp_path, monkeypa
         (("--resource", "json"), 1, "json has no resource class"),
         (("--resource", "boats.py"), 2, "boats.py is a file: name the module boats"),
         (("--controllers", "namespace"), 1, "unknown controller 'namespace'; did you mean namespace-controller?"),
+        (("--enable-admission-plugins", "Service"), 1, "'Service' is not an admission plugin of this server"),
+        (("--disable-admission-plugins", "PodSecurity,Odd"), 1, "disable_admission_plugins: 'Odd' is not"),
     ]:
         assert main(["serve", *arguments]) == code
         assert words in capsys.readouterr().err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steersman import ObjectMeta
-from steersman.cli.tree import tree_lines
+from steersman.cli.demo.tree import tree_lines
 from steersman.kinds.core_v1 import ConfigMap, Pod, PodSpec, PodStatus, Service, ServiceSpec
 from steersman.objects import OwnerReference
 

@@ -1,0 +1,146 @@
+"""What rows mean for ``up``: when it has started, when it ends, with which exit code, and what it prints."""
+
+from pathlib import Path
+
+import pytest
+
+from steersman.application import ServiceDefinition
+from steersman.application.model import Place, Restart, WatchRule
+from steersman.cli import main
+from steersman.cli.up.outcomes import AbortRules, change_words, ending, failures, has_started, hopeless
+from steersman.ui import Row
+
+
+def row(name, state="running", **facts):
+    facts.setdefault("ready", int(state == "running"))
+    return Row(name=name, kind="process", state=state, **facts)
+
+
+def services(**restarts):
+    """Services by name, with their restart policy."""
+    return {
+        name: ServiceDefinition(
+            name=name, place=Place(Path("x")), restart=Restart(policy=policy) if policy else Restart()
+        )
+        for name, policy in restarts.items()
+    }
+
+
+NO_RULES = AbortRules()
+FAILED = row("web", "failed", exit_code=3)
+DONE = row("migrate", "finished", exit_code=0)
+
+
+@pytest.mark.parametrize(
+    ("shown", "started"),
+    [
+        (row("web"), True),
+        (row("web", health="healthy"), True),
+        (row("web", health="unknown", ready=0), False),
+        (row("web", replicas=2), False),
+        (row("web", "starting"), False),
+        (row("web", "waiting"), False),
+        (DONE, True),
+    ],
+)
+def test_a_service_has_started_when_it_runs_and_is_healthy_or_has_done_its_work(shown, started):
+    assert has_started([shown]) is started
+
+
+def test_a_finished_migration_does_not_end_the_run():
+    """In CI, Compose ends a run when the migration ends; what waits for its completion makes it expected."""
+    web = row("web", depends_on=(("migrate", "completed"),))
+    for rules in (NO_RULES, AbortRules(on_exit=True), AbortRules(on_failure=True)):
+        assert ending([DONE, web], services(migrate=None, web=None), rules) is None
+
+
+def test_the_first_service_that_ends_decides_the_exit_code():
+    rows = [row("db"), FAILED]
+    known = services(db=None, web=None)
+    for rules in (AbortRules(on_exit=True), AbortRules(on_failure=True)):
+        found = ending(rows, known, rules)
+        assert found is not None
+        assert (found.code, found.why) == (3, "web has ended; stopping all services")
+    assert ending(rows, known, NO_RULES) is None
+    assert ending([row("db"), DONE], services(db=None, migrate=None), AbortRules(on_failure=True)) is None
+
+
+def test_a_service_that_restarts_has_not_ended():
+    for policy in ("always", "on-failure", "unless-stopped"):
+        assert ending([FAILED], services(web=policy), AbortRules(on_exit=True)) is None
+    assert ending([row("web", "restarting in 4 s", exit_code=3)], services(web="always"), NO_RULES) is None
+
+
+def test_all_services_that_have_ended_end_the_run():
+    found = ending([FAILED, DONE], services(web=None, migrate=None), NO_RULES)
+    assert found is not None
+    assert found.code == 0, "as Compose does; the options that abort return the code of a service"
+
+
+def test_a_watched_service_that_has_ended_can_start_again():
+    known = services(web=None)
+    known["web"] = ServiceDefinition(name="web", place=Place(Path("x")), watch=(WatchRule(paths=("*.py",)),))
+    assert ending([FAILED], known, NO_RULES) is None
+
+
+def test_waiting_for_what_cannot_happen_ends_the_run_with_a_sentence():
+    migrate = row("migrate", "failed", exit_code=1)
+    api = row("api", "waiting", depends_on=(("migrate", "completed"),))
+    web = row("web", "waiting", depends_on=(("api", "healthy"),))
+    known = services(migrate=None, api=None, web=None)
+    assert hopeless([migrate, api, web], known) == {"api": "migrate", "web": "api"}
+    found = ending([migrate, api, web], known, NO_RULES)
+    assert found is not None
+    assert found.code == 1
+    assert "api cannot start: it waits for migrate" in found.why
+
+
+def test_a_service_that_keeps_restarting_fails_a_start():
+    restarting = row("web", "restarting in 8 s", restarts=3, exit_code=2, message="Ended with exit code 2.")
+    assert failures([restarting], services(web="always")) == ["web keeps restarting: Ended with exit code 2."]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (None, row("web", addresses=("localhost:80",)), "runs at localhost:80"),
+        (None, row("web", "waiting", waiting_for="db to start"), ""),
+        (row("web"), row("web"), ""),
+        (row("web", health="unknown"), row("web", health="healthy"), "is healthy"),
+        (row("web", health="unknown"), row("web", health="unhealthy"), ""),
+        (row("web", health="healthy"), row("web", health="unhealthy"), "is unhealthy"),
+        (
+            row("web", health="unknown"),
+            row("web", health="unhealthy", message="The health check fails: 404"),
+            "is unhealthy: The health check fails: 404",
+        ),
+        (row("web", health="unknown"), row("web", health="unknown", message="The health check fails: 404"), ""),
+        (
+            row("web"),
+            row("web", "failed", exit_code=1, message="port 80 is in use by nginx"),
+            "failed with exit code 1: port 80 is in use by nginx",
+        ),
+        (None, row("web", message="port 80 is in use by nginx"), "runs: port 80 is in use by nginx"),
+        (row("web"), row("web", message="port 80 is in use by nginx"), "has a problem: port 80 is in use by nginx"),
+        (row("web"), FAILED, "failed with exit code 3"),
+        (row("web"), row("web", "restarting in 2 s", exit_code=3), "ended with exit code 3; restarting in 2 s"),
+        (
+            row("web"),
+            row("web", "failed", message="There is no program weg."),
+            "failed to start: There is no program weg.",
+        ),
+    ],
+)
+def test_changes_in_words(before, after, words):
+    assert change_words(before, after) == words
+
+
+def test_a_command_names_the_extra_that_it_needs(monkeypatch, capsys):
+    """The base package has no certificates: ``up`` needs ``steersman[server]``."""
+
+    def run_up(_: object) -> int:
+        raise ModuleNotFoundError("certificates need cryptography: pip install 'steersman[server]'")
+
+    monkeypatch.setattr("steersman.cli.up.command.run_up", run_up)
+    assert main(["up"]) == 1
+    assert capsys.readouterr().err == "steersman: certificates need cryptography: pip install 'steersman[server]'\n"

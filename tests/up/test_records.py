@@ -1,0 +1,105 @@
+"""Commands that read the records of sessions, without a session."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from steersman.cli.failure import Failure
+from steersman.cli.up import down
+from steersman.cli.up.down import DownOptions, run_down
+from steersman.cli.up.ps import PsOptions, run_ps
+from steersman.projects import (
+    ProjectError,
+    ProjectIdentity,
+    SessionRecord,
+    has_owner,
+    locked,
+    read_record,
+    wait_for_session,
+    write_record,
+)
+from steersman.workloads import start_time
+
+
+@pytest.fixture
+def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SessionRecord:
+    """The record of a session in the current folder, whose process has died."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    state = ProjectIdentity(folder, "shop").state_folder(os.environ)
+    state.mkdir(parents=True, mode=0o700)
+    made = SessionRecord(
+        name="shop",
+        folder=str(folder),
+        state=str(state),
+        pid=os.getpid(),
+        start=1,
+        kubeconfig=str(state / "kubeconfig"),
+        url="https://127.0.0.1:1",
+        page="http://127.0.0.1:2",
+        page_key="the-key-of-the-page",
+    )
+    write_record(made)
+    return made
+
+
+def test_down_leaves_a_session_alone_that_starts_in_the_place_of_a_dead_one(record):
+    """It would remove the record and the kubeconfig of the new one, which no command would find again."""
+    state = Path(record.state)
+    with locked(state), pytest.raises(Failure, match="run steersman down again"):
+        run_down(DownOptions())
+    assert read_record(state) == record
+
+
+def test_a_state_folder_has_an_owner_while_it_is_locked(record):
+    state = Path(record.state)
+    assert not has_owner(state)
+    with locked(state):
+        assert has_owner(state)
+        (state / "lock").write_text(f"{os.getpid()} 1")
+        assert not has_owner(state), "the pid is that of another process now"
+    assert not has_owner(state)
+
+
+def test_down_waits_for_a_session_that_starts(record, monkeypatch):
+    """It has no record yet: down must not report that nothing runs, and leave it."""
+    state = Path(record.state)
+    Path("steersman.yaml").write_text("name: shop\nservices: {web: {command: web}}\n")
+    (state / "session.json").unlink()
+    found = []
+
+    async def wait(place, *, has_failed):
+        found.append((place, has_failed()))
+
+    monkeypatch.setattr(down, "wait_for_session", wait)
+    with locked(state):
+        run_down(DownOptions())
+    run_down(DownOptions())
+    assert found == [(state, False), (state, True)]
+
+
+def test_the_key_of_the_page_is_not_listed(record, capsys):
+    record.start = start_time(os.getpid()) or 0
+    write_record(record)
+    assert run_ps(PsOptions(all=True, json=True)) == 0
+    text = capsys.readouterr().out
+    assert json.loads(text)[0]["name"] == "shop"
+    assert "the-key" not in text
+
+
+async def test_a_session_that_does_not_start_is_an_error_with_a_sentence(record):
+    with pytest.raises(ProjectError, match=r"has not started within 0.01 s"):
+        await asyncio.wait_for(wait_for_session(Path(record.state), within=0.01), 60)
+
+
+def test_the_record_of_another_user_does_not_count(record, monkeypatch):
+    """Under sudo, the home folder may be that of a user whose kubeconfig names a program to run."""
+    state, other = Path(record.state), os.geteuid() + 1
+    assert read_record(state) == record
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    assert read_record(state) is None

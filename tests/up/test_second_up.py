@@ -1,0 +1,49 @@
+"""A second ``steersman up`` of a running application, in a simulated world."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from steersman.cli.up.background import apply_to_session
+from steersman.cli.up.output import Output
+from steersman.projects import ApplicationSource, Project, ServiceSelection, read_record
+from steersman.ui import Board
+from steersman.workloads import simulated_parts
+from steersman.workloads.kinds import ExecutableReplicaSet
+
+SHOP = """\
+services:
+  web: {command: web}
+  worker: {command: worker}
+  debug: {command: debug, profiles: [extra]}
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> ApplicationSource:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "steersman.yaml").write_text(SHOP)
+    environment = {"XDG_STATE_HOME": str(tmp_path / "state"), "PATH": os.environ["PATH"]}
+    return ApplicationSource(folder=folder, environment=environment)
+
+
+async def replicas(project):
+    return {each.key.name: each.spec.replicas for each in await project.client.list(ExecutableReplicaSet)}
+
+
+@pytest.mark.parametrize("names", [(), ("web",)])
+async def test_scales_and_profiles_of_earlier_commands_stay(source, names):
+    """Otherwise a second up would take them back, and the next edit of the file would bring them again."""
+    first = ServiceSelection(profiles=("extra",), scales={"worker": 3})
+    async with (
+        Project(source, first, parts=simulated_parts) as project,
+        Board(project.client, project="shop") as board,
+    ):
+        second = ServiceSelection(names=names, scales={"web": 2})
+        await apply_to_session(project.client, board, project.record, source, second, Output({}))
+        assert await replicas(project) == {"web": 2, "worker": 3, "debug": 1}
+        record = read_record(project.state)
+        assert record is not None
+        assert (record.names, record.profiles, record.scales) == ((), ("extra",), {"worker": 3, "web": 2})
