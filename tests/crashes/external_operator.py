@@ -15,7 +15,7 @@ import aiohttp
 
 from steersman import Done, Manager, Resource, Spec, Status
 from steersman.manager import LeaderElection
-from steersman.patterns import External, ExternalKey, Gone, Outputs, Present, StateMachine, Wait, finalizer, state
+from steersman.patterns import Absent, External, ExternalKey, Outputs, Present, StateMachine, Wait, finalizer, state
 
 #: What the service does at all it has done so many seconds after it was asked.
 LATE = 1.0
@@ -74,7 +74,7 @@ class Tickets(StateMachine[Ticket]):
     @finalizer
     async def clean_up(self, ticket: Ticket, _: Outputs) -> Done | Wait:
         match self.things.remove(ticket):
-            case Gone():
+            case Absent():
                 return Done()
             case pending:
                 return pending.wait

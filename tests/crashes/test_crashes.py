@@ -25,7 +25,7 @@ from steersman.aio import Supervisor
 from steersman.testing import Engine
 
 PLAYS: dict[str, type[Play]] = {play.name: play for play in (PostgresPlay, NamespacePlay, StoragePlay)}
-KILLS = portions.count(sample=4, of=20)
+KILLS = portions.count(sample=3, of=20)
 FULL = portions.ALL
 SEED = portions.seed_of("crashes")
 VARIANT = os.environ.get("CRASHES_VARIANT", "operator")

@@ -160,7 +160,8 @@ class Play:
         self.figures[number.name] += 1
         self.figures["with creations under way"] += self._outside.pending > 0
         self._candidates.signal(name, number)
-        await self._candidates.start(name)
+        # under another name, as a new Pod has one: with the same name it could lead again, unnoticed
+        await self._candidates.start(f"operator-{self.figures.total()}")
 
     async def rounds(self):
         former = ""

@@ -108,7 +108,7 @@ class Leader:
         logs = await self.outside.list(ConfigMap, namespace=self.namespace, labels={"part": "log"})
         return {(log.data or {}).get("asked") for log in logs}
 
-    async def tells(self, *, seconds=30.0) -> None:
+    async def tells(self, *, seconds=60.0) -> None:
         """Wait until the server has an Event about what was asked last: events have a queue of their own."""
         begun, note = now(), f"asked {self._asked}"
         while note not in {each.note for each in await self.outside.list(Event, namespace=self.namespace)}:

@@ -15,7 +15,7 @@ from steersman.kinds.core_v1 import ConfigMap
 pytestmark = pytest.mark.slow
 
 #: For a machine that is busy with other tests.
-SLACK = 10.0
+SLACK = 30.0
 
 
 async def test_connections_become_black_holes_under_a_leader(broken_engine, proxy, room):
@@ -32,11 +32,11 @@ async def test_connections_become_black_holes_under_a_leader(broken_engine, prox
         renewal = now() - begun
         await leader.more(KEYS)
         writing = now() - begun
-        await leader.asks(seconds=20.0)
+        await leader.asks(seconds=60.0)
         watching = now() - begun
         await leader.tells()
         assert leader.leads_its_first_term()
-        assert renewal < 10
+        assert renewal < 10 + SLACK
         assert writing < 15 + SLACK
         assert watching < 15 + SLACK
         await proxy.heal()
@@ -59,7 +59,7 @@ async def test_nothing_comes_for_longer_than_a_term(broken_engine, proxy, room):
         await proxy.heal()
         await until(lambda: len(leader.terms) == 2, "it leads again")
         again = now() - healed
-        await leader.asks(seconds=20.0)
+        await leader.asks(seconds=60.0)
         assert 0 < deposed < 10 + SLACK
         assert again < 10 + SLACK
         assert leader.rate(begun, healed) < 10

@@ -111,11 +111,11 @@ async def test_pages_expire_while_a_cache_lists_under_a_leader(forgetful_engine,
         await informer.refresh()
         assert forgetting.whole > 0
         await leader.outside.patch(ConfigMap, "page-0519", MergePatch({"data": {"late": "yes"}}))
-        await leader.asks(seconds=20.0)
+        await leader.asks(seconds=60.0)
         scope = informer.statistics().scopes[0]
         assert leader.leads_its_first_term()
         assert leader.failures == 0
-        assert leader.silence(begun) < 10
+        assert leader.silence(begun) < 30
         assert scope.lists - before <= 4
 
 
@@ -139,7 +139,9 @@ async def test_a_watch_expires_between_its_list_and_its_beginning(forgetful_engi
         await informer.refresh()
         await reached.wait()
         await forget(forgetful_engine, room)
-        await server.restart()
+        # a stop would wait for the watches that are open
+        await server.kill()
+        await server.start()
         restarted.set()
         await leader.asks(seconds=60.0)
         assert leader.leads_its_first_term()

@@ -12,9 +12,9 @@ from samples.certificates import Authority
 from steersman import Client
 from steersman.client import in_cluster_config, load_kubeconfig
 from steersman.errors import ConnectionFailed
-from steersman.manager import Endpoints
+from steersman.manager import HttpEndpoints
 from steersman.transport import HttpTransport
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def test_an_operator_leads_at_an_ipv6_address(broken_engine, room, authori
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
         config = in_cluster_config(folder)
         assert config.server == f"https://[::1]:{port}"
-        endpoints = Endpoints(port=0, host="::1")
+        endpoints = HttpEndpoints(port=0, host="::1")
         async with leading(broken_engine, config, room, endpoints=endpoints) as leader:
             await leader.asks()
             await leader.tells()
@@ -52,7 +52,7 @@ async def test_an_operator_leads_at_an_ipv6_address(broken_engine, room, authori
             address = leader.manager.address
             assert address.startswith("http://[::1]:")
             async with HttpTransport(address) as transport:
-                response = await transport.send(Request("GET", "/healthz"))
+                response = await transport.send(HttpRequest("GET", "/healthz"))
                 assert (response.status, await response.read()) == (200, b"ok")
 
 

@@ -90,7 +90,7 @@ async def test_the_certificate_of_the_operator_is_replaced(broken_engine, proxy,
         await trusted(second, known=new, unknown=old)
         await leader.more(KEYS)
         proxy.cut()
-        await leader.asks(seconds=20.0)
+        await leader.asks(seconds=60.0)
         await leader.tells()
         assert leader.leads_its_first_term()
         assert leader.codes(begun)[401] <= KEYS + 4
@@ -118,15 +118,15 @@ async def test_the_server_gets_a_certificate_of_another_authority(broken_engine,
                         await client.request("GET", "/version")
                 replaced(bundle, second.file)
             ended = now()
-            await leader.more(KEYS, seconds=20.0)
+            await leader.more(KEYS, seconds=60.0)
             assert now() - ended < 15
-            await leader.asks(seconds=20.0)
+            await leader.asks(seconds=60.0)
             await leader.tells()
             assert leader.leads_its_first_term()
             if early:
                 replaced(bundle, second.file)
                 proxy.cut()
-                await leader.asks(seconds=20.0)
+                await leader.asks(seconds=60.0)
                 assert leader.leads_its_first_term()
             else:
                 assert leader.rate(shown, ended) < 50

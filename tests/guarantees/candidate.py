@@ -6,6 +6,8 @@
 
 import asyncio
 import logging
+import os
+import signal
 import sys
 import time
 from datetime import UTC, datetime, timedelta
@@ -69,7 +71,10 @@ class Writes:
 
 
 async def main(kubeconfig: str, namespace: str, identity: str, times: str = "3,2,0.5", skew: str = "0") -> None:
-    aio.bind(asyncio.get_running_loop(), clock=WrongClock(float(skew)), seed=sum(identity.encode()))
+    loop = asyncio.get_running_loop()
+    # Suspended between two turns of its loop: no client can take back a request of which it is just writing the bytes.
+    loop.add_signal_handler(signal.SIGUSR1, os.kill, os.getpid(), signal.SIGSTOP)
+    aio.bind(loop, clock=WrongClock(float(skew)), seed=sum(identity.encode()))
     lease, renew, retry = (float(each) for each in times.split(","))
     election = LeaderElection("ship", namespace=namespace, identity=identity, lease=lease, renew=renew, retry=retry)
     async with Client.connect(

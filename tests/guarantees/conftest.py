@@ -130,7 +130,7 @@ async def other(api_server, namespace, sites):
 
 @asynccontextmanager
 async def _running(manager: Manager):
-    async with asyncio.timeout(90), Supervisor() as tasks:
+    async with asyncio.timeout(120), Supervisor() as tasks:
         tasks.start(manager.run(), name="manager")
         await _until(lambda: manager.controllers and all(each.working for each in manager.controllers))
         yield manager
@@ -143,7 +143,7 @@ def running():
     return _running
 
 
-async def _until(condition, *, seconds=30.0):
+async def _until(condition, *, seconds=60.0):
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - a reconcile tells nobody that it is over
             await asyncio.sleep(0.01)

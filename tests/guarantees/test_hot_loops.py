@@ -10,9 +10,9 @@ from samples.site import Site, site
 from steersman.cache import KindOptions
 from steersman.controller import Cause, Done, Request, RequeueAfter
 from steersman.controller.causes import NO_CAUSES
-from steersman.controller.hot_loops import ANY_RUNS, OWN_RUNS, HotLoops
-from steersman.controller.write_log import Write, WriteLog
-from steersman.debug.page import problems
+from steersman.controller.writes.hot_loops import ANY_DELAY, ANY_RUNS, NEW_DELAY, OWN_RUNS, HotLoops
+from steersman.controller.writes.write_log import Write, WriteLog
+from steersman.debug.page import problems_of
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Manager
 from steersman.objects import Key, ObjectMeta
@@ -44,12 +44,12 @@ async def test_a_key_that_wakes_itself_is_throttled_and_named(client, namespace,
     manager.controller(Site).run_with(reconcile)
     await client.create(site("hot", namespace))
     async with running(manager):
-        await until(lambda: manager.controllers and manager.statistics().controllers[0].looping, seconds=20)
+        await until(lambda: manager.controllers and manager.statistics().controllers[0].looping)
         await asyncio.sleep(2)
         assert len(runs) <= OWN_RUNS + 8
         (explained,) = manager.explain("site", Key(namespace, "hot"))
         assert "metadata.annotations.at" in explained.record.loop
-        assert any("metadata.annotations.at" in each.words for each in problems(manager.statistics()))
+        assert any("metadata.annotations.at" in each.words for each in problems_of(manager.statistics()))
         await client.create(site("calm", namespace))
         await until(lambda: ("calm", "") in runs)
         assert any("metadata.annotations.at" in loop for _, loop in runs)
@@ -76,9 +76,9 @@ async def test_a_key_that_converges_again_is_let_go(client, namespace, sites, ru
     manager.controller(Site).run_with(reconcile)
     await client.create(site("web", namespace))
     async with running(manager):
-        await until(lambda: any(runs), seconds=20)
+        await until(lambda: any(runs))
         hot = False
-        await until(lambda: not manager.statistics().controllers[0].looping, seconds=20)
+        await until(lambda: not manager.statistics().controllers[0].looping)
         (explained,) = manager.explain("site", Key(namespace, "web"))
         assert (explained.record.loop, explained.state) == ("", "idle")
 
@@ -103,7 +103,7 @@ async def test_two_controllers_that_write_back_are_throttled(client, namespace, 
     manager.controller(Site, name="two").run_with(writing("two"))
     await client.create(site("web", namespace))
     async with running(manager):
-        await until(lambda: any(each.looping for each in manager.statistics().controllers), seconds=60)
+        await until(lambda: any(each.looping for each in manager.statistics().controllers))
         await asyncio.sleep(1)
         before = len(runs)
         await asyncio.sleep(2)
@@ -149,7 +149,7 @@ async def test_a_key_that_also_asks_for_a_later_run_is_throttled(client, namespa
     manager.controller(Site).run_with(again)
     await client.create(site("hot", namespace))
     async with running(manager):
-        await until(lambda: manager.controllers and manager.statistics().controllers[0].looping, seconds=20)
+        await until(lambda: manager.controllers and manager.statistics().controllers[0].looping)
         await asyncio.sleep(2)
         assert len(runs) <= OWN_RUNS + 8
         (explained,) = manager.explain("site", Key(namespace, "hot"))
@@ -169,6 +169,37 @@ def test_a_poller_that_writes_is_no_loop():
         now = number * 0.5
         causes = NO_CAUSES.plus(Cause(what="requeue"))
         assert loops.wrote(request, causes, log_of(number), began=now, now=now, rng=Random(1), asked=0.5) is None
+
+
+def replaced_child(name_of):
+    """The longest delay of a key whose child ends and is replaced again and again, four events for each."""
+    loops, request, now, longest = HotLoops(), Request(Key("ns", "set")), 0.0, 0.0
+    for number in range(10 * ANY_RUNS):
+        child = Key("ns", name_of(number // 4))
+        event = Cause(
+            what="object", kind=ConfigMap.gvk(), key=child, event="changed", resource_version=f"event-{number}"
+        )
+        loop = loops.wrote(request, NO_CAUSES.plus(event), log_of(number), began=now, now=now, rng=Random(1))
+        delay = loop.delay if loop is not None else 0.0
+        longest, now = max(longest, delay), now + delay + 0.02
+    return longest
+
+
+def test_a_key_whose_children_are_replaced_by_new_ones_goes_on_at_a_bounded_rate():
+    assert replaced_child("web-{}".format) == NEW_DELAY
+
+
+def test_a_key_whose_child_of_one_name_always_comes_back_waits_longer():
+    assert replaced_child(lambda _: "web") == ANY_DELAY
+
+
+def test_a_hot_key_whose_reconcile_takes_long_stays_known():
+    loops, request, causes = HotLoops(), Request(Key("ns", "slow")), NO_CAUSES.plus(Cause(what="object"))
+    for number in range(ANY_RUNS + 1):
+        loops.wrote(request, causes, log_of(number), began=number * 0.01, now=number * 0.01, rng=Random(1))
+    assert loops.wrote(request, causes, log_of(0), began=1.1, now=60.0, rng=Random(1)) is not None
+    assert loops.words(request, 60.0)
+    assert loops.count(60.0) == 1
 
 
 def test_keys_that_wrote_once_are_forgotten():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steersman.controller import Done, labelled
+from steersman.controller import Done, labeled
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Manager
 from steersman.objects import ObjectMeta
@@ -23,7 +23,7 @@ async def test_all_objects_are_reconciled_again_after_ten_hours_and_nothing_is_w
         return Done()
 
     manager = Manager(name="daily")
-    manager.controller(ConfigMap).when(labelled("app=web")).run_with(reconcile)
+    manager.controller(ConfigMap).when(labeled("app=web")).run_with(reconcile)
     client = control_plane.client
     async with control_plane.running(manager) as operator:
         await client.create(ConfigMap(metadata=ObjectMeta(name="one", labels={"app": "web"})))
@@ -47,7 +47,7 @@ async def test_a_resync_can_be_turned_off(control_plane, clock, off):
 
     manager = Manager(name="never")
     manager.controller(ConfigMap, name="options").options(resync=off).run_with(reconcile)
-    manager.controller(ConfigMap, name="when").when(labelled("app=web"), resync=off).run_with(reconcile)
+    manager.controller(ConfigMap, name="when").when(labeled("app=web"), resync=off).run_with(reconcile)
     client = control_plane.client
     async with control_plane.running(manager) as operator:
         await client.create(ConfigMap(metadata=ObjectMeta(name="one", labels={"app": "web"})))

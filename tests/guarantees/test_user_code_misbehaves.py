@@ -26,7 +26,7 @@ def manager_of(client, namespace, reconciler, *, leader=None, grace=30.0, **opti
 
 
 def election(namespace, identity="us"):
-    return LeaderElection("ship", namespace=namespace, identity=identity, lease=3.0, renew=2.0, retry=0.5)
+    return LeaderElection("ship", namespace=namespace, identity=identity, lease=30.0, renew=20.0, retry=0.5)
 
 
 def stolen(holder="thief"):
@@ -157,7 +157,7 @@ async def test_a_stop_ends_a_reconcile_that_ignores_its_cancellation(client, nam
     for number in range(4):
         await client.create(site(f"s{number}", namespace))
     manager = manager_of(client, namespace, Reconciler(), concurrency=1, grace=0.1, queue=QueueOptions(initial=0.01))
-    async with asyncio.timeout(10), Supervisor() as tasks:
+    async with asyncio.timeout(25), Supervisor() as tasks:
         tasks.start(manager.run(), name="manager")
         await until(lambda: runs)
         manager.stop()
@@ -179,11 +179,11 @@ async def test_a_lost_term_ends_reconciles_that_ignore_their_cancellation(client
     for number in range(4):
         await client.create(site(f"s{number}", namespace))
     manager = manager_of(client, namespace, Reconciler(), leader=election(namespace), concurrency=1)
-    async with asyncio.timeout(20), Supervisor() as tasks:
+    async with asyncio.timeout(25), Supervisor() as tasks:
         tasks.start(manager.run(), name="manager")
         await until(lambda: terms)
         await client.patch(Lease, Key(namespace, "ship"), stolen())
-        await until(lambda: len(terms) == 2, seconds=10)
+        await until(lambda: len(terms) == 2, seconds=20)
         manager.stop()
 
 
@@ -197,7 +197,7 @@ async def test_a_stop_in_the_middle_of_the_start_ends(client, namespace, seconds
     await client.create(site("s", namespace))
     manager = Manager(client, kinds={Site: KindOptions(namespaces=(namespace,))}, leader=election(namespace))
     manager.controller(Site).run_with(reconcile)
-    async with asyncio.timeout(10), Supervisor() as tasks:
+    async with asyncio.timeout(25), Supervisor() as tasks:
         tasks.start(manager.run(), name="manager")
         await asyncio.sleep(seconds)
         manager.stop()
@@ -222,7 +222,7 @@ async def test_a_stop_at_the_moment_of_the_election_gives_the_lease_back(client,
     level, _ = log.level, log.addHandler(handler)
     log.setLevel(logging.INFO)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(25):
             await manager.run()
     finally:
         log.removeHandler(handler)
@@ -258,7 +258,7 @@ async def test_what_a_term_leaves_behind_cannot_write(client, namespace, until):
     await client.create(ConfigMap(metadata=ObjectMeta(name="log", namespace=namespace), data={"by": "nobody"}))
     await client.create(site("s", namespace))
     manager = manager_of(client, namespace, Reconciler(), leader=election(namespace))
-    async with asyncio.timeout(20), Supervisor() as tasks:
+    async with asyncio.timeout(25), Supervisor() as tasks:
         tasks.start(manager.run(), name="manager")
         await until(lambda: kept)
         manager.stop()
@@ -296,7 +296,7 @@ async def test_a_write_without_an_answer_keeps_the_lease(client, namespace, line
 
     await client.create(site("s", namespace))
     manager = manager_of(client.with_transport(Held), namespace, Reconciler(), leader=election(namespace), grace=0.1)
-    async with asyncio.timeout(20), Supervisor() as tasks:
+    async with asyncio.timeout(25), Supervisor() as tasks:
         tasks.start(manager.run(), name="manager")
         await began.wait()
         manager.stop()

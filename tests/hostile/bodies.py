@@ -10,7 +10,7 @@ from random import Random  # noqa: TID251 - seeded by the test, which says with 
 from typing import Any
 
 from hostile import strange
-from hostile.catalogue import Catalogue, Served
+from hostile.catalog import Catalog, Served
 
 from samples import random_objects
 
@@ -27,13 +27,13 @@ GOOD = {
 } | {"PersistentVolumeClaim": random_objects.claim, "PodDisruptionBudget": random_objects.disruption_budget}
 
 
-def good_object(rng: Random, served: Served, catalogue: Catalogue, namespace: str, name: str) -> Tree:
+def good_object(rng: Random, served: Served, catalog: Catalog, namespace: str, name: str) -> Tree:
     """An object of a kind that is good, or has at least the right types."""
     make = GOOD.get(served.kind)
     if make is not None and rng.random() < 0.7:
         tree = make(rng)
     else:
-        tree = _by_schema(rng, served.schema, catalogue, 0)
+        tree = _by_schema(rng, served.schema, catalog, 0)
         tree = tree if isinstance(tree, dict) else {}
     tree |= {"apiVersion": served.api_version, "kind": served.kind}
     metadata: Tree = {"name": name} if rng.random() < 0.9 else {"generateName": f"{name}-"}
@@ -47,19 +47,19 @@ def good_object(rng: Random, served: Served, catalogue: Catalogue, namespace: st
     return tree
 
 
-def _by_schema(rng: Random, schema: Tree, catalogue: Catalogue, depth: int) -> Any:  # noqa: PLR0911 - one a type
+def _by_schema(rng: Random, schema: Tree, catalog: Catalog, depth: int) -> Any:  # noqa: PLR0911 - one a type
     """A value of the right type, as far as a schema says it."""
-    schema = _resolved(schema, catalogue)
+    schema = _resolved(schema, catalog)
     if rng.random() < 0.03:
         return strange.value(rng)
     if "enum" in schema and rng.random() < 0.8:
         return rng.choice(schema["enum"])
     kind = schema.get("type", "object" if "properties" in schema else "")
     if kind == "object":
-        return _object_by_schema(rng, schema, catalogue, depth)
+        return _object_by_schema(rng, schema, catalog, depth)
     if kind == "array":
         items = schema.get("items", {})
-        return [_by_schema(rng, items, catalogue, depth + 1) for _ in range(rng.randrange(3) if depth < 8 else 0)]
+        return [_by_schema(rng, items, catalog, depth + 1) for _ in range(rng.randrange(3) if depth < 8 else 0)]
     if kind in {"integer", "number"}:
         return rng.choice([0, 1, 2, 5, 80, 1000, -1] if rng.random() < 0.8 else strange.NUMBERS)
     if kind == "boolean":
@@ -70,25 +70,25 @@ def _by_schema(rng: Random, schema: Tree, catalogue: Catalogue, depth: int) -> A
     return rng.choice(["a", "b", "example.com/a", "1", "100m"]) if rng.random() < 0.8 else rng.choice(strange.TEXTS)
 
 
-def _resolved(schema: Tree, catalogue: Catalogue) -> Tree:
+def _resolved(schema: Tree, catalog: Catalog) -> Tree:
     for _ in range(5):
         reference = schema.get("$ref") or next((each["$ref"] for each in schema.get("allOf", []) if "$ref" in each), "")
         if not reference:
             break
-        schema = catalogue.schemas.get(reference.rpartition("/")[2], {})
+        schema = catalog.schemas.get(reference.rpartition("/")[2], {})
     return schema
 
 
-def _object_by_schema(rng: Random, schema: Tree, catalogue: Catalogue, depth: int) -> Tree:
+def _object_by_schema(rng: Random, schema: Tree, catalog: Catalog, depth: int) -> Tree:
     properties: Tree = schema.get("properties", {})
     if not properties:
         inner = schema.get("additionalProperties", {})
         inner = inner if isinstance(inner, dict) else {}
-        return {name: _by_schema(rng, inner, catalogue, depth + 1) for name in ("a", "b")[: rng.randrange(3)]}
+        return {name: _by_schema(rng, inner, catalog, depth + 1) for name in ("a", "b")[: rng.randrange(3)]}
     required = set(schema.get("required", []))
     chance = max(0.08, 0.5 - depth * 0.12)
     return {
-        name: _by_schema(rng, inner, catalogue, depth + 1)
+        name: _by_schema(rng, inner, catalog, depth + 1)
         for name, inner in properties.items()
         if depth < 9 and name != "status" and (name in required or rng.random() < chance)
     }

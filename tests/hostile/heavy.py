@@ -103,6 +103,7 @@ def texts() -> dict[str, tuple[str, str, bytes]]:
         "one label many times": '{"metadata":{"labels":{' + '"a":"1",' * (LIMIT // 8 - 40) + '"a":"1"}}}',
         "a text without an end": f'{head}{{"a":"{"x" * (LIMIT - 60)}',
         "a mistake at the end": f"{head}[{'1,' * (LIMIT // 2 - 40)}]}}",
+        "a mistake after many keys": '{"data":{' + ",".join(f'"k{n}":"v"' for n in range(LIMIT // 15)) + "},}",
         "escapes": head + '{"a":"' + r"\u0041" * (LIMIT // 6 - 20) + '"}}',
         "half pairs": head + '{"a":"' + r"\ud800" * (LIMIT // 6 - 20) + '"}}',
         "a long number": f'{head}{{"a":{"9" * (LIMIT - 60)}}}}}',

@@ -9,8 +9,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import yaml
+from conformance.protobuf_decoding import json_of
 
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 #: The longest that an answer may take: in seconds of the processor, and in all, where others work too.
 SLOWEST, SLOWEST_IN_ALL = 2.0, 30.0
@@ -22,7 +23,7 @@ _TEXTS_OF_404 = (b"404 page not found\n", b"")
 class Exchange:
     """A request and what came of it; a watch's body is what came first."""
 
-    request: Request
+    request: HttpRequest
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
@@ -86,7 +87,7 @@ class Judge:
             return ""
         try:
             is_yaml = exchange.header("content-type").startswith("application/yaml")
-            tree = yaml.safe_load(body) if is_yaml else json.loads(body)
+            tree = yaml.safe_load(body) if is_yaml else json.loads(json_of(body))
         except (ValueError, yaml.YAMLError):
             return f"{status} with a body that is no Status: {body[:200]!r}"
         if tree.get("code") != status or tree.get("status") != "Failure" or not isinstance(tree.get("message"), str):
@@ -124,7 +125,7 @@ class LoggedHandler(logging.Handler):
         return tuple(texts)
 
 
-def curl(request: Request) -> str:
+def curl(request: HttpRequest) -> str:
     """A request as a line that can be read, and pasted where it is short."""
     words = ["curl", "-X", request.method, request.target]
     for name, value in request.headers:

@@ -16,13 +16,13 @@ from hostile.requests import Requests
 from samples.eventually import eventually
 from samples.site import Site
 from steersman.apiserver import ApiServer, Limits, MemoryStorage
-from steersman.apiserver.bootstrap import create_policy, create_system_namespaces
+from steersman.apiserver.bootstrap import create_objects
 from steersman.apiserver.chain import Authentication, Rbac, Reviews, chain
 from steersman.transport import Handler
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 #: Sends a request: status, headers and body; of a stream what comes first.
-Send = Callable[[Request], Awaitable[tuple[int, tuple[tuple[str, str], ...], bytes]]]
+Send = Callable[[HttpRequest], Awaitable[tuple[int, tuple[tuple[str, str], ...], bytes]]]
 #: How many requests are kept to be played again.
 KEPT = 400
 
@@ -43,25 +43,23 @@ def new_server(storage: Any, audit: Callable[[dict[str, Any]], None] | None = No
 async def running_server() -> AsyncGenerator[ApiServer]:
     """A server in this process with some namespaces."""
     async with MemoryStorage() as storage, new_server(storage) as server:
-        await create_policy(server.backend)
         await furnish(server)
         yield server
 
 
 async def furnish(server: ApiServer) -> None:
     """Create what requests count on."""
-    await create_system_namespaces(server.backend)
+    await create_objects(server.registry, server.storage, policy=True)
     for name in ("hostile", "other"):
         body = b'{"metadata":{"name":"%s"}}' % name.encode()
         headers = (("Content-Type", "application/json"),)
-        await server.handler(Request("POST", "/api/v1/namespaces", (), headers, body))
+        await server.handler(HttpRequest("POST", "/api/v1/namespaces", (), headers, body))
 
 
 async def sweep(server: ApiServer) -> None:
     """Take away everything that requests have made, its history too."""
     for record in (await server.storage.list("")).records:
         await server.storage.delete(record.key, expect=record.modified)
-    await create_policy(server.backend)
     await furnish(server)
     await server.forget()
     # The feed follows the store again.
@@ -77,7 +75,7 @@ async def sweep(server: ApiServer) -> None:
 def in_process(handler: Handler) -> Send:
     """Sends to a server that is a function."""
 
-    async def send(request: Request) -> tuple[int, tuple[tuple[str, str], ...], bytes]:
+    async def send(request: HttpRequest) -> tuple[int, tuple[tuple[str, str], ...], bytes]:
         reply = await handler(request)
         if isinstance(reply.body, bytes):
             return reply.status, tuple(reply.headers), reply.body
@@ -101,9 +99,9 @@ class Player:
     def __init__(self, send: Send) -> None:
         self._send = send
         self.judge = Judge()
-        self.last: list[Request] = []
+        self.last: list[HttpRequest] = []
         #: What went wrong: what, the request's number, and the request.
-        self.findings: dict[str, tuple[int, Request, list[Request]]] = {}
+        self.findings: dict[str, tuple[int, HttpRequest, list[HttpRequest]]] = {}
 
     async def play(self, requests: Requests, count: int) -> None:
         with logged() as log:
@@ -124,7 +122,7 @@ class Player:
         )
 
 
-async def exchanged(send: Send, request: Request, log: LoggedHandler) -> Exchange:
+async def exchanged(send: Send, request: HttpRequest, log: LoggedHandler) -> Exchange:
     """Send a request and note what comes of it."""
     log.take()
     begin, used = perf_counter(), process_time()
@@ -155,10 +153,10 @@ def _summary(wrong: str) -> str:
     return wrong[:400] if len(lines) < 6 else "\n".join([lines[0][:120], *lines[-8:]])[:1500]
 
 
-async def shrunk(requests: Sequence[Request], wrong: Callable[[str], bool]) -> list[Request]:
+async def shrunk(requests: Sequence[HttpRequest], wrong: Callable[[str], bool]) -> list[HttpRequest]:
     """The fewest of some requests, the last among them, that still end wrongly on a new server."""
 
-    async def fails(tried: Sequence[Request]) -> bool:
+    async def fails(tried: Sequence[HttpRequest]) -> bool:
         async with running_server() as server:
             send, judge = in_process(server.handler), Judge()
             with logged() as log:

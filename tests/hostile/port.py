@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from steersman.apiserver.serving import Authority
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 Answer = tuple[int, tuple[tuple[str, str], ...], bytes]
 
@@ -26,7 +26,7 @@ def context_for(folder: Path, *, user: str = "", groups: tuple[str, ...] = ()) -
     return context
 
 
-def printed(request: Request) -> bytes:
+def printed(request: HttpRequest) -> bytes:
     """A request as bytes, exactly as it says."""
     lines = [f"{request.method} {request.target} HTTP/1.1"]
     if request.header("Host") is None:
@@ -105,7 +105,7 @@ class Port:
 
     async def ready(self) -> None:
         """Have a connection that answers."""
-        status, _, _ = await self.send(Request("GET", "/healthz"))
+        status, _, _ = await self.send(HttpRequest("GET", "/healthz"))
         assert status == 200
 
     async def close(self) -> None:
@@ -113,7 +113,7 @@ class Port:
         if talk is not None:
             await talk.close()
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: HttpRequest) -> Answer:
         """Send a request; on a new connection if the old one was closed."""
         again = self._talk is not None
         if self._talk is None:
@@ -121,7 +121,7 @@ class Port:
         talk = self._talk
         is_watch = any(name in {"watch", "sendInitialEvents"} for name, _ in request.query) or "/watch/" in request.path
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 talk.writer.write(printed(request))
                 with contextlib.suppress(ConnectionError):
                     # who refuses a request need not read it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random  # noqa: TID251 - seeded by the test, which says with what
 
 from hostile import strange
-from hostile.catalogue import Served
+from hostile.catalog import Served
 
 MAGIC = b"k8s\x00"
 

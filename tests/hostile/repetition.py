@@ -15,7 +15,7 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 _CRD = '{"metadata":{"name":"xs.e.io"},"spec":{"group":"e.io","scope":"Cluster","names":{"plural":"xs","kind":"X"},"versions":'
 #: How many values are sent at most where a body is not to be refused for their number.
-ALLOWED = 140_000
+ALLOWED = 700_000
 
 #: Where something is repeated: a path, and a body with ``[]`` or ``{}`` in the place of ``@``.
 PLACES = {

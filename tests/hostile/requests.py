@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import quote
 
 from hostile import bodies, protobuf, strange
-from hostile.catalogue import Catalogue, Served
+from hostile.catalog import Catalog, Served
 
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 NAMESPACES = ["default", "default", "default", "hostile", "hostile", "other", "absent", "kube-system"]
 METHODS = [
@@ -36,22 +36,22 @@ _REMEMBERED = 200
 class Requests:
     """Makes requests, and learns from answers what there is: ``requests.make()``, ``requests.learn(...)``."""
 
-    def __init__(self, catalogue: Catalogue, seed: int) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalog: Catalog, seed: int) -> None:
+        self._catalog = catalog
         self._rng = Random(seed)
         self._tokens: list[str] = []
         self._versions: list[str] = []
         #: Objects that there were, by path.
         self._objects: dict[str, dict[str, Any]] = {}
-        self._names = sorted({*strange.QUERY, *catalogue.parameters})
+        self._names = sorted({*strange.QUERY, *catalog.parameters})
 
-    def make(self) -> Request:  # noqa: PLR0911 - one a sort
+    def make(self) -> HttpRequest:  # noqa: PLR0911 - one a sort
         """The next request."""
         rng = self._rng
         sort = rng.random()
         if sort < 0.04:
             return self._of_other_path()
-        served = rng.choice(self._catalogue.resources)
+        served = rng.choice(self._catalog.resources)
         if sort < 0.10:
             return self._by_template()
         if sort < 0.30:
@@ -64,7 +64,7 @@ class Requests:
             return self._update(served)
         return self._delete(served)
 
-    def learn(self, request: Request, status: int, body: bytes) -> None:
+    def learn(self, request: HttpRequest, status: int, body: bytes) -> None:
         """Note what an answer tells about what there is."""
         if status not in {200, 201} or not body.startswith(b"{") or len(body) > 200_000:
             return
@@ -87,31 +87,31 @@ class Requests:
 
     # sorts of requests
 
-    def _read(self, served: Served) -> Request:
+    def _read(self, served: Served) -> HttpRequest:
         rng = self._rng
         path = self._path(served, name=rng.random() < 0.35)
-        return Request("GET", path, self._query("GET"), self._headers())
+        return HttpRequest("GET", path, self._query("GET"), self._headers())
 
-    def _create(self, served: Served) -> Request:
+    def _create(self, served: Served) -> HttpRequest:
         rng = self._rng
         namespace = rng.choice(NAMESPACES)
         subresource = rng.choice(served.subresources) if served.subresources and rng.random() < 0.1 else ""
         name = strange.name(rng)
         path = served.path(namespace, quote(name, safe="") if subresource else "", subresource)
-        tree = bodies.good_object(rng, served, self._catalogue, namespace, name)
+        tree = bodies.good_object(rng, served, self._catalog, namespace, name)
         return self._written("POST", path, tree, served)
 
-    def _update(self, served: Served) -> Request:
+    def _update(self, served: Served) -> HttpRequest:
         rng = self._rng
         if self._objects and rng.random() < 0.7:
             path, tree = rng.choice(list(self._objects.items()))
         else:
             namespace, name = rng.choice(NAMESPACES), strange.name(rng)
             path = served.path(namespace, quote(name, safe="") or "a", self._subresource(served))
-            tree = bodies.good_object(rng, served, self._catalogue, namespace, name)
+            tree = bodies.good_object(rng, served, self._catalog, namespace, name)
         return self._written("PUT", path, tree, served)
 
-    def _patch(self, served: Served) -> Request:
+    def _patch(self, served: Served) -> HttpRequest:
         rng = self._rng
         if self._objects and rng.random() < 0.85:
             path, tree = rng.choice(list(self._objects.items()))
@@ -119,17 +119,17 @@ class Requests:
                 path += rng.choice(["/status", "/scale", "/ephemeralcontainers", "/resize"])
         else:
             path = self._path(served, name=True)
-            tree = bodies.good_object(rng, served, self._catalogue, "default", "a")
+            tree = bodies.good_object(rng, served, self._catalog, "default", "a")
         form, body = bodies.patch(rng, tree)
-        return Request("PATCH", path, self._query("PATCH"), (*self._headers(), ("Content-Type", form)), body)
+        return HttpRequest("PATCH", path, self._query("PATCH"), (*self._headers(), ("Content-Type", form)), body)
 
-    def _delete(self, served: Served) -> Request:
+    def _delete(self, served: Served) -> HttpRequest:
         rng = self._rng
         path = self._path(served, name=rng.random() < 0.9)
         if self._objects and rng.random() < 0.6:
             path = rng.choice(list(self._objects))
         if rng.random() < 0.6:
-            return Request("DELETE", path, self._query("DELETE"), self._headers())
+            return HttpRequest("DELETE", path, self._query("DELETE"), self._headers())
         options = {
             "apiVersion": rng.choice(["v1", "meta.k8s.io/v1", "x"]),
             "kind": "DeleteOptions",
@@ -139,28 +139,28 @@ class Requests:
         }
         return self._written("DELETE", path, options, served)
 
-    def _by_template(self) -> Request:
+    def _by_template(self) -> HttpRequest:
         """Any method on any path that a document tells of."""
         rng = self._rng
-        template = rng.choice(list(self._catalogue.templates))
+        template = rng.choice(list(self._catalog.templates))
         for part in ("namespace", "name", "path", "logpath"):
             value = rng.choice(NAMESPACES) if part == "namespace" else quote(strange.name(rng), safe="") or "a"
             template = template.replace(f"{{{part}}}", value)
         method = rng.choice(METHODS)
         body = bodies.encoded(rng, strange.value(rng)) if rng.random() < 0.5 else None
-        return Request(method, self._strange_path(template), self._query(method), self._headers(), body)
+        return HttpRequest(method, self._strange_path(template), self._query(method), self._headers(), body)
 
-    def _of_other_path(self) -> Request:
+    def _of_other_path(self) -> HttpRequest:
         rng = self._rng
         path = rng.choice(
-            [*self._catalogue.others, "/metrics", "/logs/", "/swagger.json", "/openapi/v2", "/.well-known/x"]
+            [*self._catalog.others, "/metrics", "/logs/", "/swagger.json", "/openapi/v2", "/.well-known/x"]
         )
         path = self._strange_path(path) if rng.random() < 0.5 else path
-        return Request(rng.choice([*["GET"] * 20, *METHODS]), path, self._query("GET"), self._headers())
+        return HttpRequest(rng.choice([*["GET"] * 20, *METHODS]), path, self._query("GET"), self._headers())
 
     # parts of requests
 
-    def _written(self, method: str, path: str, tree: dict[str, Any], served: Served) -> Request:
+    def _written(self, method: str, path: str, tree: dict[str, Any], served: Served) -> HttpRequest:
         rng = self._rng
         changed: Any = bodies.mutated(rng, tree) if rng.random() < 0.45 else tree
         if rng.random() < 0.002:
@@ -171,7 +171,7 @@ class Requests:
         if "protobuf" in content_type and rng.random() < 0.9:
             body = protobuf.body(rng, served, strange.name(rng))
         headers = (*self._headers(), ("Content-Type", content_type)) if rng.random() < 0.97 else self._headers()
-        return Request(method, self._strange_path(path), self._query(method), headers, body)
+        return HttpRequest(method, self._strange_path(path), self._query(method), headers, body)
 
     def _subresource(self, served: Served) -> str:
         return self._rng.choice(served.subresources) if served.subresources and self._rng.random() < 0.3 else ""

@@ -10,7 +10,7 @@ import pytest
 from hostile.judging import Exchange, Judge
 from hostile.playing import logged, running_server
 
-from steersman.wire import Request, parse_query
+from steersman.wire import HttpRequest, parse_query
 
 MAPS = "/api/v1/namespaces/hostile/configmaps"
 APPLY, MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
@@ -28,7 +28,7 @@ async def answered(server, method, target, body=None, form="application/json"):
     """Send a request and judge the answer: its status and its tree."""
     path, _, query = target.partition("?")
     text = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-    request = Request(method, path, parse_query(query), (("Content-Type", form),) if text is not None else (), text)
+    request = HttpRequest(method, path, parse_query(query), (("Content-Type", form),) if text is not None else (), text)
     with logged() as log:
         begin = process_time()
         async with asyncio.timeout(60):

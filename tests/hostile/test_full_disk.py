@@ -12,7 +12,7 @@ import pytest
 from hostile.playing import new_server
 
 from steersman.apiserver import JournaledStorage
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 ROOM = 600_000
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -56,7 +56,7 @@ def little(tmp_path):
 
 async def ask(server, method, path, tree=None):
     body = None if tree is None else json.dumps(tree).encode()
-    reply = await server.handler(Request(method, path, (), (("Content-Type", "application/json"),), body))
+    reply = await server.handler(HttpRequest(method, path, (), (("Content-Type", "application/json"),), body))
     # a long answer is encoded while it is read
     body = reply.body if isinstance(reply.body, bytes) else b"".join([piece async for piece in reply.body])
     return reply.status, json.loads(body)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from hostile.catalogue import read_catalogue, reader
+from hostile.catalog import read_catalog, reader
 from hostile.growth import held_by, inconsistencies, slope
 from hostile.judging import curl
 from hostile.playing import Player, in_process, new_server, running_server, shrunk, sweep
@@ -48,15 +48,15 @@ def say(text: str) -> None:
 
 async def test_no_request_within_this_process_is_answered_wrongly():
     async with running_server() as server:
-        catalogue = await read_catalogue(reader(server.handler))
-        requests, player = Requests(catalogue, SEED), Player(in_process(server.handler))
+        catalog = await read_catalog(reader(server.handler))
+        requests, player = Requests(catalog, SEED), Player(in_process(server.handler))
         await player.play(requests, 50)
         await sweep(server)
         at_first = held_by(server)
         held = []
         for _ in range(COUNT // ROUND):
             await player.play(requests, ROUND)
-            assert await inconsistencies(server, catalogue) == [], f"seed {SEED}"
+            assert await inconsistencies(server, catalog) == [], f"seed {SEED}"
             await sweep(server)
             held.append(held_by(server))
             assert held[-1].more_than(at_first) == {}, f"seed {SEED}"
@@ -75,9 +75,9 @@ async def test_no_request_over_the_port_is_answered_wrongly(tmp_path):
     async with MemoryStorage() as storage:
         server = new_server(storage)
         async with serve(server, folder=tmp_path, grace=0.1) as served:
-            catalogue = await read_catalogue(reader(server.handler))
+            catalog = await read_catalog(reader(server.handler))
             async with Port.as_admin(served.port, tmp_path) as port:
-                requests, player = Requests(catalogue, SEED + 1), Player(port.send)
+                requests, player = Requests(catalog, SEED + 1), Player(port.send)
                 player.judge.over_port = True
                 at_first = held_by(server)
                 await player.play(requests, COUNT // 10)
@@ -85,5 +85,5 @@ async def test_no_request_over_the_port_is_answered_wrongly(tmp_path):
                 await port.close()
                 await port.ready()
                 assert held_by(server).more_than(at_first) == {}
-            assert await inconsistencies(server, catalogue) == []
+            assert await inconsistencies(server, catalog) == []
     assert not player.findings, f"seed {SEED + 1}: {player.told()}"

@@ -11,7 +11,7 @@ from hostile import heavy
 from hostile.judging import Exchange, Judge
 from hostile.playing import logged, running_server, sweep
 
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 #: Seconds of a processor, which others may slow down, that an answer may take; what is not bounded takes minutes.
 SLOWEST = 10.0
@@ -30,7 +30,7 @@ async def server(shared):
     await sweep(shared)
 
 
-async def answered(server, request: Request) -> tuple[float, int]:
+async def answered(server, request: HttpRequest) -> tuple[float, int]:
     """Send a request and judge the answer; how long it took, and its status."""
     judge = Judge()
     with logged() as log:
@@ -49,11 +49,11 @@ async def test_a_heavy_body_is_answered_in_time(server, name):
     path, content_type, body = TEXTS[name]
     assert len(body) <= heavy.LIMIT
     headers = (("Content-Type", content_type),)
-    seconds, status = await answered(server, Request("POST", path, (), headers, body))
+    seconds, status = await answered(server, HttpRequest("POST", path, (), headers, body))
     assert seconds < SLOWEST
     if status == 201:
-        assert (await answered(server, Request("GET", f"{path}/heavy")))[0] < SLOWEST
-        seconds, _ = await answered(server, Request("PUT", f"{path}/heavy", (), headers, body))
+        assert (await answered(server, HttpRequest("GET", f"{path}/heavy")))[0] < SLOWEST
+        seconds, _ = await answered(server, HttpRequest("PUT", f"{path}/heavy", (), headers, body))
         assert seconds < SLOWEST
 
 
@@ -62,8 +62,8 @@ async def test_a_heavy_patch_is_answered_in_time(server, name):
     path, tree, form, body = PATCHES[name]
     assert len(body) <= heavy.LIMIT
     _, status = await answered(
-        server, Request("POST", path, (), (("Content-Type", "application/json"),), json.dumps(tree).encode())
+        server, HttpRequest("POST", path, (), (("Content-Type", "application/json"),), json.dumps(tree).encode())
     )
     assert status == 201
-    seconds, _ = await answered(server, Request("PATCH", f"{path}/heavy", (), (("Content-Type", form),), body))
+    seconds, _ = await answered(server, HttpRequest("PATCH", f"{path}/heavy", (), (("Content-Type", form),), body))
     assert seconds < SLOWEST

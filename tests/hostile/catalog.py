@@ -40,7 +40,7 @@ class Served:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class Catalog:
     """All resources, and all paths of the documents."""
 
     resources: list[Served]
@@ -53,7 +53,7 @@ class Catalogue:
     parameters: list[str]
 
 
-async def read_catalogue(read: Read) -> Catalogue:  # noqa: C901 - documents nest
+async def read_catalog(read: Read) -> Catalog:  # noqa: C901 - documents nest
     """Ask a server."""
     schemas: Tree = {}
     by_kind: dict[tuple[str, str, str], Tree] = {}
@@ -97,16 +97,16 @@ async def read_catalogue(read: Read) -> Catalogue:  # noqa: C901 - documents nes
                 )
             )
     others = [*(await read("/"))["paths"], *(entry["serverRelativeURL"] for entry in index["paths"].values()), "/"]
-    return Catalogue(resources, schemas, templates, sorted(set(others)), sorted(parameters))
+    return Catalog(resources, schemas, templates, sorted(set(others)), sorted(parameters))
 
 
 def reader(handler: Any) -> Read:
     """Reads from a server that is a function."""
-    from steersman.wire import Request, parse_query
+    from steersman.wire import HttpRequest, parse_query
 
     async def read(target: str) -> Tree:
         path, _, query = target.partition("?")
-        reply = await handler(Request("GET", path, parse_query(query)))
+        reply = await handler(HttpRequest("GET", path, parse_query(query)))
         assert reply.status == 200, (target, reply.body)
         return json.loads(reply.body)
 
