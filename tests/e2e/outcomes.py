@@ -1,0 +1,34 @@
+"""How far the Pods of the e2e suite get, judged by their commands: no container runs."""
+
+from __future__ import annotations
+
+import re
+
+from steersman.kinds.core_v1 import Pod
+from steersman.testing import PodFailed, PodOutcome, PodRunning, PodSucceeded
+
+_EXIT = re.compile(r"\bexit (\d+)")
+#: Programs that run until they are ended.
+_LASTING = re.compile(r"sleep|pause|netexec|serve|while|webhook|porter|liveness|watch|wait|guestbook|tail|httpd|nginx")
+
+
+def outcome_of(pod: Pod) -> PodOutcome:
+    """The outcome of a Pod: a Pod that restarts its containers runs, any other one exits as its command says."""
+    if pod.spec.restart_policy in {None, "Always"}:
+        return PodRunning()
+    container = pod.spec.containers[0]
+    command = " ".join((*(container.command or ()), *(container.args or ())))
+    codes = [1] if command == "/bin/false" else [int(code) for code in _EXIT.findall(command)]
+    if codes and "sleep" not in command:
+        return PodFailed(exit_code=_code(pod, codes)) if _code(pod, codes) else PodSucceeded()
+    if not command or _LASTING.search(command):
+        return PodRunning()
+    return PodSucceeded()
+
+
+def _code(pod: Pod, codes: list[int]) -> int:
+    """The exit code; a command that names several decides by the index of its Job's Pod."""
+    if len(codes) == 1:
+        return codes[0]
+    index = (pod.metadata.annotations or {}).get("batch.kubernetes.io/job-completion-index", "0")
+    return max(codes) if int(index) % 2 else min(codes)
