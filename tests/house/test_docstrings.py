@@ -1,4 +1,4 @@
-"""The examples in docstrings are code: they compile, use names that exist, and call them with parameters that they have."""
+"""Docstrings: every public method has one, and the examples in them compile, use names and parameters that exist."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import ast
 import builtins
 import importlib
 import inspect
+import pkgutil
 import re
 import textwrap
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
 
+import steersman
 from samples.surfaces import exports, surfaces
 from steersman import kinds
 
@@ -35,6 +38,8 @@ SHOWN = (
     *("steersman.patterns.reports", "steersman.apiserver.ApiServer", "steersman.testing.Engine"),
     *("steersman.testing.Plane", "steersman.testing.PodRunner", "steersman.testing.WorkloadRunner"),
 )
+#: Protocols of fields that another class documents.
+FIELDS_OF_OTHERS = {"steersman.controller.sources.events.View", "steersman.objects.conditions.AnyCondition"}
 
 
 def examples() -> Iterator[tuple[str, str]]:
@@ -131,3 +136,41 @@ def test_a_name_that_most_programs_use_has_an_example(name: str) -> None:
 def test_a_planted_mistake_is_found(text: str, problem: str) -> None:
     """Options in ``**options`` are left to the type checkers."""
     assert any(problem in each for each in mistakes(text))
+
+
+def public_classes() -> Iterator[type]:
+    """The public classes of all modules that were written by hand."""
+    for found in pkgutil.walk_packages(steersman.__path__, "steersman."):
+        if not found.name.startswith("steersman.kinds.") and not found.name.endswith("__main__"):
+            module = importlib.import_module(found.name)
+            own = (each for each in vars(module).values() if getattr(each, "__module__", "") == found.name)
+            yield from (each for each in own if inspect.isclass(each) and not each.__name__.startswith("_"))
+
+
+def undocumented(cls: type) -> list[str]:
+    """The public methods and properties of a class that have no docstring and inherit none."""
+    methods = (property, classmethod, staticmethod, FunctionType)
+    names = [name for name, each in vars(cls).items() if not name.startswith("_") and isinstance(each, methods)]
+    return [name for name in names if not any(getattr(vars(base).get(name), "__doc__", "") for base in cls.__mro__)]
+
+
+def test_a_public_method_has_a_docstring() -> None:
+    """A method that overrides another needs its own only if it says more."""
+    found = {f"{cls.__module__}.{cls.__qualname__}": undocumented(cls) for cls in public_classes()}
+    assert {name: methods for name, methods in found.items() if methods and name not in FIELDS_OF_OTHERS} == {}
+
+
+def test_a_missing_docstring_is_found() -> None:
+    """The rule finds a violation; an inherited docstring counts."""
+
+    class Ship:
+        def sail(self) -> None:
+            """Leave."""
+
+    class Ferry(Ship):
+        def sail(self) -> None: ...
+        def load(self) -> None: ...
+        @property
+        def full(self) -> bool: ...
+
+    assert undocumented(Ferry) == ["load", "full"]

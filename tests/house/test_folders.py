@@ -9,13 +9,6 @@ PACKAGE = Path(__file__).parents[2] / "src" / "steersman"
 MODULES_MAX = 20
 #: One module for each group, as Kubernetes has them.
 BY_KIND = {"kinds"}
-#: Folders that were larger when the rule came. Remove an entry when the folder is split; add none.
-NOT_SPLIT_YET = {
-    "cli",
-    "client",
-    "controller",
-    "testing",
-}
 
 
 def large_folders(package: Path) -> dict[str, int]:
@@ -30,12 +23,7 @@ def large_folders(package: Path) -> dict[str, int]:
 
 def test_folders_are_small() -> None:
     """A new module in a full folder asks for a package of its own."""
-    assert {folder: count for folder, count in large_folders(PACKAGE).items() if folder not in NOT_SPLIT_YET} == {}
-
-
-def test_the_list_of_large_folders_only_shrinks() -> None:
-    """A folder that was split stays small: it is no longer exempt."""
-    assert NOT_SPLIT_YET - large_folders(PACKAGE).keys() == set()
+    assert large_folders(PACKAGE) == {}
 
 
 def test_a_large_folder_is_found(tmp_path: Path) -> None:

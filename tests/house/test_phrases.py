@@ -24,9 +24,10 @@ LINE_MAX = 160
 PHRASES = re.compile(
     r"\b(?:whoever|somebody|nobody|everybody|anybody|in vain|what is none|he|(?:is|are) told)\b", re.IGNORECASE
 )
+#: British spellings, in names too. "Cancelled" stays: it is asyncio's word.
 SPELLINGS = re.compile(
-    r"\b(?:behaviour|colour|favour|honour|neighbour|catalogue"
-    r"|(?:synchron|recogn|normal|author|real|organ|serial|initial|optim|minim|maxim|custom|summar|util)is(?:e|es|ed|ing|ation))\b",
+    r"behaviour|colour|favour|honour|neighbour|catalogue|judgement|licence|centre|grey|spelt|towards|(?:label|model|signal)l(?:ed|ing)"
+    r"|(?:synchron|recogn|normal|author|real|organ|serial|initial|optim|minim|maxim|custom|summar|util)is(?:e|ing|ation)",
     re.IGNORECASE,
 )
 
@@ -42,16 +43,21 @@ BOUNDARY = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?][\"')*]*\s+[\"'(*]*[
 END = re.compile(r"[.:!?][\"')*>]*$")
 
 
-def pages() -> list[Path]:
-    """Every Markdown page of the repository."""
+def listed(pattern: str) -> list[Path]:
+    """The files of the repository whose names match."""
     listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"],
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", pattern],
         cwd=ROOT,
         check=True,
         capture_output=True,
         text=True,
     )
     return [ROOT / name for name in sorted(set(listing.stdout.split("\0"))) if name and (ROOT / name).exists()]
+
+
+def pages() -> list[Path]:
+    """Every Markdown page of the repository."""
+    return listed("*.md")
 
 
 def prose(page: str) -> Iterator[tuple[int, str]]:
@@ -154,6 +160,17 @@ def test_modules_are_plain(room: str) -> None:
     assert found == {}
 
 
+def test_programs_are_american() -> None:
+    """Names have one spelling, so that a search finds all of them; pages and texts are checked above."""
+    found = {
+        str(path.relative_to(ROOT)): spellings
+        for path in listed("*.py")
+        if path != Path(__file__) and not is_generated(path)
+        if (spellings := {each[0] for each in SPELLINGS.finditer(path.read_text(encoding="utf-8") + path.stem)})
+    }
+    assert found == {}
+
+
 PAGE = """\
 # A title. With a dot.
 
@@ -179,6 +196,14 @@ text = "One. Two."
 
 def test_planted_phrases_are_found() -> None:
     assert bad_phrases(PAGE) == ["3: Whoever", "3: is told", "15: behaviour"]
+
+
+def test_planted_spellings_are_found() -> None:
+    assert phrases_in("def recolour_labelled(normaliser): cancelled = optimistic, label") == [
+        "colour",
+        "labelled",
+        "normalise",
+    ]
 
 
 def test_planted_lines_are_found() -> None:

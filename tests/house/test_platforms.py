@@ -32,13 +32,29 @@ LINUX_ONLY = (
 #: The modules that may use them, and what each does on other systems.
 FALLBACKS = {
     "aio/clock.py": "reads the monotonic clock",
-    "client/exec_process.py": "waits for the process in a thread",
-    "testing/parts.py": "does not wait for a stopped process",
-    "testing/supervisor.py": "ends its children itself; the kernel does not do it for a supervisor that was killed",
+    "cli/up/terminal_command.py": "is not called: a session runs on Linux alone",
+    "client/credentials/exec_process.py": "waits for the process in a thread",
+    "telemetry/process.py": "reports the peak of the memory, and no start time",
+    "testing/engine/parts.py": "does not wait for a stopped process",
+    "testing/engine/supervisor.py": "ends its children itself; the kernel does not do it for a supervisor that was killed",
     "transport/tls.py": "writes a private temporary file",
     **dict.fromkeys(
-        (f"workloads/processes/zygote/{name}.py" for name in ("server", "shim", "system")),
+        (f"workloads/containers/{name}.py" for name in ("creator", "reaper")),
+        "is not used: the room refuses to start processes, and with them its control plane",
+    ),
+    "workloads/files/inotify_watcher.py": "refuses with a sentence",
+    "transport/reachability.py": "makes a socket non-blocking with a second call",
+    "workloads/processes/orphans.py": "is not called: `ZygoteRunner` refuses with a sentence",
+    "workloads/processes/terminal_connection.py": "is not called: no program has a terminal without `ZygoteRunner`",
+    "workloads/monitored_process.py": "refuses to monitor a process",
+    **dict.fromkeys(
+        (f"workloads/processes/zygote/{name}.py" for name in ("server", "shim", "system", "terminal")),
         "is not started: `ZygoteRunner` refuses with a sentence",
+    ),
+    "workloads/ports/listeners.py": "names no process, and takes every port to be free",
+    **dict.fromkeys(
+        (f"workloads/proxies/relay/{name}.py" for name in ("connection", "direction", "loop", "server", "service")),
+        "is not started: `RelayProxy` refuses with a sentence",
     ),
 }
 

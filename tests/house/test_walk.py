@@ -10,7 +10,7 @@ from typing import Any
 
 from steersman import Client, Key, Resource, Spec
 from steersman.transport import InProcessTransport, ServerResponse
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 ROOT = Path(__file__).parents[2]
 BODY = b'{"apiVersion":"web.example.com/v1","kind":"Site","metadata":{"name":"home","namespace":"web"},"spec":{"image":"a"}}'
@@ -42,7 +42,7 @@ async def test_the_client_enters_each_room_once_and_in_the_order_of_the_walk() -
             elif callee == "client" and caller not in {"", "client"}:
                 calls_back.append((caller, frame.f_code.co_qualname))
 
-    async def serve(request: Request) -> ServerResponse:
+    async def serve(request: HttpRequest) -> ServerResponse:
         assert request.path == "/apis/web.example.com/v1/namespaces/web/sites/home"
         return ServerResponse(status=200, headers=(("Content-Type", "application/json"),), body=BODY)
 
