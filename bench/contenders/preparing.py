@@ -115,8 +115,11 @@ def _bare() -> list[str]:
     return [sys.executable, str(PROGRAMS / "bare_sites.py")]
 
 
-def go_program(folder: Path, name: str = "sites") -> Path:
-    """The program of a Go module, built if necessary; also used by the tests."""
+def go_program(folder: Path, name: str = "sites", package: str = ".", *, test: bool = False) -> Path:
+    """The program of a Go module, or of a package that it requires, built if necessary; also used by the tests.
+
+    ``test`` builds the program of the package's tests.
+    """
     module = folder.name
     program = shutil.which("go")
 
@@ -125,18 +128,18 @@ def go_program(folder: Path, name: str = "sites") -> Path:
             raise CannotPrepare(
                 f"cannot prepare {module}: building it needs Go 1.26 or newer on PATH; or leave it out with --only"
             )
-        say(f"building {module}, up to 3 minutes on 2 cores, once")
+        say(f"building {module}, up to {4 if test else 3} minutes on 2 cores, once")
         environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
         command = [
             program,
-            "build",
+            *(("test", "-c") if test else ("build",)),
             "-trimpath",
             "-buildvcs=false",
             "-ldflags",
             "-s -w",
             "-o",
             str(target / name),
-            ".",
+            package,
         ]
         _run(command, contender=module, cwd=folder, env=environment)
 
