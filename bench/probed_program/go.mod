@@ -1,0 +1,3 @@
+module steersman.example.com/bench/probed_program
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module steersman.example.com/bench/proxy_go
+
+go 1.26.0
