@@ -18,8 +18,8 @@ from bench.apiserver_objects import MANY, config_map, config_map_name
 from bench.memory import private
 from bench.report import BenchmarkFailed
 from steersman.apiserver import ApiServer
-from steersman.transport.inprocess import InProcessTransport
-from steersman.wire import Request
+from steersman.transport.in_process_transport import InProcessTransport
+from steersman.wire import HttpRequest
 
 ROOT = Path(__file__).parents[1]
 JSON = (("Content-Type", "application/json"),)
@@ -29,7 +29,7 @@ async def first_answer() -> float:
     """Seconds from making a server to its first response."""
     began = time.perf_counter()
     async with ApiServer() as server, InProcessTransport(server.handler) as transport:
-        async with await transport.send(Request("GET", "/api/v1/namespaces/default")) as response:
+        async with await transport.send(HttpRequest("GET", "/api/v1/namespaces/default")) as response:
             answer = await response.read()
             seconds = time.perf_counter() - began
         assert response.status == 200, answer
@@ -58,7 +58,7 @@ async def memory(count: int) -> tuple[int, int]:
 
 
 async def _call(server: ApiServer, method: str, path: str, body: bytes | None = None) -> bytes:
-    reply = await server.handle(Request(method, path, (), JSON if body else (), body))
+    reply = await server.handle(HttpRequest(method, path, (), JSON if body else (), body))
     assert isinstance(reply.body, bytes)
     assert reply.status < 300, reply.body
     return reply.body

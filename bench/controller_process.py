@@ -40,6 +40,11 @@ class ControllerProcess:
         if self._process.returncode is not None:
             raise self._failed(f"exited with status {self._process.returncode}")
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     def cpu(self) -> float:
         """Seconds of CPU so far, including its children."""
         return sum(map(_cpu_of, self._tree()))

@@ -15,6 +15,11 @@ def resident(pid: int | str = "self") -> int:
     return _kilobytes(pid, "smaps_rollup", "Rss") * 1024
 
 
+def proportional(pid: int | str = "self") -> int:
+    """The resident bytes, where a page that several processes share counts once for all of them."""
+    return _kilobytes(pid, "smaps_rollup", "Pss") * 1024
+
+
 def peak(pid: int | str = "self") -> int:
     """The largest number of resident bytes so far. Not ``ru_maxrss``: a child starts with its parent's value."""
     return _kilobytes(pid, "status", "VmHWM") * 1024

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Unpack
 
 from steersman.transport import Response, SendOptions, Transport, TransportWrapper
-from steersman.wire import Request, parse_path
+from steersman.wire import HttpRequest, parse_path
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 #: Requests that change nothing.
@@ -21,7 +21,7 @@ class Counting(TransportWrapper):
         super().__init__(inner)
         self._into = into
 
-    async def send(self, request: Request, **options: Unpack[SendOptions]) -> Response:
+    async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
         """Send a request and wait for the head of its response; see `Transport.send`."""
         self._into[described(request)] += 1
         return await self._inner.send(request, **options)
@@ -31,7 +31,7 @@ class Counting(TransportWrapper):
         await self._inner.close()
 
 
-def described(request: Request) -> str:
+def described(request: HttpRequest) -> str:
     """What a request does."""
     place = parse_path(request.path)
     if place is None:

@@ -24,7 +24,7 @@ from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.objects import is_true
 from steersman.testing import Engine
 from steersman.transport import Transport
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 NAME = "boat"
 CHILDREN = 3
@@ -149,7 +149,7 @@ class Bench:
 
     async def _served(self) -> int:
         """The writes counted by the API server, of all kinds in a shape."""
-        request = Request("GET", "/metrics", headers=(("Authorization", f"Bearer {self._token}"),))
+        request = HttpRequest("GET", "/metrics", headers=(("Authorization", f"Bearer {self._token}"),))
         async with await self._counting[0].send(request) as answer:
             text = (await answer.read()).decode()
         if answer.status != 200:

@@ -49,14 +49,14 @@ class Run:
     whole: float
 
 
-def run_suite(server: str, folder: Path, *, tests: int) -> Run:
-    """Run this many tests of the suite and read the times they recorded."""
+def run_suite(server: str, folder: Path, *, tests: int, file: str = "test_sites.py") -> Run:
+    """Run this many tests of a file of the suite, and read the times they recorded."""
     phases = folder / f"{server}.jsonl"
     phases.unlink(missing_ok=True)
     settings = ("asyncio_mode=auto", "asyncio_default_fixture_loop_scope=function")
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={SUITE}", str(SUITE)]
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={SUITE}", str(SUITE / file)]
         + [part for setting in settings for part in ("-o", setting)]
         + list(SERVERS[server]),
         env=os.environ | {"BENCH_PHASES": str(phases), "BENCH_TESTS": str(tests)},

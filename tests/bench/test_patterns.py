@@ -14,7 +14,7 @@ from bench.patterns_requests import Row, count
 from bench.patterns_shapes import SHAPES
 from bench.report import Report
 from steersman.testing import Engine
-from steersman.wire import Request
+from steersman.wire import HttpRequest
 
 SIZES = Sizes(owners=5, children=10, batches=2, passes=2, restarts=2)
 
@@ -109,13 +109,13 @@ def test_a_write_past_the_transport_is_noticed() -> None:
 @pytest.mark.parametrize(
     ("request_", "what"),
     [
-        (Request("GET", "/api/v1/namespaces/default/configmaps/a"), "read"),
-        (Request("GET", "/api/v1/configmaps"), "list"),
-        (Request("GET", "/api/v1/configmaps", query=(("watch", "true"),)), "watch"),
-        (Request("GET", "/version"), "other"),
-        (Request("DELETE", "/api/v1/namespaces/default/secrets/a"), "delete secrets"),
+        (HttpRequest("GET", "/api/v1/namespaces/default/configmaps/a"), "read"),
+        (HttpRequest("GET", "/api/v1/configmaps"), "list"),
+        (HttpRequest("GET", "/api/v1/configmaps", query=(("watch", "true"),)), "watch"),
+        (HttpRequest("GET", "/version"), "other"),
+        (HttpRequest("DELETE", "/api/v1/namespaces/default/secrets/a"), "delete secrets"),
         (
-            Request(
+            HttpRequest(
                 "PATCH",
                 "/apis/x.example.com/v1/namespaces/default/sites/a/status",
                 headers=(("Content-Type", "application/apply-patch+yaml"),),
@@ -124,7 +124,7 @@ def test_a_write_past_the_transport_is_noticed() -> None:
         ),
     ],
 )
-def test_a_request_is_what_it_does(request_: Request, what: str) -> None:
+def test_a_request_is_what_it_does(request_: HttpRequest, what: str) -> None:
     assert described(request_) == what
 
 

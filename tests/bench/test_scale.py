@@ -60,5 +60,5 @@ def test_a_long_turn_is_measured() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, cwd=ROOT)
     longest, after = map(float, done.stdout.split())
-    assert 200 <= longest < 260, "a turn that only waits costs no CPU"
+    assert 200 <= longest < 400, "a turn that only waits costs no CPU"
     assert after == 0

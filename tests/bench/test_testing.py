@@ -13,4 +13,4 @@ def test_a_small_suite_is_run_and_measured(tmp_path) -> None:
 
 
 async def test_a_control_plane_is_started_and_ended() -> None:
-    assert 0 < await seconds_until_ready() < 10
+    assert 0 < await seconds_until_ready() < 60
