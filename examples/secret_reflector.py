@@ -17,7 +17,7 @@ Run it with `steersman run examples.secret_reflector`, and try:
 """
 
 from steersman import Context, Done, Key, Manager, ObjectMeta, Request
-from steersman.controller import Stores, View, labelled
+from steersman.controller import Stores, View, labeled
 from steersman.kinds.core_v1 import Namespace, Secret
 
 SHARED = "reflector.example.com/shared"
@@ -85,7 +85,7 @@ async def is_free(ctx: Context, key: Key, name: str) -> bool:
 manager = Manager(name="secret-reflector")
 (
     manager.controller(Secret, name="reflector")
-    .when(labelled(SHARED))
+    .when(labeled(SHARED))
     .watches(Secret, map=concerned)
     .watches(Namespace, map=wanted_by, metadata_only=True)
     .run_with(reconcile)

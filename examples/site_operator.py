@@ -23,7 +23,7 @@ from steersman import (
     PrinterColumn,
     Request,
     Resource,
-    Scale,
+    ScaleSubresource,
     Spec,
     Status,
     now,
@@ -58,7 +58,7 @@ class Site(
     Resource[SiteSpec, SiteStatus],
     group="web.example.com",
     version="v1",
-    scale=Scale(),
+    scale=ScaleSubresource(),
     rules=(Rule(rule="self.metadata.name.matches('^[a-z][-a-z0-9]{0,62}$')", message="not a name for a Service"),),
     columns=(
         PrinterColumn(name="Image", type="string", json_path=".spec.image"),

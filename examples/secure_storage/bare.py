@@ -30,12 +30,12 @@ from steersman import (
 from steersman.errors import NotFound
 from steersman.kinds.core_v1 import Secret
 from steersman.objects import controller_of
-from steersman.patterns import ExternalKey, Refused
+from steersman.patterns import ExternalKey, ServiceRefused
 
 FINALIZER = "storage.example.com/outside"
 TIMEOUT = 10.0
 #: Errors that a call to the cloud may raise.
-FAILURES = (Refused, aiohttp.ClientError, TimeoutError)
+FAILURES = (ServiceRefused, aiohttp.ClientError, TimeoutError)
 
 PHASES: dict[str, tuple[str, Things]] = {
     "BucketReady": ("bucket", Buckets()),
@@ -76,7 +76,7 @@ def conclude(storage: SecureStorage) -> None:
 
 def words(error: BaseException) -> str:
     text = str(error) or f"no answer within {TIMEOUT:g} s"
-    return text if isinstance(error, Refused) else f"{type(error).__name__}: {text}"
+    return text if isinstance(error, ServiceRefused) else f"{type(error).__name__}: {text}"
 
 
 # actions

@@ -19,7 +19,7 @@ from examples.secure_storage.types import SecureStorage
 
 from steersman import Done, Manager, Next, ObjectMeta, Outputs, StateMachine, Wait, finalizer, state
 from steersman.kinds.core_v1 import Secret
-from steersman.patterns import External, Gone, Present
+from steersman.patterns import Absent, External, Present
 
 
 class Storage(StateMachine[SecureStorage], children=(Secret,)):
@@ -77,7 +77,7 @@ class Storage(StateMachine[SecureStorage], children=(Secret,)):
         """Remove what refers to something before it."""
         for things in (self.policies, self.keys, self.buckets):
             match things.remove(storage):
-                case Gone():
+                case Absent():
                     continue
                 case pending:
                     return pending.wait

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 from examples.secure_storage.types import SecureStorage, SecureStorageStatus
 
-from steersman.patterns import ExternalKey, Refused
+from steersman.patterns import ExternalKey, ServiceRefused
 
 #: A cloud object: its id, its tag and its properties.
 Thing = dict[str, Any]
@@ -20,7 +20,7 @@ _REFUSALS = frozenset({400, 404, 409, 503})
 
 
 async def call(method: str, path: str, *, tag: str = "", body: Thing | None = None) -> Any:
-    """Send one request; raise `Refused` if the cloud certainly did nothing."""
+    """Send one request; raise `ServiceRefused` if the cloud certainly did nothing."""
     url = os.environ.get("SECURE_STORAGE_CLOUD", "http://127.0.0.1:8900")
     headers = {"Idempotency-Key": tag} if method == "POST" else {}
     try:
@@ -29,11 +29,11 @@ async def call(method: str, path: str, *, tag: str = "", body: Thing | None = No
             session.request(method, url + path, json=body, headers=headers) as answer,
         ):
             if answer.status in _REFUSALS:
-                raise Refused(f"{await answer.text()} ({answer.status})")
+                raise ServiceRefused(f"{await answer.text()} ({answer.status})")
             answer.raise_for_status()
             return await answer.json()
     except aiohttp.ClientConnectorError as error:
-        raise Refused(f"the cloud cannot be reached: {error.strerror}") from error
+        raise ServiceRefused(f"the cloud cannot be reached: {error.strerror}") from error
 
 
 class Things:

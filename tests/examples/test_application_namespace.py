@@ -22,7 +22,7 @@ types = load("application_namespace.types")
 ApplicationNamespace = types.ApplicationNamespace
 
 CONTENT = (RoleBinding, ResourceQuota, NetworkPolicy)
-WITHIN = 30.0
+WITHIN = 60.0
 
 
 @pytest.fixture(params=("bare", "operator"))

@@ -52,7 +52,7 @@ async def test_an_example_runs_from_the_command_line(engine, client, namespace):
         found = await seen(client, once.Task, "one", lambda found: found.status and found.status.phase == "Succeeded")
         assert found.status.output == "hello\n"
         program.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             _, logged = await program.communicate()
         assert program.returncode == 0, logged.decode()
     finally:

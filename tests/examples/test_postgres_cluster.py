@@ -16,7 +16,7 @@ from steersman.kinds.batch_v1 import CronJob
 from steersman.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Secret, Service, ServicePort, ServiceSpec
 from steersman.objects import find_condition, is_owned_by
 from steersman.patterns import Outputs
-from steersman.testing import PodRunner, Running, eventually
+from steersman.testing import PodRunner, PodRunning, eventually
 
 types = load("postgres_cluster.types")
 children = load("postgres_cluster.children")
@@ -24,7 +24,7 @@ PostgresCluster = types.PostgresCluster
 
 KINDS = (StatefulSet, Service, CronJob, PersistentVolumeClaim, ConfigMap, Secret)
 MEMBER = "postgres.example.com/member"
-WITHIN = 30.0
+WITHIN = 60.0
 READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 
 
@@ -59,7 +59,7 @@ class Kubernetes:
         return (member.metadata.labels or {}).get(MEMBER) not in self._unready
 
     def _outcome(self, pod):
-        return Running(ready=self._is_ready(pod))
+        return PodRunning(ready=self._is_ready(pod))
 
     def let(self, member, *, be_ready):
         """Whether the Pod of a member is ready from now on."""

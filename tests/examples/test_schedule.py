@@ -13,7 +13,7 @@ from steersman.cache import KindOptions
 from steersman.errors import Invalid
 from steersman.kinds.batch_v1 import Job
 from steersman.objects import is_true
-from steersman.testing import PodRunner, Succeeded
+from steersman.testing import PodRunner, PodSucceeded
 
 example = load("schedule")
 Schedule = example.Schedule
@@ -57,7 +57,7 @@ def test_the_clock_alone_says_what_is_due(since, until, due, missed, following):
 
 async def test_jobs_are_made_complete_and_are_tidied_up(client, namespace, only):
     async with (
-        PodRunner(client, outcome=lambda _: Succeeded(), namespaces=(namespace,)),
+        PodRunner(client, outcome=lambda _: PodSucceeded(), namespaces=(namespace,)),
         running(client, example, only=only) as operator,
     ):
         await client.create(schedule(keep=2))

@@ -17,7 +17,7 @@ types = load("secure_storage.types")
 SecureStorage = types.SecureStorage
 
 KINDS = ("buckets", "keys", "policies")
-WITHIN = 30.0
+WITHIN = 60.0
 READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 
 

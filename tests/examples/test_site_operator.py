@@ -10,7 +10,7 @@ from steersman.cache import KindOptions
 from steersman.kinds.apps_v1 import Deployment, ReplicaSet
 from steersman.kinds.core_v1 import Pod, Service
 from steersman.objects import find_condition, is_true
-from steersman.testing import PodRunner, Running, Waiting
+from steersman.testing import PodRunner, PodRunning, PodWaiting
 
 example = load("site_operator")
 Site = example.Site
@@ -73,7 +73,7 @@ async def test_a_site_from_its_creation_to_its_end(engine, client, namespace, on
 
 async def test_a_site_that_cannot_start_says_so_and_recovers(client, namespace, only):
     def outcome(pod):
-        return Waiting("ImagePullBackOff") if pod.spec.containers[0].image == "missing:1" else Running()
+        return PodWaiting("ImagePullBackOff") if pod.spec.containers[0].image == "missing:1" else PodRunning()
 
     def unavailable(found):
         return found.status and found.status.conditions and not is_true(found.status.conditions, "Available")
