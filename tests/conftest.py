@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from steersman.aio import name_suffix
-from steersman.testing import Engine
+from steersman.testing import Engine, Operator, Plane, eventually
 from steersman.testing.plugin import namespace_for
 
 # Thousands of tests leave much that stays; looking through all of it as often as usual takes minutes of a run.
@@ -24,6 +24,9 @@ gc.set_threshold(20_000, 20, 50)
 # A loaded machine is no failure: properties are about what is computed, not about how long that takes.
 settings.register_profile("steersman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steersman")
+# Nor are ten seconds, the default for a test of an operator on a machine of its own, the patience of this run.
+for wait in (eventually, Plane.drained, Operator.drained):
+    wait.__kwdefaults__["within"] = 60.0
 
 pytest_plugins = ["samples.portions", "samples.workers"]
 

@@ -7,15 +7,23 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/kubernetes/pkg/apis/apps"
+	"k8s.io/kubernetes/pkg/apis/autoscaling"
 	"k8s.io/kubernetes/pkg/apis/batch"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/flowcontrol"
+	"k8s.io/kubernetes/pkg/apis/networking"
 	"k8s.io/kubernetes/pkg/apis/policy"
 	"k8s.io/kubernetes/pkg/apis/rbac"
+	"k8s.io/kubernetes/pkg/apis/storage"
 )
 
 var out = map[string][][]string{}
@@ -133,12 +141,22 @@ func main() {
 	pair(core.EventSource{}, corev1.EventSource{})
 	pair(core.PodIP{}, corev1.PodIP{})
 	pair(core.HostIP{}, corev1.HostIP{})
+	pair(core.ScopeSelector{}, corev1.ScopeSelector{})
 	pair(apps.DeploymentStrategy{}, appsv1.DeploymentStrategy{})
 	pair(apps.StatefulSetUpdateStrategy{}, appsv1.StatefulSetUpdateStrategy{})
 	pair(apps.DaemonSetUpdateStrategy{}, appsv1.DaemonSetUpdateStrategy{})
 	pair(batch.JobSpec{}, batchv1.JobSpec{})
 	pair(policy.PodDisruptionBudgetSpec{}, policyv1.PodDisruptionBudgetSpec{})
 	pair(rbac.RoleRef{}, rbacv1.RoleRef{})
+	pair(core.PersistentVolumeSource{}, corev1.PersistentVolumeSource{})
+	pair(core.NodeAddress{}, corev1.NodeAddress{})
+	pair(core.Taint{}, corev1.Taint{})
+	pair(autoscaling.HorizontalPodAutoscalerBehavior{}, autoscalingv2.HorizontalPodAutoscalerBehavior{})
+	pair(flowcontrol.FlowDistinguisherMethod{}, flowcontrolv1.FlowDistinguisherMethod{})
+	pair(networking.ParentReference{}, networkingv1.ParentReference{})
+	pair(networking.ServiceCIDRSpec{}, networkingv1.ServiceCIDRSpec{})
+	pair(storage.CSINodeDriver{}, storagev1.CSINodeDriver{})
+	pair(storage.VolumeAttachmentSpec{}, storagev1.VolumeAttachmentSpec{})
 	b, _ := json.Marshal(out)
 	os.Stdout.Write(b)
 }
