@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from steersman.controlplane import ControlPlane as ControlPlane
     from steersman.manager import (
-        Endpoints as Endpoints,
+        HttpEndpoints as HttpEndpoints,
         LeaderElection as LeaderElection,
         Manager as Manager,
     )
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         PrinterColumn as PrinterColumn,
         Quantity as Quantity,
         Resource as Resource,
-        Scale as Scale,
+        ScaleSubresource as ScaleSubresource,
         Spec as Spec,
         Status as Status,
         Struct as Struct,
