@@ -1,20 +1,23 @@
 """The embedded server in a process, for the API server's benchmark: time to first response, memory of objects.
 
-Both are measured in fresh interpreters. ``python -m bench.apiserver_alone start`` prints the milliseconds from making a
-server to its first response, after importing its modules; ``memory N`` prints bytes of memory and of the wire for N
-objects.
+Both are measured in fresh interpreters that read modules as byte code, as an installed package does.
+``python -m bench.apiserver_alone start`` prints the milliseconds from making a server to its first response, after
+importing its package; the server imports the rules of its kinds within that time. ``memory N`` prints bytes of memory and
+of the wire for N objects.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from bench.apiserver_objects import MANY, config_map, config_map_name
+from bench.contenders.preparing import python_environment
 from bench.memory import private
 from bench.report import BenchmarkFailed
 from steersman.apiserver import ApiServer
@@ -76,7 +79,8 @@ async def _settled(server: ApiServer) -> int:
 def in_fresh_process(*arguments: str) -> list[float]:
     """The numbers that this program prints in a fresh process."""
     command = [sys.executable, "-m", "bench.apiserver_alone", *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    environment = {**os.environ, **python_environment()}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment)
     if done.returncode:
         raise BenchmarkFailed(f"{' '.join(command)} failed:\n{done.stderr[-4000:]}")
     return [float(word) for word in done.stdout.split()]
