@@ -11,7 +11,7 @@ import pytest
 
 from samples.embedded import Raw
 from steersman.apiserver import ApiServer, Authority, CallFailed, WebhookTarget
-from steersman.apiserver.webhooks.calls import NESTED_MAX, WebhookCalls
+from steersman.apiserver.webhooks.https_calls import NESTED_MAX, WebhookCalls
 from steersman.transport import HttpListener, ServerResponse, ServerTls
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
@@ -264,7 +264,7 @@ async def test_a_hostile_answer_is_a_failed_call(tmp_path, path):
 
 async def test_a_call_in_progress_survives_many_other_webhooks(tmp_path, monkeypatch: pytest.MonkeyPatch):
     """Only the connections of some webhooks are kept; those of a call end after it."""
-    monkeypatch.setattr("steersman.apiserver.webhooks.calls.CLIENTS_MAX", 1)
+    monkeypatch.setattr("steersman.apiserver.webhooks.https_calls.CLIENTS_MAX", 1)
     begun, release = asyncio.Event(), asyncio.Event()
 
     async def handle(request):

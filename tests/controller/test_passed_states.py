@@ -7,8 +7,8 @@ import pytest
 from samples.virtual_time import run_virtual
 from steersman.aio import Supervisor
 from steersman.cache import Store, StoredObject, StoredView
+from steersman.cache.delivery import PASSED_LIMIT, HandlerRegistration
 from steersman.cache.disposal import Disposal, Noted
-from steersman.cache.handlers import PASSED_LIMIT, HandlerRegistration
 from steersman.controller import Cause, KindSource, Request, labels_changed
 from steersman.controller.cached_kinds import event_of
 from steersman.controller.sources.mappers import function_mapper

@@ -16,7 +16,7 @@ Guarantees
 
 from steersman.cache.cache import Cache as Cache, Use as Use
 from steersman.cache.contents import IndexName as IndexName
-from steersman.cache.handlers import (
+from steersman.cache.delivery import (
     HandlerRegistration as HandlerRegistration,
     IndexPending as IndexPending,
     NotificationHandler as NotificationHandler,

@@ -19,9 +19,9 @@ import msgspec
 
 from steersman.aio import Supervisor
 from steersman.cache.contents import IndexName
+from steersman.cache.delivery import HandlerRegistration, NotificationHandler
 from steersman.cache.disposal import Disposal, Noted
 from steersman.cache.freshness import reach
-from steersman.cache.handlers import HandlerRegistration, NotificationHandler
 from steersman.cache.indexes import IndexFunction, values_of
 from steersman.cache.intake import Intake, KindOptions
 from steersman.cache.list_watch import ListWatch

@@ -9,7 +9,7 @@ from steersman.apiserver.policies.policy import Policy
 from steersman.apiserver.policies.stored_policies import Binding
 from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.registry.definition import Definition
-from steersman.apiserver.webhooks.subjects import Subject
+from steersman.apiserver.webhooks.matches import Subject
 
 
 class Invocation(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.webhooks.configurations import read_rule, read_selector
-from steersman.apiserver.webhooks.subjects import Subject, ruled, selected
+from steersman.apiserver.webhooks.matches import Subject, ruled, selected
 
 
 class MatchResources:

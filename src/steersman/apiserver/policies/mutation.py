@@ -17,8 +17,8 @@ from steersman.apiserver.policies.stored_policies import Binding, StoredPolicies
 from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.webhooks.hook_call import seen
+from steersman.apiserver.webhooks.matches import Subject, converted, subject_of
 from steersman.apiserver.webhooks.mutation import Rounds, is_exempt, read_mutated, take_mutated
-from steersman.apiserver.webhooks.subjects import Subject, converted, subject_of
 from steersman.apiserver.webhooks.variables import namespace_value, request_values
 from steersman.apiserver.workers import Workers
 from steersman.errors import StatusCause

@@ -15,8 +15,8 @@ from steersman.apiserver.policies.validating_policy import Denial, PolicyVerdict
 from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.webhooks.hook_call import seen
+from steersman.apiserver.webhooks.matches import Subject, subject_of
 from steersman.apiserver.webhooks.mutation import is_exempt
-from steersman.apiserver.webhooks.subjects import Subject, subject_of
 from steersman.apiserver.webhooks.variables import namespace_value, request_values
 from steersman.apiserver.workers import Workers
 from steersman.errors import StatusCause

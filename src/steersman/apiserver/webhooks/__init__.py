@@ -1,7 +1,7 @@
 """Calls the webhooks of the stored MutatingWebhookConfigurations and ValidatingWebhookConfigurations."""
 
-from steersman.apiserver.webhooks.calls import WebhookCalls as WebhookCalls
 from steersman.apiserver.webhooks.configurations import Configurations as Configurations
+from steersman.apiserver.webhooks.https_calls import WebhookCalls as WebhookCalls
 from steersman.apiserver.webhooks.mutation import MutatingWebhooks as MutatingWebhooks
 from steersman.apiserver.webhooks.services import StoredServices as StoredServices
 from steersman.apiserver.webhooks.targets import (

@@ -11,8 +11,8 @@ from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.registry.admission_expressions import counts_as
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.webhooks.configurations import Configurations, Webhook
+from steersman.apiserver.webhooks.matches import Subject, converted, matched
 from steersman.apiserver.webhooks.reviews import Verdict, read_verdict, review, review_version
-from steersman.apiserver.webhooks.subjects import Subject, converted, matched
 from steersman.apiserver.webhooks.targets import CallFailed, WebhookCaller
 from steersman.apiserver.webhooks.variables import request_values
 from steersman.apiserver.workers import Workers

@@ -20,8 +20,8 @@ from steersman.apiserver.errors import RequestRejected, bad_request, internal
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.webhooks.configurations import EXEMPT, GROUP, Webhook
 from steersman.apiserver.webhooks.hook_call import HookPlugin, call_hook, chosen, failed_calling, sent
+from steersman.apiserver.webhooks.matches import Subject, converted, subject_of
 from steersman.apiserver.webhooks.patch_words import completed, patch_problem
-from steersman.apiserver.webhooks.subjects import Subject, converted, subject_of
 from steersman.apiserver.webhooks.targets import CallFailed
 from steersman.golang import printed_json, quoted
 from steersman.patches import JsonPatch, JsonPatchError, PatchError, json_equal

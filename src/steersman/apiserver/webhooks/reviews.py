@@ -15,7 +15,7 @@ import msgspec
 from steersman.apiserver.admission import Attributes
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.apiserver.webhooks.subjects import Subject
+from steersman.apiserver.webhooks.matches import Subject
 from steersman.apiserver.webhooks.targets import CallFailed
 from steersman.errors import ApiStatus
 from steersman.golang import cannot_unmarshal, json_problem, json_type, quoted

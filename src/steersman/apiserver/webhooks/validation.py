@@ -10,8 +10,8 @@ from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.webhooks.configurations import Webhook
 from steersman.apiserver.webhooks.hook_call import HookPlugin, call_hook, chosen, failed_calling, sent
+from steersman.apiserver.webhooks.matches import Subject, subject_of
 from steersman.apiserver.webhooks.mutation import is_exempt
-from steersman.apiserver.webhooks.subjects import Subject, subject_of
 from steersman.apiserver.webhooks.targets import CallFailed
 
 _FAILED_OPEN: Final = "failed-open.validating.webhook.admission.k8s.io/"

@@ -6,8 +6,8 @@ from typing import Any
 
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.webhooks.matches import Subject
 from steersman.apiserver.webhooks.reviews import options
-from steersman.apiserver.webhooks.subjects import Subject
 from steersman.objects import GroupVersionKind
 
 

@@ -16,9 +16,9 @@ from hypothesis.stateful import (
 
 from samples import portions
 from steersman.aio import Supervisor
-from steersman.cache import Appeared, Changed, Store, StoredObject, StoredView, Vanished, disposal, handlers
+from steersman.cache import Appeared, Changed, Store, StoredObject, StoredView, Vanished, delivery, disposal
+from steersman.cache.delivery import HandlerRegistration
 from steersman.cache.disposal import Disposal, Noted
-from steersman.cache.handlers import HandlerRegistration
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import Key
 
@@ -94,7 +94,7 @@ class HandlerMachine(RuleBasedStateMachine):
         key = notification.key
         counted[type(notification).__name__] += 1
         counted["passed"] += bool(notification.passed)
-        assert len(notification.passed) <= handlers.PASSED_LIMIT
+        assert len(notification.passed) <= delivery.PASSED_LIMIT
         shown = (getattr(notification, each, None) for each in ("old", "new", "last"))
         self.heard.setdefault(key, set()).update(
             each.resource_version for each in (*shown, *notification.passed) if each is not None
@@ -139,7 +139,7 @@ class HandlerMachine(RuleBasedStateMachine):
                     self._settle(key)
 
     def _is_more_to_tell(self, key):
-        return not set(self.been.get(key, [])[-handlers.PASSED_LIMIT :]) <= self.heard[key]
+        return not set(self.been.get(key, [])[-delivery.PASSED_LIMIT :]) <= self.heard[key]
 
     def _is_one_frame(self, key):
         return self.since.get(key) == [True] and key not in self.initial
@@ -148,7 +148,7 @@ class HandlerMachine(RuleBasedStateMachine):
         """The handler knows all there is: also every state that somebody could have read, as far back as is kept."""
         now = self.store.get(key)
         been, heard = self.been.pop(key, []), self.heard.pop(key, set())
-        assert set(been[-handlers.PASSED_LIMIT :]) <= heard
+        assert set(been[-delivery.PASSED_LIMIT :]) <= heard
         counted["forgotten"] += not set(been) <= heard
         if now is None:
             self.told.pop(key, None)
@@ -294,8 +294,8 @@ class HandlerMachine(RuleBasedStateMachine):
 def test_a_handler_is_told_what_the_model_says(monkeypatch, caplog):
     """However changes, removals, restarts and failures fall between two calls of a handler."""
     caplog.set_level(logging.CRITICAL, logger="steersman.cache")
-    monkeypatch.setattr(handlers, "_BATCH", 2)
-    monkeypatch.setattr(handlers, "_BATCHES_MAX", 2)
+    monkeypatch.setattr(delivery, "_BATCH", 2)
+    monkeypatch.setattr(delivery, "_BATCHES_MAX", 2)
     monkeypatch.setattr(disposal, "PORTION", 1)
     with asyncio.Runner() as HandlerMachine.runner:
         run_state_machine_as_test(
