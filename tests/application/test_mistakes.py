@@ -100,6 +100,13 @@ def test_a_compose_file_has_the_keys_of_compose_alone(tmp_path: Path, text: str,
     assert expected in problems(tmp_path, {"compose.yaml": text})
 
 
+@pytest.mark.parametrize("key", ["comand", "entripoint", "imag", "biuld"])
+def test_a_misspelled_key_is_one_mistake(tmp_path: Path, key: str) -> None:
+    """A second message that asks for a command would hide the cause."""
+    (found,) = problems(tmp_path, f"services: {{a: {{{key}: x}}}}").splitlines()
+    assert f"the service a has no key '{key}'; did you mean" in found
+
+
 def test_all_mistakes_at_once(tmp_path: Path) -> None:
     """One run reports every mistake of every file, in the order of files and lines."""
     files = {
@@ -107,7 +114,7 @@ def test_all_mistakes_at_once(tmp_path: Path) -> None:
         "compose.override.yaml": "services:\n  b: {scale: many, enviroment: {}}\n",
     }
     assert [line.removeprefix(f"{tmp_path}/").split(": ")[0] for line in problems(tmp_path, files).splitlines()] == [
-        *("compose.yaml:2:3", "compose.yaml:2:7", "compose.yaml:5:14", "compose.yaml:6:13"),
+        *("compose.yaml:2:7", "compose.yaml:5:14", "compose.yaml:6:13"),
         *("compose.override.yaml:2:14", "compose.override.yaml:2:20"),
     ]
 
@@ -134,6 +141,30 @@ services:
     assert str(warning) == (
         f"{tmp_path}/compose.yaml:1:1: keys without an effect here: version (compose.yaml:1), hostname (compose.yaml:6),"
         " volumes (compose.yaml:7), logging (compose.yaml:8, compose.yaml:14), mode (compose.yaml:15)"
+    )
+
+
+@pytest.mark.parametrize("watch", ["scr/**/*.py", "[scr, src]", "{paths: [src, scr/web.py]}", "'scr/*.[ch]'"])
+def test_a_pattern_that_matches_no_file(tmp_path: Path, watch: str) -> None:
+    """An edit would silently restart nothing."""
+    (tmp_path / "src").mkdir()
+    [warning] = load(tmp_path, f"services: {{a: {{command: x, watch: {watch}}}}}").warnings
+    assert "watch: no file matches 'scr" in str(warning)
+    assert str(warning).endswith(f"' in {tmp_path}")
+
+
+@pytest.mark.parametrize("watch", ["src", "src/*.py", "'**/*.py'", "src/web.py", ".", "'src/we[a-c].py'"])
+def test_a_pattern_that_matches_a_file(tmp_path: Path, watch: str) -> None:
+    """A warning without a reason teaches users to ignore warnings."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "web.py").touch()
+    assert load(tmp_path, f"services: {{a: {{command: x, watch: {watch}}}}}").warnings == ()
+
+
+def test_a_pattern_that_no_file_can_match(tmp_path: Path) -> None:
+    """It would fail only while the application runs."""
+    assert "watch: 'src/[z-a].py' is not a pattern of files" in problems(
+        tmp_path, "services: {a: {command: x, watch: 'src/[z-a].py'}}"
     )
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         PartsFactory as PartsFactory,
     )
     from steersman.workloads.environment import MASK as MASK, masked as masked
-    from steersman.workloads.files import FileWatcher as FileWatcher, Watched as Watched
+    from steersman.workloads.files import FileWatcher as FileWatcher, Watched as Watched, has_match as has_match
     from steersman.workloads.monitored_process import (
         is_suspended as is_suspended,
         start_time as start_time,

@@ -91,6 +91,8 @@ IGNORED_KEYS = (
 _DEPLOY_IGNORED = ("mode", "endpoint_mode", "labels", "rollback_config", "update_config", "placement")
 _PULL_POLICIES = ("always", "never", "missing", "if_not_present", "build", "daily", "weekly", "refresh")
 _SCALE_MAX = 1000
+#: Keys of which a service needs one.
+_RUN_KEYS = frozenset({"command", "entrypoint", "image", "build"})
 
 
 class Declarations:
@@ -121,14 +123,23 @@ class ServiceReader:
         if service is None:
             return None
         is_process = service.get("image") is None and service.get("build") is None
-        self._check_keys(name, service, is_process=is_process)
+        suggested = self._check_keys(name, service, is_process=is_process)
         deploy = values.table(service.get("deploy"), "deploy")
         if deploy is not None:
             ignored = (*_DEPLOY_IGNORED, *(("resources",) if is_process else ()))
             values.check_keys(deploy, "deploy", ("replicas", "resources", "restart_policy"), ignored)
-        return self._process(name, key, service, deploy) if is_process else self._container(name, key, service, deploy)
+        if not is_process:
+            return self._container(name, key, service, deploy)
+        found = self._process(name, key, service, deploy)
+        # A misspelled key has its own error.
+        if not found.command and service.get("provider") is None and not suggested & _RUN_KEYS:
+            values.report.error(
+                key, f"the service {name} needs a command: without image or build it is a process of this machine"
+            )
+        return found
 
-    def _check_keys(self, name: str, service: MapNode, *, is_process: bool) -> None:
+    def _check_keys(self, name: str, service: MapNode, *, is_process: bool) -> set[str]:
+        """Report unknown keys; returns the suggestions for them."""
         if (provider := service.keys.get("provider")) is not None and service.get("provider") is not None:
             self._values.report.error(provider, "provider is not supported: give the service a command or an image")
         compose = (*COMMON_KEYS, "provider", "extends")
@@ -142,17 +153,13 @@ class ServiceReader:
                     node, f"{unknown} is a key of steersman.yaml, not of the Compose specification"
                 )
         checked = {key: value for key, value in service.items.items() if key not in OWN_KEYS}
-        self._values.check_keys(service.with_items(checked, {}), f"the service {name}", (*known, *own), ignored)
+        return self._values.check_keys(service.with_items(checked, {}), f"the service {name}", (*known, *own), ignored)
 
     def _process(self, name: str, key: Node, service: MapNode, deploy: MapNode | None) -> ServiceDefinition:
         values = self._values
         shell = values.boolean(service.get("shell"), "shell")
         command = values.words(service.get("command"), "command", shell=shell)
         entrypoint = values.words(service.get("entrypoint"), "entrypoint")
-        if not command and not entrypoint and service.get("provider") is None:
-            values.report.error(
-                key, f"the service {name} needs a command: without image or build it is a process of this machine"
-            )
         folder_node = service.get("working_dir")
         folder = values.path(folder_node, "working_dir") or absolute(service, ".")
         return replace(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Literal, cast, get_args
 
 from steersman.application.model import WatchRule
 from steersman.application.syntax.nodes import ListNode, MapNode, Node, ScalarNode
+from steersman.application.syntax.report import shown
 from steersman.application.syntax.values import Values, absolute
+from steersman.workloads import has_match
 
 _Action = Literal["restart", "rebuild", "sync", "sync+restart", "sync+exec"]
 _ACTIONS = get_args(_Action)
@@ -21,14 +24,14 @@ def read_watches(values: Values, service: MapNode, *, working_folder: str | None
     found: list[WatchRule] = []
     node = service.get("watch")
     if isinstance(node, ScalarNode):
-        found.append(WatchRule(paths=(_glob(node, node.text, working_folder),)))
+        found.append(WatchRule(paths=(_watched(values, node, node.text, working_folder),)))
     elif isinstance(node, MapNode):
         found += _own(values, node, working_folder)
     else:
         items = values.items(node, "watch")
         texts = [item for item in items if isinstance(item, ScalarNode)]
         if texts:
-            found.append(WatchRule(paths=tuple(_glob(item, item.text, working_folder) for item in texts)))
+            found.append(WatchRule(paths=tuple(_watched(values, item, item.text, working_folder) for item in texts)))
         for item in items:
             if not isinstance(item, ScalarNode) and (table := values.table(item, "an item of watch")) is not None:
                 found += _own(values, table, working_folder)
@@ -43,7 +46,9 @@ def read_watches(values: Values, service: MapNode, *, working_folder: str | None
 
 def _own(values: Values, table: MapNode, working_folder: str | None) -> list[WatchRule]:
     values.check_keys(table, "watch", _OWN_KEYS)
-    paths = _globs(values, table.get("paths"), "paths", working_folder)
+    paths = tuple(
+        _watched(values, node, text, working_folder) for node, text in _patterns(values, table.get("paths"), "paths")
+    )
     if not paths:
         values.report.error(table, "watch needs paths")
         return []
@@ -51,7 +56,9 @@ def _own(values: Values, table: MapNode, working_folder: str | None) -> list[Wat
     return [
         WatchRule(
             paths=paths,
-            ignore=_globs(values, table.get("ignore"), "ignore", working_folder),
+            ignore=tuple(
+                _glob(node, text, working_folder) for node, text in _patterns(values, table.get("ignore"), "ignore")
+            ),
             action=_action(values, table) or "restart",
             target=values.text(table.get("target"), "target"),
             debounce=0.3 if debounce is None else debounce,
@@ -76,6 +83,8 @@ def _develop(values: Values, table: MapNode, service: MapNode, working_folder: s
     if (hook := values.table(table.get("exec"), "exec")) is not None:
         values.check_keys(hook, "exec", ("command",), ("user", "privileged", "working_dir", "environment"))
         command = values.words(hook.get("command"), "command") or ()
+    if not os.path.lexists(path):
+        values.report.warn(path_node, f"develop.watch: the path {shown(path)} does not exist")
     if action == "sync+exec" and not command:
         values.report.error(table, "the action sync+exec needs exec with a command")
     included = values.text_or_texts(table.get("include"), "include")
@@ -107,12 +116,24 @@ def _action(values: Values, table: MapNode) -> _Action | None:
     return cast("_Action | None", values.choice(table.get("action"), "action", _ACTIONS))
 
 
-def _globs(values: Values, node: Node | None, what: str, working_folder: str | None) -> tuple[str, ...]:
+def _patterns(values: Values, node: Node | None, what: str) -> list[tuple[Node, str]]:
     if isinstance(node, ScalarNode):
-        return (_glob(node, node.text, working_folder),)
+        return [(node, node.text)]
     items = node.items if isinstance(node, ListNode) else values.items(node, what)
     texts = [(item, values.text(item, f"an item of {what}")) for item in items]
-    return tuple(_glob(item, text, working_folder) for item, text in texts if text)
+    return [(item, text) for item, text in texts if text]
+
+
+def _watched(values: Values, node: Node, text: str, working_folder: str | None) -> str:
+    """A glob of watched files, with a warning if it is probably misspelled."""
+    try:
+        is_matched = has_match("/", absolute(node, text))
+    except re.error as error:
+        values.report.error(node, f"watch: {shown(text)} is not a pattern of files: {error}")
+        is_matched = True
+    if not is_matched:
+        values.report.warn(node, f"watch: no file matches {shown(text)} in {node.origin.folder}")
+    return _glob(node, text, working_folder)
 
 
 def _glob(node: Node, text: str, working_folder: str | None) -> str:

@@ -178,9 +178,10 @@ class Values:
             return None
         return absolute(node, text)
 
-    def check_keys(self, table: MapNode, what: str, known: Iterable[str], ignored: Iterable[str] = ()) -> None:
-        """Report unknown keys as errors, and keys without an effect."""
+    def check_keys(self, table: MapNode, what: str, known: Iterable[str], ignored: Iterable[str] = ()) -> set[str]:
+        """Report unknown keys as errors, and keys without an effect. Returns the suggestions for unknown keys."""
         names, without_effect = {*known}, {*ignored}
+        suggested: set[str] = set()
         for name, value in table.items.items():
             if name in names or name.startswith("x-"):
                 continue
@@ -188,12 +189,22 @@ class Values:
                 if not (isinstance(value, ScalarNode) and value.is_null):
                     self.report.ignore(table.key(name), name)
                 continue
-            self.report.error(table.key(name), f"{what} has no key {shown(name)}{hint(name, names | without_effect)}")
+            near = _near(name, names | without_effect)
+            suggested.add(near)
+            self.report.error(table.key(name), f"{what} has no key {shown(name)}{_suggestion(near)}")
+        return suggested
 
 
 def hint(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: a suggestion, or nothing."""
-    near = nearest(name, sorted(known)) if len(name) <= 100 else ""
+    return _suggestion(_near(name, known))
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    return nearest(name, sorted(known)) if len(name) <= 100 else ""
+
+
+def _suggestion(near: str) -> str:
     return f"; did you mean {near}?" if near else ""
 
 

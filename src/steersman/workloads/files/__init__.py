@@ -8,6 +8,7 @@ Guarantees
 
 from steersman.workloads.files.globs import matches as matches, roots as roots
 from steersman.workloads.files.inotify_watcher import InotifyWatcher as InotifyWatcher
+from steersman.workloads.files.search import has_match as has_match
 from steersman.workloads.files.watcher import (
     FileListener as FileListener,
     FileWatcher as FileWatcher,

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from steersman.workloads.files.globs import matches, roots
+from steersman.workloads.files.globs import FOLDERS_MAX, SKIPPED_FOLDERS, matches, roots
+from steersman.workloads.files.search import folder_entries
 from steersman.workloads.files.watcher import FileListener, Watched
 
 #: Events of inotify: written and closed, moved, created, deleted; a folder; the queue is full; the watch has ended.
@@ -23,10 +24,6 @@ _CLOSE_WRITE, _MOVED, _CREATE, _DELETE, _ATTRIB = 0x8, 0xC0, 0x100, 0x200, 0x4
 _OVERFLOW, _ENDED, _IS_FOLDER, _ONLY_FOLDERS = 0x4000, 0x8000, 0x40000000, 0x1000000
 _MASK: Final = _CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _ATTRIB | _ONLY_FOLDERS
 _HEADER: Final = struct.Struct("iIII")
-#: The most folders that one set of globs watches.
-_FOLDERS: Final = 4096
-#: Folders that are never watched.
-_SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 
 
 class _Subscription:
@@ -87,17 +84,17 @@ class InotifyWatcher:
     def _add(self, subscription: _Subscription, folder: str, *, is_deep: bool, report: bool = False) -> None:
         """Watch a folder, and those below it. With ``report``, its files count as changed."""
         left = [folder]
-        while left and len(subscription.folders) < _FOLDERS:
+        while left and len(subscription.folders) < FOLDERS_MAX:
             each = left.pop()
             path = Path(subscription.watched.folder) / each
             descriptor = self._library.inotify_add_watch(self._descriptor, os.fsencode(path), _MASK)
             if descriptor < 0:
                 continue
             subscription.folders[descriptor] = (each, is_deep)
-            for entry in _entries(path):
+            for entry in folder_entries(path):
                 below = f"{each}/{entry.name}" if each else entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    if is_deep and entry.name not in _SKIPPED:
+                    if is_deep and entry.name not in SKIPPED_FOLDERS:
                         left.append(below)
                 elif report:
                     subscription.report(below)
@@ -131,13 +128,5 @@ class InotifyWatcher:
             # A new file is reported when it is complete.
             if not mask & _CREATE:
                 subscription.report(path)
-        elif mask & (_CREATE | _MOVED) and is_deep and name not in _SKIPPED:
+        elif mask & (_CREATE | _MOVED) and is_deep and name not in SKIPPED_FOLDERS:
             self._add(subscription, path, is_deep=True, report=True)
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
