@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
+from steersman.application import SERVICE
 from steersman.cli.failure import Failure
 from steersman.cli.up.outcomes import ended_words
 from steersman.cli.up.places import PlaceOptions, connected_board, parse_scales, run_command
 from steersman.projects import write_record
 from steersman.ui import Board, Row
+from steersman.workloads.kinds import Container
+
+if TYPE_CHECKING:
+    from steersman.client import Client
 
 #: Transient states: a run is starting or ending.
 _PASSING = frozenset({"starting", "stopping", "building", "waiting"})
@@ -74,15 +80,24 @@ async def _control(
 async def _scale(options: ControlOptions) -> int:
     record = options.running()
     scales = parse_scales(options.names)
-    async with connected_board(record) as (_, board):
-        for name in scales:
+    async with connected_board(record) as (client, board):
+        for name, number in scales.items():
             if board.row(name).kind == "container":
-                raise Failure(f"service {name} is a container: set scale in its file")
+                await _check_containers(client, name, number)
         # The session applies it: several processes need other ports than one.
         record.scales = {**record.scales, **scales}
         write_record(record)
         await _until(board, list(scales), lambda row: row.replicas == scales[row.name] == row.ready, options.timeout)
         return _report(board.row(name) for name in scales)
+
+
+async def _check_containers(client: Client, name: str, number: int) -> None:
+    """Raise `Failure` if a service cannot have this number of containers."""
+    if not number:
+        raise Failure(f"service {name} is a container, which cannot be scaled to 0: use steersman stop {name}")
+    found = await client.list(Container, labels={SERVICE: name})
+    if number > 1 and any(each.spec.container_name for each in found):
+        raise Failure(f"service {name} has a container_name, so it can have only one container: remove container_name")
 
 
 async def _until(board: Board, names: Sequence[str], is_done: Callable[[Row], bool], seconds: float) -> None:
