@@ -218,7 +218,7 @@ async def test_an_edit_with_mistakes_changes_nothing(source, folder):
     async with project_of(source, reports=reports) as project:
         said = await edit(project, folder, SHOP.replace("depends_on: [db]", "depend_on: [db]"), reports)
         assert said.startswith("the edit has errors and was not applied:")
-        assert "steersman.yaml:7:5" in said
+        assert "\nsteersman.yaml:7:5: " in said, "a path relative to the folder fits on the screen"
         assert await names(project) == ["api", "db", "web"]
         said = await edit(project, folder, SHOP.replace("--quiet", "--loud"), reports)
         assert said == "edit applied: api changed", "the next edit counts again"

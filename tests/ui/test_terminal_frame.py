@@ -58,7 +58,7 @@ def press(view: View, keys: bytes, on: Scene, size: Size) -> list[Action]:
 def test_wide_screen() -> None:
     """Services with all columns, the logs of all, and the keys."""
     assert shown(frame(scene("ready", "listening"), View(), Size(150, 18))) == [
-        "shop · 2 of 4 running · 2 failed",
+        "shop · 2 of 4 running · 1 failed · 1 unhealthy",
         "  SERVICE  STATE            HEALTH     ADDRESS         RESTARTS  SINCE",
         "▸ db       ● running        healthy    localhost:5432               0s",
         "  api      ● running 1/2    unhealthy                         3     5m  GET /health answered 503.",

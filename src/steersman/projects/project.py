@@ -225,14 +225,20 @@ class Project:
             self._watch(application)
             changes = await self._apply(application)
         except ApplicationError as error:
-            self._report(f"the edit has errors and was not applied:\n{error}")
+            self._report(f"the edit has errors and was not applied:\n{self._local(error)}")
         except (ApiError, OSError) as error:
-            self._report(f"cannot apply the edit: {error}")
+            # A server that stops rejects new objects.
+            if not self.stopping.is_set():
+                self._report(f"cannot apply the edit: {error}")
         else:
             self.application = application
             self._report(f"edit applied: {changes.words()}" if changes else "edit applied: no service changes")
             for warning in application.warnings:
-                self._report(str(warning))
+                self._report(self._local(warning))
+
+    def _local(self, problem: object) -> str:
+        """A problem with the paths of files relative to the project: a line of the terminal view is short."""
+        return str(problem).replace(f"{self.application.folder}{os.sep}", "")
 
     def _drop_outdated_scales(self, declared: Application) -> None:
         """Replace the scales of earlier commands by those that the edit changes."""

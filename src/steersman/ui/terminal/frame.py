@@ -116,12 +116,15 @@ def _table_height(scene: Scene, size: Size) -> int:
 def _title(scene: Scene, size: Size) -> list[Line]:
     if size.rows < _TITLE_HEIGHT:
         return []
-    running = sum(row.state == "running" for row in scene.rows)
-    attention = sum(state_style(row) is RED for row in scene.rows)
+    running = [row for row in scene.rows if row.state == "running"]
+    finished = sum(row.state == "finished" and state_style(row) is not RED for row in scene.rows)
+    unhealthy = sum(state_style(row) is RED for row in running)
+    failed = sum(state_style(row) is RED for row in scene.rows) - unhealthy
     words: list[Span] = [(scene.title or "steersman up", BOLD)]
-    words.append((f"{scene.look.separator}{running} of {len(scene.rows)} running", PLAIN))
-    if attention:
-        words.append((f"{scene.look.separator}{attention} failed", RED))
+    words.append((f"{scene.look.separator}{len(running)} of {len(scene.rows)} running", PLAIN))
+    for number, word, style in ((finished, "finished", PLAIN), (failed, "failed", RED), (unhealthy, "unhealthy", RED)):
+        if number:
+            words.append((f"{scene.look.separator}{number} {word}", style))
     if not scene.is_connected:
         words.append((f"{scene.look.separator}connection lost, retrying", RED))
     return [tuple(words)]
