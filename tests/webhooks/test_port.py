@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from samples.eventually import eventually
-from samples.shops import GROUP, Shop, admission, old_shops, shop
-from steersman import ApiServer, Client, Manager
+from samples.shops import GROUP, OldShop, Shop, ShopSpec, admission, old_shops, shop
+from steersman import ApiServer, Client, Manager, ObjectMeta
 from steersman.aio import Supervisor
 from steersman.errors import ApiError, ConfigError
 from steersman.objects import AdmissionReview
@@ -150,3 +150,15 @@ async def test_a_webhook_is_added_before_the_manager_runs():
     manager.add(shop_defaults)
     with pytest.raises(ValueError, match="already added"):
         manager.add(shop_defaults)
+
+
+async def test_a_long_list_is_converted(client: Client):
+    """The server bounds the answers of webhooks, so it converts a long list in portions."""
+    await client.install(Shop, OldShop)
+    async with served(client, WebhookEndpoint(port=0), old_shops()):
+        for number in range(40):
+            spec = ShopSpec(host="x" * 100_000)
+            await client.create(Shop(metadata=ObjectMeta(name=f"shop-{number:02d}"), spec=spec))
+        listed = await client.list(OldShop)
+        assert {len(each.spec.domain) for each in listed.items} == {100_000}
+        assert len(listed.items) == 40

@@ -3,13 +3,14 @@
 Guarantees
 - The server checks an answer as kube-apiserver does: its uid, the number of objects, their kinds, versions, names and
   labels.
-- One call converts a whole list. Converted objects are cached, up to `KEPT_MAX` bytes for each version.
+- A call converts many objects of a list, up to `PORTION_MAX` bytes. Converted objects are cached, up to `KEPT_MAX` bytes
+  for each version.
 - From the metadata that the webhook returns, only labels and annotations are used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
 import msgspec
@@ -26,6 +27,8 @@ from steersman.apiserver.webhooks.reviews import kind_problem
 from steersman.golang import cannot_unmarshal, json_problem, json_type, quoted
 
 KEPT_MAX: Final = 32 * 1024 * 1024
+#: The answer to a call is bounded too, and converted objects may be longer.
+PORTION_MAX: Final = 1024 * 1024
 _SECONDS: Final = 30.0
 _GROUP: Final = "apiextensions.k8s.io"
 _GO_TYPES: Final = {str: "string", int: "int64", float: "float64", bool: "bool", list: "[]interface {}"}
@@ -173,6 +176,20 @@ def _texts(words: str, given: Any, name: str) -> dict[str, str] | None:
     return texts
 
 
+def _portions(numbers: list[int], records: list[Record]) -> Iterator[list[int]]:
+    """The numbers of records in portions of at most `PORTION_MAX` bytes, or of one record."""
+    portion: list[int] = []
+    size = 0
+    for at in numbers:
+        size += len(records[at].value)
+        if portion and size > PORTION_MAX:
+            yield portion
+            portion, size = [], len(records[at].value)
+        portion.append(at)
+    if portion:
+        yield portion
+
+
 class WebhookVersions:
     """The objects of one definition in one of its versions."""
 
@@ -206,12 +223,13 @@ class WebhookVersions:
         """Stored objects in this version."""
         found = [each if each.value.startswith(self._begins) else self.known(each) for each in records]
         missing = [at for at, each in enumerate(found) if each is None]
-        trees: list[Tree] = [decode_tree(records[at].value) for at in missing]
-        for tree in trees:
-            self._read(tree)
-        for at, tree in zip(missing, await self._webhook.converted(trees, self._version), strict=True):
-            self._prune(tree, self._version)
-            found[at] = self._keep(records[at], records[at]._replace(value=encode_stored(tree)))
+        for portion in _portions(missing, records):
+            trees: list[Tree] = [decode_tree(records[at].value) for at in portion]
+            for tree in trees:
+                self._read(tree)
+            for at, tree in zip(portion, await self._webhook.converted(trees, self._version), strict=True):
+                self._prune(tree, self._version)
+                found[at] = self._keep(records[at], records[at]._replace(value=encode_stored(tree)))
         return [each for each in found if each is not None]
 
     async def storable(self, tree: Tree) -> None:
