@@ -112,6 +112,8 @@ class WebhookServer:
         if handlers is None:
             message = f"no webhook has the path {path[:200]}"
             raise NotFound(ApiStatus(status="Failure", message=message, reason="NotFound", code=404))
+        if len(body) > _ADMISSION_MAX:
+            raise _bad_request(f"an AdmissionReview must not exceed {_ADMISSION_MAX} bytes", code=413)
         review = _decoded(body, AdmissionReview, "admission.k8s.io/v1").request
         if review is None:
             raise _bad_request("the AdmissionReview has no request")
