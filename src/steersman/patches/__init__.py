@@ -55,6 +55,7 @@ from steersman.patches.comparison import (
 )
 from steersman.patches.errors import (
     MAX_DEPTH as MAX_DEPTH,
+    CopiesTooLarge as CopiesTooLarge,
     FieldSetError as FieldSetError,
     JsonPatchError as JsonPatchError,
     JsonPatchTestFailed as JsonPatchTestFailed,
@@ -64,9 +65,12 @@ from steersman.patches.errors import (
 )
 from steersman.patches.field_set import FieldSet as FieldSet
 from steersman.patches.json_patch import (
+    MAX_COPIED_BYTES as MAX_COPIED_BYTES,
     MAX_OPERATIONS as MAX_OPERATIONS,
     JsonPatch as JsonPatch,
     Operation as Operation,
+    apply_operations as apply_operations,
+    growth_of as growth_of,
     pointer as pointer,
 )
 from steersman.patches.json_patch_difference import json_patch_between as json_patch_between

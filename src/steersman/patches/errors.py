@@ -20,6 +20,17 @@ class TooDeep(PatchError):
 class JsonPatchError(PatchError):
     """A JSON patch is malformed, or one of its operations cannot be applied."""
 
+    #: The number of operations before the one that failed.
+    applied: int = 0
+
+
+class CopiesTooLarge(JsonPatchError):
+    """The ``copy`` operations of a JSON patch copy more bytes than the server accepts; ``copied`` is their number."""
+
+    def __init__(self, message: str, copied: int) -> None:
+        super().__init__(message)
+        self.copied = copied
+
 
 class JsonPatchTestFailed(JsonPatchError):
     """A ``test`` operation found another value: the patch was meant for another state of the object."""

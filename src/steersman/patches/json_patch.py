@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, NoReturn, Self, TypeAlias, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from steersman.patches.errors import MAX_DEPTH, JsonPatchError, JsonPatchTestFailed, TooDeep
+from steersman.patches.errors import MAX_DEPTH, CopiesTooLarge, JsonPatchError, JsonPatchTestFailed, TooDeep
 from steersman.patches.trees import check_depth, json_equal
 
 MAX_OPERATIONS: Final = 10_000
@@ -30,6 +30,8 @@ OperationName: TypeAlias = Literal["add", "remove", "replace", "move", "copy", "
 
 _Container: TypeAlias = dict[str, Any] | list[Any]
 
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
 _INDEX: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _NAMES: Final = ("add", "remove", "replace", "move", "copy", "test")
 
@@ -151,13 +153,29 @@ class JsonPatch(msgspec.Struct, frozen=True):
 
     def apply(self, document: Any) -> Any:
         """Apply the patch to a document and return the new one."""
-        editor = _Editor(document)
-        for number, operation in enumerate(self.operations, start=1):
-            editor.begin(number, operation)
+        return apply_operations(document, self.operations)
+
+
+def apply_operations(document: Any, operations: Sequence[Operation]) -> Any:
+    """Apply any number of operations. `JsonPatch` has a limit because the server rejects longer patches of clients."""
+    editor = _Editor(document)
+    for number, operation in enumerate(operations):
+        try:
+            editor.begin(number + 1, operation)
             editor.perform(operation)
-        if self.operations:
-            check_depth(editor.document)
-        return editor.document
+        except JsonPatchError as error:
+            error.applied = number
+            raise
+    if operations:
+        check_depth(editor.document)
+    return editor.document
+
+
+def growth_of(patch: bytes) -> int:
+    """The most bytes that a JSON patch can add to a document, judged by its text alone."""
+    # Without "copy" and without escapes, the text contains no copy operation.
+    may_copy = b"copy" in patch or b"\\" in patch
+    return len(patch) + (MAX_COPIED_BYTES if may_copy else 0)
 
 
 class _Editor:
@@ -267,19 +285,21 @@ class _Editor:
         self._own[id(mine)] = mine
         return mine
 
-    def _duplicate(self, value: Any, depth: int = 0) -> Any:
+    def _duplicate(self, value: Any) -> Any:
         """Copy deeply, within the server's limit: a short patch must not blow up a document."""
-        if depth > MAX_DEPTH:
-            raise TooDeep
-        self._copied += len(value) + 2 if isinstance(value, str) else 2
+        try:
+            text = _encode(value)
+        except RecursionError:
+            raise TooDeep from None
+        except (TypeError, ValueError, OverflowError) as error:
+            self._fail(f"the value has no JSON form: {error}")
+        self._copied += len(text)
         if self._copied > MAX_COPIED_BYTES:
-            self._fail(f"the patch copies more than {MAX_COPIED_BYTES} bytes")
-        if isinstance(value, dict):
-            self._copied += sum(len(name) + 4 for name in cast("dict[str, Any]", value))
-            return {name: self._duplicate(inner, depth + 1) for name, inner in cast("dict[str, Any]", value).items()}
-        if isinstance(value, list):
-            return [self._duplicate(inner, depth + 1) for inner in cast("list[Any]", value)]
-        return value
+            raise CopiesTooLarge(f"{self._at}: the patch copies more than {MAX_COPIED_BYTES} bytes", self._copied)
+        try:
+            return _decode(text)
+        except RecursionError:
+            raise TooDeep from None
 
     def _index(self, part: str, length: int) -> int:
         index = int(part) if _INDEX.fullmatch(part) else None

@@ -16,10 +16,10 @@ from steersman.apiserver.field_managers.typed_problems import typed_problems
 from steersman.apiserver.policies.policy import Policy
 from steersman.apiserver.registry.admission_expressions import EXHAUSTED, EXPRESSIONS_MAX, evaluated
 from steersman.apiserver.registry.definition import Tree
-from steersman.apiserver.webhooks.patch_words import completed, patch_problem
+from steersman.apiserver.webhooks.json_patches import apply_patch, completed
 from steersman.cel import Budget, BudgetExceeded, CelError, CompiledExpression, MadeObject
 from steersman.golang import quoted
-from steersman.patches import JsonPatch, JsonPatchError, JsonPatchTestFailed, MergeSchema, PatchError, merge_applied
+from steersman.patches import JsonPatchTestFailed, MergeSchema, PatchError, merge_applied
 
 _WANTED: Final = {"ApplyConfiguration": "Object", "JSONPatch": "list(JSONPatch)"}
 _FIELDS: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
@@ -59,11 +59,9 @@ class MutatingPolicy(Policy):
 def _json_patched(obj: Tree, operations: Any) -> Any:
     given = [copied(each) for each in cast("list[Any]", operations)]
     try:
-        return JsonPatch.parse(completed(given)).apply(copied(obj))
+        return apply_patch(copied(obj), completed(given))
     except JsonPatchTestFailed:
         return copied(obj)
-    except JsonPatchError:
-        raise MutationFailed(f"JSON Patch: {patch_problem(obj, completed(given))}") from None
     except PatchError as error:
         raise MutationFailed(f"JSON Patch: {error}") from None
 

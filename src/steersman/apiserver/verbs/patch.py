@@ -40,6 +40,7 @@ from steersman.patches import (
     StrategicMergeError,
     apply_merge_patch,
     apply_strategic_merge,
+    growth_of,
 )
 from steersman.transport import ServerResponse
 from steersman.wire import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
@@ -60,6 +61,8 @@ async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
     form = form_for(definition, request)
     body = read_body(request, context.limits.body)
     options = write_options(request, "PatchOptions")
+    if form_of_patch == JSON_PATCH:
+        request.size = max(request.size, growth_of(body))
 
     def patched(current: Tree) -> Tree:
         # Parse again at each attempt: parts of a patch become parts of the object, which is consumed.

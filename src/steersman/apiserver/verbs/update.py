@@ -169,6 +169,7 @@ class Change:
             view=self.view,
         )
         await context.admission.admit(attributes)
+        size = self._size(record)  # a webhook may have made the object larger
         keep_readable(request, obj["metadata"], managed)
         warn_of_duplicate_owners(request, obj["metadata"], admitted=True)
         self._check_version(obj["metadata"], record)

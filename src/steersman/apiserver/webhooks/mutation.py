@@ -9,6 +9,7 @@ Guarantees
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, cast
 
 import msgspec
@@ -20,11 +21,11 @@ from steersman.apiserver.errors import RequestRejected, bad_request, internal
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.webhooks.configurations import EXEMPT, GROUP, Webhook
 from steersman.apiserver.webhooks.hook_call import HookPlugin, call_hook, chosen, failed_calling, sent
+from steersman.apiserver.webhooks.json_patches import apply_patch, completed
 from steersman.apiserver.webhooks.matches import Subject, converted, subject_of
-from steersman.apiserver.webhooks.patch_words import completed, patch_problem
 from steersman.apiserver.webhooks.targets import CallFailed
 from steersman.golang import printed_json, quoted
-from steersman.patches import JsonPatch, JsonPatchError, PatchError, json_equal
+from steersman.patches import PatchError, growth_of, json_equal
 
 _MUTATION: Final = "mutation.webhook.admission.k8s.io/"
 
@@ -92,7 +93,7 @@ class MutatingWebhooks(HookPlugin):
         if not verdict.patch:
             return False
         try:
-            operations = _operations(verdict.patch)
+            operations = await self._workers.run(partial(_operations, verdict.patch), size=len(verdict.patch))
         except (msgspec.DecodeError, PatchError, UnicodeDecodeError, RecursionError) as error:
             raise CallFailed(f"received undecodable patch in webhook response: {error}") from None
         if not operations:
@@ -102,11 +103,13 @@ class MutatingWebhooks(HookPlugin):
             raise internal(why)
         if verdict.patch_type != "JSONPatch":
             raise CallFailed(f"unsupported patch type {quoted(verdict.patch_type)}")
-        patched = read_mutated(
-            attributes, attributes.view.definition if attributes.view else target, _patched(obj, operations)
-        )
-        if json_equal(patched, obj):
+        size = attributes.request.size + growth_of(verdict.patch)
+        form = attributes.view.definition if attributes.view else target
+        patched = await self._workers.run(partial(_patched, attributes, form, obj, operations), size=size)
+        if patched is None:
             return False
+        # The rest of the request handles a larger object.
+        attributes.request.size = size
         if attributes.view is None and target is not source:
             patched = cast("Tree", await converted(patched, target, source))
         take_mutated(attributes, patched)
@@ -128,13 +131,14 @@ def _operations(patch: bytes) -> list[Any]:
     return completed(cast("list[Any]", tree or []))
 
 
-def _patched(obj: Tree, operations: list[Any]) -> Any:
+def _patched(attributes: Attributes, definition: Definition, obj: Tree, operations: list[Any]) -> Tree | None:
+    """The object after a patch; None if the patch changes nothing."""
     try:
-        return JsonPatch.parse(operations).apply(copied(obj))
-    except JsonPatchError:
-        raise internal(patch_problem(obj, operations)) from None
+        made = apply_patch(copied(obj), operations)
     except PatchError as error:
         raise internal(str(error)) from None
+    patched = read_mutated(attributes, definition, made)
+    return None if json_equal(patched, obj) else patched
 
 
 def read_mutated(attributes: Attributes, definition: Definition, tree: Any, directive: str = "Ignore") -> Tree:

@@ -1,12 +1,21 @@
-"""Error messages for a JSON patch that does not apply, in the words of Go's library."""
+"""JSON patches of webhooks and policies: applied as Go's library does, with its error messages."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, Final, cast
 
+import msgspec
+
 from steersman.apiserver.registry.definition import Tree
-from steersman.patches import JsonPatch, JsonPatchError, PatchError
+from steersman.patches import (
+    MAX_COPIED_BYTES,
+    CopiesTooLarge,
+    JsonPatchError,
+    JsonPatchTestFailed,
+    Operation,
+    apply_operations,
+)
 
 _MISSING: Final = "missing value"
 _WITH_VALUE: Final = frozenset({"add", "replace", "test"})
@@ -17,29 +26,48 @@ _OPERATIONS: Final = frozenset({"add", "remove", "replace", "move", "copy", "tes
 
 def completed(operations: list[Any]) -> list[Any]:
     """Operations as Go reads them: a missing value is null."""
-    return [
-        {"value": None, **each} if isinstance(each, dict) and cast("Tree", each).get("op") in _WITH_VALUE else each
-        for each in operations
-    ]
+    return [{"value": None, **each} if _name(each) in _WITH_VALUE else each for each in operations]
 
 
-def patch_problem(document: Any, operations: list[Any]) -> str:
-    """The message about a patch that does not apply to a document; empty if it applies."""
+def _name(operation: Any) -> str:
+    """The ``op`` of an operation; "unknown" if it has none."""
+    op = cast("Tree", operation).get("op") if isinstance(operation, dict) else None
+    return op if isinstance(op, str) else "unknown"
+
+
+def apply_patch(document: Any, operations: list[Any]) -> Any:
+    """The document after a patch. Changes neither. Raises `PatchError` with the message of the first failed operation."""
+    parsed, malformed = _parsed(operations)
+    try:
+        made = apply_operations(document, parsed)
+    except CopiesTooLarge as error:
+        words = f"Unable to complete the copy, the accumulated size increase of copy is {error.copied}"
+        raise JsonPatchError(f"{words}, exceeding the limit {MAX_COPIED_BYTES}") from None
+    except JsonPatchError as error:
+        before = apply_operations(document, parsed[: error.applied])
+        words = _words(before, operations[error.applied]) or str(error)
+        raise (JsonPatchTestFailed if isinstance(error, JsonPatchTestFailed) else JsonPatchError)(words) from None
+    if malformed:
+        raise JsonPatchError(_words(made, operations[len(parsed)]) or malformed)
+    return made
+
+
+def _parsed(operations: list[Any]) -> tuple[list[Operation], str]:
+    """The operations before the first malformed one, and what is wrong with that one."""
+    parsed: list[Operation] = []
     for each in operations:
-        operation = cast("Tree", each) if isinstance(each, dict) else {}
-        if operation.get("op") not in _OPERATIONS:
-            return f"Unexpected kind: {operation.get('op', 'unknown')}"
         try:
-            document = JsonPatch.parse([operation]).apply(document)
-        except JsonPatchError as error:
-            return _words(document, operation) or str(error)
-        except PatchError as error:
-            return str(error)
-    return ""
+            parsed.append(msgspec.convert(each, Operation))
+        except msgspec.ValidationError as error:
+            return parsed, f"not a JSON patch: {error}"
+    return parsed, ""
 
 
-def _words(document: Any, operation: Tree) -> str:  # noqa: PLR0911 - one answer for each operation
-    op, path, source = operation["op"], str(operation.get("path", "")), str(operation.get("from", ""))
+def _words(document: Any, given: Any) -> str:  # noqa: PLR0911 - one answer for each operation
+    operation = cast("Tree", given) if isinstance(given, dict) else {}
+    if (op := _name(given)) not in _OPERATIONS:
+        return f"Unexpected kind: {op}"
+    path, source = str(operation.get("path", "")), str(operation.get("from", ""))
     if op in {"move", "copy"} and (parent := _parent(document, source)) is None:
         return f"{op} operation does not apply: doc is missing from path: {source}: {_MISSING}"
     place = source if op in {"move", "copy"} else path
