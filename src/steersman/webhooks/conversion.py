@@ -162,7 +162,7 @@ class _Step:
         so the comparison with the original finds them.
         """
         try:
-            given = decoder_for(self._source).decode(raw)
+            given = cast("Object", decoder_for(self._source).decode(raw))
             if SAVED_FIELDS in (getattr(given.metadata, "annotations", None) or ()):
                 return None
             result = _encode(self._there(given))
