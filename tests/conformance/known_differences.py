@@ -57,6 +57,11 @@ KNOWN: tuple[Known, ...] = (
         "this server warns that it does not limit requests by priority levels",
     ),
     Known(
+        "webhooks/patch-of-undeclared-field",
+        ".body.metadata.*",
+        "a field that a webhook adds to a CRD's object is dropped at once if undeclared; the engine stores and hides it",
+    ),
+    Known(
         "protobuf/custom-resources",
         "*",
         "this server answers 415 to a custom resource in protobuf; the engine closes the connection without an answer",

@@ -44,6 +44,8 @@ class Structs(Protocol):
         ...
 
 
+#: The prefix of functions for expressions that make patches.
+_PATCHES = "jsonpatch"
 _LITERALS: dict[type, Type] = {
     bool: t.BOOL,
     int: t.INT,
@@ -166,7 +168,7 @@ class _Checker:
         if node.target is not None:
             prefix = qualified_name(node.target)
             full = functions().get(f"{prefix}.{node.function}") if prefix is not None else None
-            if full is not None:
+            if full is not None and (prefix != _PATCHES or self._structs.literal_fields("JSONPatch") is not None):
                 node.function, node.target = f"{prefix}.{node.function}", None
                 self._resolve(node, full)
                 return

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.bodies import CM, DEPLOYMENT, POD, configmap, deployment, merged, pod
+from conformance.bodies import CM, DEPLOYMENT, POD, configmap, deployment, merged, named, pod
 from conformance.hook_server import scripted
 from conformance.scenario import Step, Until, delete, get, patch, post, put, scenario
 
+from samples.site import GROUP as GROUP_OF_SITES
+
+SITE = f"/apis/{GROUP_OF_SITES}/v1/namespaces/{{ns}}/sites"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
 CREATED = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
 ANY = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["*"], "resources": ["configmaps"]}
@@ -452,6 +455,15 @@ SCENARIOS = [
         removed("mutating"),
         delete(f"{CM}/b"),
         get(f"{CM}/b"),
+    ),
+    scenario(
+        "patch-of-undeclared-field",
+        "Webhooks, Patch, No-op writes",
+        *installed(hook(script=patched(added("/spec/color", "red")), rules=[ANY | {"apiGroups": [GROUP_OF_SITES], "resources": ["sites"]}]), kind="Mutating"),
+        post(SITE, named(f"{GROUP_OF_SITES}/v1", "Site", "a", spec={"image": "a:1"})),
+        patch(f"{SITE}/a", {}),
+        get(f"{SITE}/a"),
+        removed("mutating"),
     ),
     scenario(
         "beta-reviews",

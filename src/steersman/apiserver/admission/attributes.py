@@ -15,6 +15,7 @@ from steersman.apiserver.errors import RequestRejected, forbidden
 from steersman.apiserver.metrics import ServerMetrics
 from steersman.apiserver.registry.definition import Definition, Surroundings, Tree
 from steersman.apiserver.request import ServerRequest
+from steersman.errors import StatusCause
 
 #: The maximum size of the index of plugins by operation and resource.
 _CALLED_MAX = 4096
@@ -96,10 +97,10 @@ class Attributes:
         """The subresource being written; empty for the object itself."""
         return self.request.info.subresource
 
-    def refused(self, why: str) -> RequestRejected:
+    def refused(self, why: str, causes: tuple[StatusCause, ...] = ()) -> RequestRejected:
         """The rejection of this write: ``raise attributes.refused("it has no owner")``, a 403 that names the object."""
         metadata: Tree = (self.obj or {}).get("metadata", {})
-        return forbidden(self.definition.named, self.name or metadata.get("generateName") or "Unknown", why)
+        return forbidden(self.definition.named, self.name or metadata.get("generateName") or "Unknown", why, causes)
 
     def warn(self, text: str) -> None:
         """Add a warning to an allowed write: kubectl and `Client` show it."""

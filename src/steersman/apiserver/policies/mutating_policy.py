@@ -22,6 +22,8 @@ from steersman.golang import quoted
 from steersman.patches import JsonPatchTestFailed, MergeSchema, PatchError, merge_applied
 
 _WANTED: Final = {"ApplyConfiguration": "Object", "JSONPatch": "list(JSONPatch)"}
+#: The subresources whose kinds kube-apiserver cannot merge.
+_UNTYPED: Final = {("autoscaling/v1", "Scale"), ("policy/v1", "Eviction")}
 _FIELDS: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 
 
@@ -68,6 +70,9 @@ def _json_patched(obj: Tree, operations: Any) -> Any:
 
 def _applied(obj: Tree, made: Any, managed: Managed) -> Any:
     _check_names(made, "Object")
+    if (obj["apiVersion"], obj["kind"]) in _UNTYPED:
+        why = f"no corresponding type for {obj['apiVersion']}, Kind={obj['kind']}"
+        raise MutationFailed(f"error applying patch: failed to convert patch object to typed object: {why}")
     patch: Tree = copied(made) | {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
     if problems := typed_problems(patch, managed.schema):
         raise MutationFailed(f"error applying patch: failed to convert patch object to typed object: {problems}")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from steersman.apiserver.admission import AdmissionOperation, Attributes, Plugin
 from steersman.apiserver.documents import copied
-from steersman.apiserver.errors import RequestRejected, forbidden
+from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.field_managers import managed_of
-from steersman.apiserver.policies.invocations import Invocation, invocations
+from steersman.apiserver.policies.invocations import invocations
 from steersman.apiserver.policies.mutating_policy import MutatingPolicy, MutationFailed
 from steersman.apiserver.policies.stored_policies import Binding, StoredPolicies
 from steersman.apiserver.registry import ResourceRegistry
@@ -22,6 +22,14 @@ from steersman.apiserver.webhooks.mutation import Rounds, is_exempt, read_mutate
 from steersman.apiserver.webhooks.variables import namespace_value, request_values
 from steersman.apiserver.workers import Workers
 from steersman.errors import StatusCause
+from steersman.golang import quoted
+
+
+class _Problem(NamedTuple):
+    """A problem that denies a write, and the reason of that denial."""
+
+    message: str
+    reason: str
 
 
 class MutatingPolicies(Plugin):
@@ -43,25 +51,34 @@ class MutatingPolicies(Plugin):
         rounds: Rounds = attributes.state.setdefault(MutatingPolicies, Rounds())
         if attributes.is_reinvocation and rounds.output != attributes.obj:
             rounds.require()
+        rounds.is_patched = False
         subject = subject_of(attributes)
-        problems: list[str] = []
+        planned: list[tuple[MutatingPolicy, Binding, Any, Definition]] = []
+        problems: list[_Problem] = []
+        # Policies are chosen by the object before all mutations.
         for each in bound:
             target = await each.policy.constraints.matched(self._registry, subject)
             if target is None:
                 continue
-            for one in await invocations(self._registry, each.policy, each.bindings, subject):
-                problems += await self._invoked(each.policy, one, subject, target, rounds)
+            for binding, param, problem in await invocations(self._registry, each.policy, each.bindings, subject):
+                if problem or binding is None:
+                    problems += _problems(each.policy, binding, problem, "Forbidden")
+                else:
+                    planned.append((each.policy, binding, param, target))
+        for policy, binding, param, target in planned:
+            problems += await self._invoked(policy, binding, param, subject, target, rounds)
+        if rounds.is_patched:
+            # Unlike a webhook, a policy is also evaluated again because of its own patch.
+            rounds.require()
+            attributes.wants_reinvocation = True
         rounds.output = copied(attributes.obj)
         if problems:
             raise _denied(attributes, problems)
 
     async def _invoked(
-        self, policy: MutatingPolicy, invocation: Invocation, subject: Subject, target: Definition, rounds: Rounds
-    ) -> list[str]:
+        self, policy: MutatingPolicy, binding: Binding, param: Any, subject: Subject, target: Definition, rounds: Rounds
+    ) -> list[_Problem]:
         """Apply the mutations of one invocation. Returns the problems that deny the write."""
-        binding, param, problem = invocation
-        if problem or binding is None:
-            return _problems(policy, binding, problem)
         obj, old = await seen(subject, target)
         values = request_values(subject, target, obj, old) | {"params": param}
         size = policy.counts_as(subject.attributes.request.size)
@@ -73,15 +90,15 @@ class MutatingPolicies(Plugin):
         if not holds or (attributes.is_reinvocation and key not in rounds.again):
             return []
         values["namespaceObject"] = await namespace_value(subject)
-        found: list[str] = []
+        found: list[_Problem] = []
         form = attributes.view.definition if attributes.view else target
         managed = managed_of(self._registry, form, "")
         for number in range(len(policy.mutations)):
             try:
                 mutate = partial(policy.mutated, number, values, managed)
                 made = await self._workers.run(mutate, size=size)
-                strict = policy.mutations[number][0] == "JSONPatch" and not form.custom
-                values["object"] = read_mutated(attributes, form, made, "Strict" if strict else "Ignore")
+                values["object"] = _read(attributes, form, made, policy.mutations[number][0])
+                rounds.is_patched = True
             except MutationFailed as failed:
                 found += _problems(policy, binding, str(failed))
         if values["object"] != obj:
@@ -97,6 +114,28 @@ class MutatingPolicies(Plugin):
         return found
 
 
+def _read(attributes: Attributes, form: Definition, made: Any, sort: str) -> Tree:
+    """A mutated object with its defaults. Raises `MutationFailed`; a JSON patch that makes no object rejects the write."""
+    gvk, source = form.gvk, attributes.definition.gvk
+    is_patch = sort == "JSONPatch"
+    try:
+        read = read_mutated(attributes, form, made, "Strict" if is_patch and not form.custom else "Ignore")
+    except RequestRejected as refused:
+        if is_patch:
+            raise
+        why = refused.status.message.removeprefix("Internal error occurred: ")
+        decoding = "error decoding from json: " if why.startswith("illegal base64") else ""
+        kind = f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
+        raise MutationFailed(f"unable to convert unstructured object to {kind}: {decoding}{why}") from None
+    if attributes.view is not None and attributes.definition.custom and gvk.group != source.group:
+        raise MutationFailed(f"request to convert CR to an invalid group/version: {gvk.api_version}")
+    if attributes.view is None and gvk.group != source.group:
+        # kube-apiserver looks for the version of the request in the group of the policy's rule.
+        words = f"{gvk.version}.{gvk.kind} is not suitable for converting to {quoted(source.api_version)}"
+        raise MutationFailed(f'{words} in scheme "pkg/runtime/scheme.go:111"')
+    return read
+
+
 def _identity(param: Any) -> str:
     if param is None:
         return ""
@@ -104,15 +143,16 @@ def _identity(param: Any) -> str:
     return f"{metadata.get('namespace', '')}/{metadata['name']}"
 
 
-def _problems(policy: MutatingPolicy, binding: Binding | None, why: str) -> list[str]:
+def _problems(policy: MutatingPolicy, binding: Binding | None, why: str, reason: str = "Invalid") -> list[_Problem]:
     if policy.ignores_failures:
         return []
     if binding is None:
-        return [f'policy "{policy.name}" denied request: {why}']
-    return [f"policy '{policy.name}' with binding '{binding.name}' denied request: {why}"]
+        return [_Problem(f'policy "{policy.name}" denied request: {why}', reason)]
+    return [_Problem(f"policy '{policy.name}' with binding '{binding.name}' denied request: {why}", reason)]
 
 
-def _denied(attributes: Attributes, problems: list[str]) -> RequestRejected:
-    causes = tuple(StatusCause(message=each) for each in problems)
-    refused = forbidden(attributes.definition.named, attributes.name, "", causes)
-    return RequestRejected(msgspec.structs.replace(refused.status, message=problems[0], reason="Invalid"))
+def _denied(attributes: Attributes, problems: list[_Problem]) -> RequestRejected:
+    causes = tuple(StatusCause(message=each.message) for each in problems)
+    refused = attributes.refused("", causes)
+    first = problems[0]
+    return RequestRejected(msgspec.structs.replace(refused.status, message=first.message, reason=first.reason))

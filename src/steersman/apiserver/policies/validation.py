@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.apiserver.admission import AdmissionOperation, Attributes, Plugin
-from steersman.apiserver.errors import RequestRejected, forbidden
+from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.policies.invocations import invocations
 from steersman.apiserver.policies.stored_policies import Binding, BoundPolicy, StoredPolicies
 from steersman.apiserver.policies.validating_policy import Denial, PolicyVerdict, ValidatingPolicy
@@ -116,7 +116,7 @@ class _Evaluation:
         by = by if binding is None else f"{by} with binding '{binding.name}'"
         message = f"{by} denied request: {why}"
         attributes = self.subject.attributes
-        refused = forbidden(attributes.definition.named, attributes.name, message, (StatusCause(message=message),))
+        refused = attributes.refused(message, (StatusCause(message=message),))
         reason = reason or "Invalid"
         status = msgspec.structs.replace(refused.status, reason=reason, code=_CODES.get(reason, 422))
         self.rejections.append(RequestRejected(status, refused.headers))

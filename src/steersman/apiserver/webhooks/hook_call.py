@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from steersman.aio import new_uid
@@ -21,6 +22,8 @@ from steersman.golang import duration_nanoseconds, quoted
 from steersman.wire import Pairs, first_values
 
 _CODE_MAX = 999
+#: kube-apiserver drops a warning with such a character.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LATE = "request did not complete within requested timeout"
 
 
@@ -105,7 +108,8 @@ async def call_hook(
     for key, value in verdict.annotations.items():
         attributes.request.annotations.setdefault(f"{hook.name}/{key}", value)
     for text in verdict.warnings:
-        attributes.warn(text)
+        if text and not _CONTROL.search(text):
+            attributes.warn(text)
     if not verdict.allowed:
         raise denied(hook.name, verdict.status)
     return verdict

@@ -67,11 +67,10 @@ def _words(document: Any, given: Any) -> str:  # noqa: PLR0911 - one answer for 
     operation = cast("Tree", given) if isinstance(given, dict) else {}
     if (op := _name(given)) not in _OPERATIONS:
         return f"Unexpected kind: {op}"
-    path, source = str(operation.get("path", "")), str(operation.get("from", ""))
-    if op in {"move", "copy"} and (parent := _parent(document, source)) is None:
-        return f"{op} operation does not apply: doc is missing from path: {source}: {_MISSING}"
-    place = source if op in {"move", "copy"} else path
-    parent, key = _parent(document, place), place.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+    path = str(operation.get("path", ""))
+    if op in {"move", "copy"}:
+        return _transfer_words(document, op, str(operation.get("from", "")), path)
+    parent, key = _parent(document, path), _last(path)
     match op:
         case "test":
             if parent is None:
@@ -80,12 +79,35 @@ def _words(document: Any, given: Any) -> str:  # noqa: PLR0911 - one answer for 
         case "replace":
             what = "path" if parent is None else "key"
             return f"replace operation does not apply: doc is missing {what}: {path}: {_MISSING}"
-        case "add" | "remove":
+        case _:
             if parent is None:
                 return f'{op} operation does not apply: doc is missing path: "{path}": {_MISSING}'
             return f"error in {op} for path: '{path}': {_entry_words(parent, key)}"
-        case _:
-            return ""
+
+
+def _transfer_words(document: Any, op: str, source: str, path: str) -> str:
+    """The message about a move or a copy."""
+    parent, key = _parent(document, source), _last(source)
+    if parent is None:
+        return f"{op} operation does not apply: doc is missing from path: {source}: {_MISSING}"
+    if not _holds(parent, key):
+        told = f"error in copy for from: '{source}'" if op == "copy" else f"error in move for path: '{key}'"
+        return f"{told}: {_entry_words(parent, key)}"
+    parent, key = _parent(document, path), _last(path)
+    if parent is None:
+        return f"{op} operation does not apply: doc is missing destination path: {path}: {_MISSING}"
+    told = "error while adding value during copy" if op == "copy" else f"error in move for path: '{path}'"
+    return f"{told}: {_entry_words(parent, key)}"
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+
+
+def _holds(parent: Any, key: str) -> bool:
+    if isinstance(parent, dict):
+        return key in cast("Tree", parent)
+    return _INDEX.fullmatch(key) is not None and -1 < int(key) < len(cast("list[Any]", parent))
 
 
 def _entry_words(parent: Any, key: str) -> str:

@@ -38,6 +38,8 @@ class Rounds:
         #: Webhooks to call again if a later one changes the object, and those that will be called again.
         self.called: set[tuple[str, str, int | str]] = set()
         self.again: set[tuple[str, str, int | str]] = set()
+        #: Whether a policy patched the object in this round, even without effect.
+        self.is_patched = False
 
     def require(self) -> None:
         """Require a second call of all webhooks in `called`."""

@@ -88,7 +88,7 @@ def estimate_call(function: str, overload: str, target: Part | None, args: list[
         return _ONE
     if function in _THROUGH and target is not None:
         return _through(target)
-    if function == "url" and len(args) == 1:
+    if function in {"url", "jsonpatch.escapeKey"} and len(args) == 1:
         return Estimate(scaled(args[0].size.most, _TEXT), args[0].size)
     if function in _SAME_SIZE and target is not None:
         return Estimate(scaled(target.size.most, _TEXT), target.size)

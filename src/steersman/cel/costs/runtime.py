@@ -87,7 +87,7 @@ def _flatten(args: tuple[Any, ...], _: Any) -> int:
 
 _BY_FUNCTION: Final[dict[str, Charge]] = {
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), lambda args, _: traversal(args[0])),
-    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _once(_TEXT)),
+    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim", "jsonpatch.escapeKey"), _once(_TEXT)),
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _once(_TEXT)),
     **dict.fromkeys(("replace", "split"), _once(2 * _TEXT)),
     "ip": _ip,

@@ -135,6 +135,7 @@ TEXTS: Final[dict[str, Callable[..., Any]]] = {
     "find": two(lambda text, pattern: _bounded(_legal(pattern).find, text)),
     "findAll": _find_all,
     "charAt": _char_at,
+    "jsonpatch.escapeKey": one(lambda key: key.replace("~", "~0").replace("/", "~1")),
     "lowerAscii": one(lambda text: text.translate(_LOWER)),
     "upperAscii": one(lambda text: text.translate(_UPPER)),
     "replace": _replace,

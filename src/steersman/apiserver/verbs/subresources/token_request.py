@@ -75,7 +75,7 @@ async def request_token(context: VerbContext, request: ServerRequest) -> ServerR
     moment = now().replace(microsecond=0)
     metadata |= {"name": info.name, "uid": uid, "creationTimestamp": format_time(moment)}
     spec = tree["spec"] = _completed(tree.get("spec") or {})
-    tree.pop("status", None)
+    tree["status"] = {"expirationTimestamp": None, "token": ""}
     problems = _problems(spec)
     if problems:
         raise invalid(TOKEN_REQUEST, "", problems)
