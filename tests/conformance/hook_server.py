@@ -2,7 +2,8 @@
 
 A script is a JSON object. ``response`` is merged into the answer (its uid is right unless it says otherwise), ``patch`` is a
 JSON patch as a tree; ``raw`` is the whole body, ``status`` the HTTP status, ``type`` its content type, ``headers`` more
-headers; ``sleep`` is a time in seconds before the answer; ``echo`` denies with the review itself as the message.
+headers; ``sleep`` is a time in seconds before the answer; ``echo`` denies with the review itself as the message. ``cases`` is
+a list of a field of the request, a value, and what is laid over the script: the first case whose field has that value counts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from steersman.wire import HttpRequest
 
 #: The address and the certificate of the server, while it runs: what scenarios call ``{hooks}`` and ``{ca}``.
 ADDRESS = {"hooks": "https://hooks.invalid", "ca": "bm8gY2VydGlmaWNhdGU="}
-_VOLATILE = {"uid", "time", "creationTimestamp", "resourceVersion", "userInfo"}
+_VOLATILE = {"uid", "time", "creationTimestamp", "deletionTimestamp", "resourceVersion", "userInfo"}
 
 
 def scripted(**script: Any) -> str:
@@ -65,12 +66,19 @@ def _conversion(request: dict[str, Any], script: dict[str, Any]) -> dict[str, An
     return made | script.get("response", {})
 
 
+def _field(tree: Any, path: str) -> Any:
+    for name in path.split("."):
+        tree = tree.get(name) if isinstance(tree, dict) else None
+    return tree
+
+
 async def _answer(request: HttpRequest) -> ServerResponse:
     text = request.path.strip("/")
     script: dict[str, Any] = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)) or b"{}")
     review = json.loads(request.body or b"{}")
-    await asyncio.sleep(script.get("sleep", 0))
     asked = review.get("request") or {}
+    script |= next((more for path, value, more in script.get("cases", ()) if _field(asked, path) == value), {})
+    await asyncio.sleep(script.get("sleep", 0))
     convert = review.get("kind") == "ConversionReview"
     response = (_conversion if convert else _admission)(asked, script)
     told = {"kind": review.get("kind"), "apiVersion": review.get("apiVersion"), "response": response}

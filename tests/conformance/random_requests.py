@@ -59,7 +59,9 @@ def _collection(kind: RandomKind, place: str) -> str:
     return kind.path.replace("{ns}", f"{{{place}}}")
 
 
-class _Sequence:
+class RequestSequence:
+    """The steps of one sequence, made one after the other."""
+
     def __init__(self, chance: Random, kinds: Sequence[str], length: int) -> None:
         self.chance = chance
         self.length = length
@@ -494,5 +496,5 @@ class _Sequence:
 
 def random_scenario(seed: int, number: int, *, kinds: Sequence[str] = tuple(KINDS), length: int = LENGTH) -> Scenario:
     """The sequence of this number from a seed, of some of the kinds."""
-    sequence = _Sequence(Random(f"{seed}/{number}"), kinds, length)
+    sequence = RequestSequence(Random(f"{seed}/{number}"), kinds, length)
     return Scenario(f"random/seed-{seed}-number-{number}", tuple(sequence.make()))

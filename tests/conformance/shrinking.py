@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from conformance.scenario import Call, FramesUntil, OpenWatch, Scenario, Step
+
+T = TypeVar("T")
 
 
 def without(steps: Sequence[Step], start: int, size: int) -> tuple[Step, ...]:
@@ -35,23 +38,39 @@ def _mark(call: Call) -> str:
     return annotations.get("mark", "") if isinstance(annotations, dict) else ""
 
 
-async def shrink(
-    scenario: Scenario, differs: Callable[[Scenario], Awaitable[bool]], *, seconds: float = 60
-) -> Scenario:
-    """Leave out steps as long as the rest still differs, and time is left: halves first, then ever smaller pieces."""
+async def fewest(
+    parts: Sequence[T],
+    differs: Callable[[tuple[T, ...]], Awaitable[bool]],
+    *,
+    leave_out: Callable[[Sequence[T], int, int], tuple[T, ...]] | None = None,
+    seconds: float = 60,
+) -> tuple[T, ...]:
+    """Leave out parts as long as the rest still differs, and time is left: halves first, then ever smaller pieces."""
     loop = asyncio.get_running_loop()
     due = loop.time() + seconds
-    steps = scenario.steps
-    size = max(1, len(steps) // 2)
+    size = max(1, len(parts) // 2)
+    left = tuple(parts)
     while loop.time() < due:
         start, found = 0, False
-        while start < len(steps) and loop.time() < due:
-            fewer = without(steps, start, size)
-            if fewer and await differs(Scenario(f"{scenario.name}, shrunk", fewer)):
-                steps, found = fewer, True
+        while start < len(left) and loop.time() < due:
+            fewer = leave_out(left, start, size) if leave_out else (*left[:start], *left[start + size :])
+            if fewer and await differs(fewer):
+                left, found = fewer, True
             else:
                 start += size
         if size == 1 and not found:
             break
         size = max(1, size // 2)
-    return Scenario(f"{scenario.name}, shrunk", steps)
+    return left
+
+
+async def shrink(
+    scenario: Scenario, differs: Callable[[Scenario], Awaitable[bool]], *, seconds: float = 60
+) -> Scenario:
+    """The fewest steps of a scenario that still differ, as far as time allows."""
+    name = f"{scenario.name}, shrunk"
+
+    async def still(steps: tuple[Step, ...]) -> bool:
+        return await differs(Scenario(name, steps))
+
+    return Scenario(name, await fewest(scenario.steps, still, leave_out=without, seconds=seconds))
