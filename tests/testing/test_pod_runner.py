@@ -194,6 +194,27 @@ async def test_a_delay_is_spent_creating_containers(client: Client, namespace: s
     assert seen == ["ContainerCreating", "running"]
 
 
+async def test_a_deleted_pod_takes_its_time_to_end(client: Client, namespace: str) -> None:
+    async def is_gone() -> bool:
+        try:
+            await client.get(Pod, "one")
+        except NotFound:
+            return True
+        return False
+
+    async def has_begun() -> bool:
+        status = (await client.get(Pod, "one")).status
+        return status is not None and status.phase == "Running"
+
+    async with asyncio.timeout(30), PodRunner(client, stop_delay=0.3, namespaces=(namespace,)):
+        await client.create(Pod(metadata=ObjectMeta(name="one"), spec=deployment().spec.template.spec))
+        await until(has_begun)
+        began = asyncio.get_running_loop().time()
+        await client.delete(Pod, "one", grace_period_seconds=30)
+        await until(is_gone)
+        assert asyncio.get_running_loop().time() - began >= 0.3
+
+
 async def test_a_pod_with_a_grace_period_goes_at_once_and_those_of_other_nodes_are_left_alone(
     client: Client, namespace: str
 ) -> None:

@@ -63,8 +63,8 @@ class PodRunner:
     ```
 
     ``outcome`` is called for a Pod whenever it changes, and decides how far it gets: `PodRunning`, `PodWaiting`, `PodSucceeded`
-    or `PodFailed`. Before that, a Pod waits ``delay`` seconds with ``ContainerCreating``. ``namespaces`` limits the
-    runner; ``node`` is the name of the node to bind Pods to.
+    or `PodFailed`. Before that, a Pod waits ``delay`` seconds with ``ContainerCreating``. A deleted Pod takes
+    ``stop_delay`` seconds to end. ``namespaces`` limits the runner; ``node`` is the name of the node to bind Pods to.
     """
 
     def __init__(
@@ -73,18 +73,23 @@ class PodRunner:
         *,
         outcome: Callable[[Pod], PodOutcome] = runs,
         delay: float = 0.0,
+        stop_delay: float = 0.0,
         namespaces: tuple[str, ...] = (),
         node: str = "pod-runner",
     ) -> None:
-        if not 0 <= delay < float("inf"):
-            raise ValueError(f"PodRunner: delay must be a non-negative number of seconds (got {delay})")
+        for name, seconds in (("delay", delay), ("stop_delay", stop_delay)):
+            if not 0 <= seconds < float("inf"):
+                raise ValueError(f"PodRunner: {name} must be a non-negative number of seconds (got {seconds})")
         self._client = client
         self._outcome = outcome
         self._delay = delay
+        self._stop_delay = stop_delay
         self._namespaces = namespaces
         self._node = node
         #: When each Pod started to wait, in the loop's time.
         self._since: dict[str, float] = {}
+        #: When each deleted Pod started to end.
+        self._ending: dict[str, float] = {}
         self._uids: dict[Key, str] = {}
         self._controller: Controller | None = None
         self._stack = AsyncExitStack()
@@ -130,14 +135,15 @@ class PodRunner:
             self._uids[pod.key] = uid
         if node_of(pod) not in {"", self._node} or pod.spec.scheduling_gates:
             return Done()
+        loop = asyncio.get_running_loop()
         if pod.metadata.deletion_timestamp is not None:
-            return await self._let_go(ctx, pod)
+            left = self._ending.setdefault(uid, loop.time()) + self._stop_delay - loop.time()
+            return RequeueAfter(left) if left > 0 else await self._let_go(ctx, pod)
         if pod.status is not None and pod.status.phase in _OVER:
             return Done()
         if pod.spec.node_name is None:
             await self._bind(ctx, pod)
             pod = await ctx.client.get(Pod, pod.key)
-        loop = asyncio.get_running_loop()
         left = self._since.setdefault(uid, loop.time()) + self._delay - loop.time()
         if left > 0:
             await self._report(ctx, pod, _CREATING)
@@ -173,3 +179,4 @@ class PodRunner:
         uid = self._uids.pop(key, None)
         if uid is not None:
             self._since.pop(uid, None)
+            self._ending.pop(uid, None)
