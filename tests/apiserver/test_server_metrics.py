@@ -9,6 +9,7 @@ import pytest
 
 from samples.embedded import Raw
 from steersman.apiserver import ApiServer
+from steersman.apiserver.discovery.metrics import nominal_seats
 from steersman.wire import HttpRequest
 
 CMS = "/api/v1/namespaces/default/configmaps"
@@ -128,3 +129,56 @@ async def test_names_labels_and_kinds_are_the_engines(engine, raw):
     assert {name: known_labels[name] for name in labels(ours) if name in known_labels} == {
         name: found for name, found in labels(ours).items() if name in known_labels
     }
+
+
+LEVELS = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
+
+
+def seats(text):
+    """The seats by priority level."""
+    found = re.findall(
+        r'^apiserver_flowcontrol_nominal_limit_seats\{priority_level="(.*?)"\} (.*)$', text, re.MULTILINE
+    )
+    return {level: float(count) for level, count in found}
+
+
+async def test_priority_levels_share_the_seats():
+    """Programs that wait until a priority level is in use would wait forever without its seats."""
+    async with ApiServer() as server:
+        raw = Raw(server.handler)
+        before = seats(await read(raw))
+        limited = {"nominalConcurrencyShares": 55, "limitResponse": {"type": "Reject"}}
+        level = {"metadata": {"name": "mine"}, "spec": {"type": "Limited", "limited": limited}}
+        assert (await raw.post(LEVELS, level)).code == 201
+        after = seats(await read(raw))
+        assert (await raw.delete(f"{LEVELS}/mine")).code == 200
+        assert seats(await read(raw)) == before
+    assert before == {
+        "catch-all": 13,
+        "exempt": 0,
+        "global-default": 49,
+        "leader-election": 25,
+        "node-high": 98,
+        "system": 74,
+        "workload-high": 98,
+        "workload-low": 245,
+    }
+    assert (after["mine"], after["workload-low"]) == (110, 200)
+
+
+async def test_the_engine_divides_its_seats_alike(engine):
+    trust = ssl.create_default_context(cafile=str(engine.ca_file))
+    trust.load_cert_chain(engine.admin_cert_file, engine.admin_key_file)
+    async with (
+        aiohttp.ClientSession(engine.url, connector=aiohttp.TCPConnector(ssl=trust)) as session,
+        session.get(LEVELS) as listed,
+        session.get("/metrics") as answer,
+    ):
+        levels = (await listed.json())["items"]
+        theirs = seats(await answer.text())
+    shares = {
+        each["metadata"]["name"]: (each["spec"].get("limited") or each["spec"]["exempt"])["nominalConcurrencyShares"]
+        for each in levels
+    }
+    ours = nominal_seats(shares)
+    assert {name: theirs.get(name) for name in ours} == ours

@@ -18,6 +18,8 @@ from steersman.wire import APPLY_PATCH, HttpRequest
 
 _REQUEST: Final = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
 _COMPONENT: Final = "apiserver"
+#: Subresources of Pods whose requests count as connections.
+_CONNECTED: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 _DRY_RUNS: Final[dict[tuple[str, ...], str]] = {(): "", ("All",): "All"}
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _METHODS: Final = {name: name for name in ("GET", "POST", "PUT", "PATCH", "DELETE")} | {"HEAD": "GET"}
@@ -59,7 +61,11 @@ _OBJECTS: Final = GaugeOf(
     "Number of stored objects at the time of last check split by kind. In case of a fetching error, the value will be -1.",
     ("group", "resource"),
 )
-
+_SEATS: Final = GaugeOf(
+    "apiserver_flowcontrol_nominal_limit_seats",
+    "Nominal number of execution seats configured for each priority level",
+    ("priority_level",),
+)
 _ADMISSION: Final = HistogramOf(
     "apiserver_admission_step_admission_duration_seconds",
     "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type "
@@ -83,6 +89,7 @@ class ServerMetrics:
         self._admission = self.registry.histogram(_ADMISSION)
         self._stored = self.registry.gauge(_STORED)
         self._objects = self.registry.gauge(_OBJECTS)
+        self._seats = self.registry.gauge(_SEATS)
         add_process_metrics(self.registry)
 
     def begin(self, wire: HttpRequest) -> None:
@@ -131,8 +138,18 @@ class ServerMetrics:
             self._objects.labels(group, name).set(count)
             self._stored.labels(f"{name}.{group}" if group else name).set(count)
 
+    def seats(self, counts: Mapping[str, int]) -> None:
+        """Set the number of nominal seats, by priority level."""
+        for values in self._seats.series():
+            if values[0] not in counts:
+                self._seats.remove(*values)
+        for level, count in counts.items():
+            self._seats.labels(level).set(count)
+
 
 def _verb(wire: HttpRequest, info: RequestInfo) -> str:
+    if info.subresource in _CONNECTED and (info.group, info.resource) == ("", "pods"):
+        return "CONNECT"
     match info.verb:
         case "list" | "watch":
             # As in kube-apiserver, a list with a single name counts as a get.

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 from steersman.apiserver.errors import method_not_allowed
 from steersman.apiserver.metrics import ServerMetrics
@@ -13,6 +17,30 @@ from steersman.telemetry import expose
 from steersman.transport import ServerResponse
 
 METRICS_PATH: Final = "/metrics"
+_LEVELS: Final = ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations")
+#: kube-apiserver's default number of concurrent requests, which the priority levels share.
+_SEATS: Final = 600
+
+
+class _Share(msgspec.Struct, rename="camel"):
+    nominal_concurrency_shares: int = 0
+
+
+class _Spec(msgspec.Struct):
+    limited: _Share | None = None
+    exempt: _Share | None = None
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+
+
+class _Level(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_decode_level = msgspec.json.Decoder(_Level).decode
 
 
 def metrics_route(metrics: ServerMetrics, registry: ResourceRegistry, storage: Storage) -> Route:
@@ -24,6 +52,7 @@ def metrics_route(metrics: ServerMetrics, registry: ResourceRegistry, storage: S
         if request.wire.method not in {"GET", "HEAD"}:
             raise method_not_allowed()
         metrics.stored(await _counts(registry, storage))
+        metrics.seats(nominal_seats(await _shares(registry, storage)))
         content_type, body = expose(metrics.registry, accept=request.wire.header("Accept") or "")
         headers = (("Cache-Control", "no-cache, private"), ("Content-Type", content_type))
         return ServerResponse(status=200, headers=headers, body=body)
@@ -39,3 +68,22 @@ async def _counts(registry: ResourceRegistry, storage: Storage) -> dict[tuple[st
             page = await storage.list(definition.prefix, limit=1)
             found[key] = len(page.records) + page.remaining
     return found
+
+
+async def _shares(registry: ResourceRegistry, storage: Storage) -> dict[str, int]:
+    """The concurrency shares of the stored priority levels."""
+    definition = registry.any_version(*_LEVELS)
+    if definition is None:
+        return {}
+    found: dict[str, int] = {}
+    for record in (await storage.list(definition.prefix)).records:
+        level = _decode_level(record.value)
+        share = level.spec.limited or level.spec.exempt or _Share()
+        found[level.metadata.name] = share.nominal_concurrency_shares
+    return found
+
+
+def nominal_seats(shares: Mapping[str, int]) -> dict[str, int]:
+    """The concurrency limit of each priority level, as kube-apiserver divides its own by their shares."""
+    total = sum(shares.values())
+    return {level: math.ceil(_SEATS * share / total) if total else 0 for level, share in shares.items()}
