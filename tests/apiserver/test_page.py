@@ -77,9 +77,14 @@ async def test_what_is_stored_and_not_enforced_is_told(raw):
     assert "does not limit requests" in made.headers["Warning"], made.text
 
 
-async def test_what_needs_a_node_is_not_found(raw):
-    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+async def test_no_container_can_be_reached(raw):
+    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}}
     assert (await raw.post("/api/v1/namespaces/default/pods", pod)).code == 201
-    for name in ("log", "exec", "attach", "portforward", "proxy"):
+    assert (await raw.post("/api/v1/nodes", {"metadata": {"name": "n"}})).code == 201
+    status = {"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]}}
+    assert (await raw.patch("/api/v1/nodes/n/status", status)).code == 200
+    for name in ("exec", "attach", "portforward"):
         for method in ("GET", "POST"):
-            assert (await raw.send(method, f"/api/v1/namespaces/default/pods/p/{name}")).code == 404, (method, name)
+            answer = await raw.send(method, f"/api/v1/namespaces/default/pods/p/{name}")
+            assert (answer.code, answer.body["message"]) == (400, "Upgrade request required"), (method, name)
+    assert (await raw.get("/api/v1/namespaces/default/pods/p/log")).code == 404

@@ -142,6 +142,12 @@ def method_not_allowed() -> RequestRejected:
     return _failure(405, "MethodNotAllowed", message, StatusDetails())
 
 
+def not_supported(named: Named, action: str) -> RequestRejected:
+    """The resource has no such verb."""
+    message = f'{action} is not supported on resources of kind "{named}"'
+    return _failure(405, "MethodNotAllowed", message, StatusDetails(group=named.group, kind=named.resource))
+
+
 def not_acceptable(offers: Sequence[str]) -> RequestRejected:
     """The server has none of the representations that the client accepts."""
     return not_this_form(f"only the following media types are accepted: {', '.join(offers)}")
@@ -213,6 +219,11 @@ def internal(message: str) -> RequestRejected:
 def unnamed(message: str, *, code: int = 500) -> RequestRejected:
     """A failure without a reason: kube-apiserver treats some unreadable values as its own error."""
     return _failure(code, "", message)
+
+
+def unavailable(message: str) -> RequestRejected:
+    """Something that the request needs cannot be reached."""
+    return _failure(503, "ServiceUnavailable", message)
 
 
 def name_taken(named: Named, name: str) -> RequestRejected:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from steersman.apiserver.discovery.catalog import subresources_of
 from steersman.apiserver.discovery.components import DELETE_OPTIONS, PATCH, STATUS, Components, reference
 from steersman.apiserver.registry import Definition, Tree
+from steersman.apiserver.registry.subresources import CONNECTIONS
 from steersman.objects import GroupVersionKind
 from steersman.wire import JSON, group_version_path
 
@@ -59,6 +60,7 @@ _DELETING: Final = (
     _parameter("propagationPolicy", "string", "How to treat dependents: Orphan, Background or Foreground."),
 )
 _PRETTY: Final = _parameter("pretty", "string", "Indent the answer for people.")
+_PATH: Final = _parameter("path", "string", "The rest of the path, for the target of the connection.", "path")
 _NAMESPACE: Final = _parameter("namespace", "string", "The namespace of the object.", "path")
 
 
@@ -74,7 +76,15 @@ def paths_of(definition: Definition, components: Components) -> dict[str, Tree]:
     if definition.namespaced and "list" in definition.verbs:
         everywhere = maker.operation("list", "get", "ForAllNamespaces", parameters=_LISTING)
         found[f"{root}/{definition.resource}"] = {"get": everywhere, "parameters": [_PRETTY]}
+    connections = CONNECTIONS.get(definition.gvk, {})
     for sub in subresources_of(definition):
+        if sub.name in connections:
+            path, operations = f"{collection}/{{name}}/{sub.name}", maker.connection(sub.name, sub.gvk, sub.verbs)
+            found[path] = {**operations, "parameters": list(named)}
+            if sub.name == "proxy":
+                operations = maker.connection(sub.name, sub.gvk, sub.verbs, "WithPath")
+                found[f"{path}/{{path}}"] = {**operations, "parameters": [*named, _PATH]}
+            continue
         answered = maker.kind if sub.gvk == definition.gvk else components.add_kind(sub.gvk, maker.kind)
         operations = maker.subresource(sub.name, sub.gvk, answered, sub.verbs)
         found[f"{collection}/{{name}}/{sub.name}"] = {**operations, "parameters": list(named)}
@@ -132,6 +142,17 @@ class _Operations:
             found[method] = self.operation(
                 verb, method, suffix, parameters=parameters, body=body, answered=kind, gvk=gvk
             )
+        return found
+
+    def connection(self, name: str, gvk: GroupVersionKind, verbs: Iterable[str], suffix: str = "") -> Tree:
+        """Operations on a subresource that connects a client with an object."""
+        found: Tree = {}
+        for verb in verbs:
+            method = {"create": "post", "update": "put"}.get(verb, verb)
+            made = self.operation("connect", method, f"{name.capitalize()}{suffix}", gvk=gvk)
+            made["operationId"] = made["operationId"].replace("connect", f"connect{method.capitalize()}", 1)
+            made["responses"] = {"200": {"description": "OK", "content": {"*/*": {"schema": {"type": "string"}}}}}
+            found[method] = made
         return found
 
     def operation(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from steersman.apiserver.answers import page_not_found
 from steersman.apiserver.context import Verb, VerbContext
-from steersman.apiserver.errors import bad_request, method_not_allowed, no_such_resource, not_found
+from steersman.apiserver.errors import bad_request, method_not_allowed, no_such_resource, not_found, not_supported
 from steersman.apiserver.registry.subresources import BINDING
 from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs.component_statuses import COMPONENT_STATUS, component_statuses
 from steersman.apiserver.verbs.create import create
 from steersman.apiserver.verbs.delete import delete
 from steersman.apiserver.verbs.delete_collection import delete_collection
@@ -36,8 +37,8 @@ _OF_SUBRESOURCES: dict[str, Verb] = {"get": get, "update": update, "patch": patc
 
 async def perform(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a request for a served resource."""
-    definition = context.definition
-    if definition.deprecation:
+    definition, info = context.definition, request.info
+    if definition.deprecation and info.verb in {*definition.verbs, "watch"}:
         request.warn(definition.deprecation)
     if request.size:
         request.size = max(request.size, definition.strategy.counts_as(request.size))
@@ -49,9 +50,9 @@ async def _perform_builtin(context: VerbContext, request: ServerRequest) -> Serv
     definition, info = context.definition, request.info
     if info.subresource:
         return await _subresource(context, request)
-    verb = _VERBS.get(info.verb)
+    verb = _VERBS.get(info.verb) if definition.gvk != COMPONENT_STATUS else component_statuses
     if verb is None or info.verb not in definition.verbs or request.wire.method == "HEAD":
-        raise method_not_allowed()
+        raise not_supported(definition.named, "watch") if info.verb == "watch" else method_not_allowed()
     if info.verb == "create":
         if info.name:
             raise method_not_allowed()
@@ -97,7 +98,7 @@ async def _subresource(context: VerbContext, request: ServerRequest) -> ServerRe
     definition, info = context.definition, request.info
     if definition.namespaced != info.is_namespaced:
         raise no_such_resource()
-    if info.subpath and not definition.custom:
+    if info.subpath and not definition.custom and info.subresource != "proxy":
         raise no_such_resource()
     own = definition.subresources.get(info.subresource)
     if own is not None:

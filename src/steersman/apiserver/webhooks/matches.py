@@ -163,7 +163,8 @@ async def _in_namespace(selector: Selector | None, subject: Subject) -> bool:
 
 
 def _has_labels(selector: Selector, tree: Tree | None) -> bool:
-    if tree is None:
+    if tree is None or "metadata" not in tree:
+        # The options of a connection are an object without labels, which no selector matches.
         return False
     metadata: Any = tree.get("metadata") or {}
     return selector.matches(metadata.get("labels") or {})

@@ -81,6 +81,13 @@ def _storage_class(obj: Tree) -> list[Any]:
     ]
 
 
+def _component_status(obj: Tree) -> list[Any]:
+    found: list[Tree] = [each for each in items(obj, "conditions") if each.get("type") == "Healthy"]
+    healthy: Tree = found[0] if found else {}
+    status = "Unknown" if not healthy else "Healthy" if healthy.get("status") == "True" else "Unhealthy"
+    return [name(obj), status, healthy.get("message", ""), healthy.get("error", "")]
+
+
 def _volume_attachment(obj: Tree) -> list[Any]:
     spec = subtree(obj, "spec")
     volume = inner(spec, "source").get("persistentVolumeName") or ""
@@ -313,6 +320,7 @@ def _amounts(current: Tree, target: Tree, field: str) -> str:
 #: The function that computes the cells of a kind.
 ROWS: Mapping[str, Callable[[Tree], list[Any]]] = {
     "CertificateSigningRequest": _certificate_signing_request,
+    "ComponentStatus": _component_status,
     "CSIDriver": _csi_driver,
     "CSINode": _csi_node,
     "Endpoints": _endpoints,
