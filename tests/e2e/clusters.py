@@ -5,6 +5,7 @@ The engine runs with its default admission plugins; the embedded server with the
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -17,12 +18,17 @@ from e2e.webhook_pods import webhook_pods
 
 from samples.raw_api import raw_api
 from steersman import Client
+from steersman.aio import Supervisor
 from steersman.apiserver import ApiServer, serve
 from steersman.client import load_kubeconfig
 from steersman.testing import Engine, PodRunner
 from steersman.testing.engine.certificates import write_signing_key
 
 SERVERS = ("engine", "embedded")
+#: How long a deleted Pod takes to end: some specs read it once more.
+STOP_SECONDS = 0.5
+#: How often readiness probes are repeated.
+PROBE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +50,20 @@ async def running_cluster(server: str, folder: Path) -> AsyncGenerator[Cluster]:
         await stack.enter_async_context(controller_manager(kubeconfig, log, flags))
         api = await stack.enter_async_context(raw_api(kubeconfig))
         client = await stack.enter_async_context(Client.connect(kubeconfig=kubeconfig, field_manager="pod-runner"))
-        await stack.enter_async_context(PodRunner(client, outcome=outcome_of))
+        runner = await stack.enter_async_context(PodRunner(client, outcome=outcome_of, stop_delay=STOP_SECONDS))
+        tasks = await stack.enter_async_context(Supervisor())
+        tasks.start(_probes(runner), name="readiness probes")
+        stack.callback(tasks.cancel)
         await stack.enter_async_context(webhook_pods(api, folder))
         await stack.enter_async_context(ready_node(api))
         yield Cluster(server, kubeconfig)
+
+
+async def _probes(runner: PodRunner) -> None:
+    """Let Pods become ready when the delay of their probes is over."""
+    while True:
+        await asyncio.sleep(PROBE_SECONDS)
+        runner.look_again()
 
 
 async def _engine(stack: AsyncExitStack, folder: Path) -> tuple[Path, Path, Path]:

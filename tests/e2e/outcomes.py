@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
+from steersman.aio import now
 from steersman.kinds.core_v1 import Pod
 from steersman.testing import PodFailed, PodOutcome, PodRunning, PodSucceeded
 
@@ -15,7 +17,7 @@ _LASTING = re.compile(r"sleep|pause|netexec|serve|while|webhook|porter|liveness|
 def outcome_of(pod: Pod) -> PodOutcome:
     """The outcome of a Pod: a Pod that restarts its containers runs, any other one exits as its command says."""
     if pod.spec.restart_policy in {None, "Always"}:
-        return PodRunning()
+        return PodRunning(ready=_is_ready(pod))
     container = pod.spec.containers[0]
     command = " ".join((*(container.command or ()), *(container.args or ())))
     codes = [1] if command == "/bin/false" else [int(code) for code in _EXIT.findall(command)]
@@ -24,6 +26,16 @@ def outcome_of(pod: Pod) -> PodOutcome:
     if not command or _LASTING.search(command):
         return PodRunning()
     return PodSucceeded()
+
+
+def _is_ready(pod: Pod) -> bool:
+    """Whether the readiness probes of a Pod have begun: the first try of a probe succeeds."""
+    probes = [each.readiness_probe for each in pod.spec.containers if each.readiness_probe is not None]
+    delay = max((probe.initial_delay_seconds or 0 for probe in probes), default=0)
+    if not delay:
+        return True
+    start = pod.status.start_time if pod.status is not None else None
+    return start is not None and now() - start >= timedelta(seconds=delay)
 
 
 def _code(pod: Pod, codes: list[int]) -> int:
