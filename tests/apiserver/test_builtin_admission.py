@@ -9,6 +9,7 @@ from samples.embedded import Raw
 from steersman import Client
 from steersman.aio import Supervisor
 from steersman.apiserver import ApiServer
+from steersman.apiserver.admission.builtin_plugins import BUILTIN_PLUGINS
 from steersman.errors import ApiError
 
 PODS = "/api/v1/namespaces/default/pods?dryRun=All"
@@ -126,3 +127,11 @@ async def test_many_limits_do_not_block_other_clients(ours):
         answer = await ours.post(PODS, pod({"containers": containers}))
         tasks.cancel()
     assert (answer.code, turns > 20) == (403, True)
+
+
+def test_a_plugin_is_made_for_every_resource_that_it_acts_on():
+    """A server without these resources never imports the plugin, so a missing one would turn the plugin off."""
+    for name, builtin in BUILTIN_PLUGINS.items():
+        plugin = builtin.make()
+        acts_on = {("", "namespaces")} if plugin.resources is None else plugin.resources
+        assert set(builtin.resources.split()) == {resource for _, resource in acts_on}, name

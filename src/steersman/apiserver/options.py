@@ -8,7 +8,7 @@ from typing import Literal, TypedDict
 
 from steersman import kinds as builtin
 from steersman.apiserver.admission import AdmissionFunction, Plugin
-from steersman.apiserver.chain import AuditHook, Rbac
+from steersman.apiserver.chain import AuditHook
 from steersman.apiserver.context import Limits
 from steersman.apiserver.custom_resources import Converter, CustomSubresource, Validator
 from steersman.apiserver.handlers import PathHandler
@@ -102,6 +102,8 @@ def _chosen(kinds: Iterable[GroupVersion | GroupVersionKind | str]) -> dict[Grou
 def chosen_authorizer(authorizer: Authorizer | Literal["rbac"], storage: Storage) -> Authorizer:
     """The authorizer for an option."""
     if authorizer == "rbac":
+        from steersman.apiserver.chain import Rbac  # noqa: PLC0415 - only needed for this option
+
         return Rbac(storage)
     if not callable(authorizer):
         raise TypeError(f'authorizer must be "rbac" or a function of an Access (got {authorizer!r})')

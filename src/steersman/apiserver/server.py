@@ -26,11 +26,12 @@ from typing import Self, Unpack
 
 from steersman.aio import Supervisor
 from steersman.apiserver.admission import (
-    BUILTIN_PLUGINS,
     Admission,
     DefinitionLifecycle,
     Plugin,
+    RegisteredPlugins,
     UnsupportedFeatures,
+    builtin_plugins,
     chosen_plugins,
 )
 from steersman.apiserver.answers import answer_refusal, page_not_found
@@ -40,11 +41,9 @@ from steersman.apiserver.chain import (
     Authentication,
     Authorizer,
     FlowControl,
-    Reviews,
     always_allow,
     unlimited,
 )
-from steersman.apiserver.chain.escalation import Escalation
 from steersman.apiserver.chain.impersonation import completed
 from steersman.apiserver.context import Backend, Limits
 from steersman.apiserver.custom_resources import (
@@ -60,29 +59,13 @@ from steersman.apiserver.handlers import path_route
 from steersman.apiserver.identity import IN_PROCESS, UNKNOWN, AccountTokens, User, request_peer
 from steersman.apiserver.metrics import ServerMetrics
 from steersman.apiserver.options import ServerOptions, builtin_kinds, check_names, chosen_authorizer, opened
-from steersman.apiserver.policies import (
-    MutatingPolicies,
-    MutatingPolicy,
-    RegisteredPlugins,
-    StoredPolicies,
-    ValidatingPolicies,
-    ValidatingPolicy,
-)
-from steersman.apiserver.quotas import ResourceQuotas
 from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.request import ChainHandler, NextHandler, RequestInfo, Route, ServerRequest
 from steersman.apiserver.storage import StorageError, compact_forever
 from steersman.apiserver.verbs import perform
 from steersman.apiserver.watching import Feed
 from steersman.apiserver.watching.feed import HISTORY, HISTORY_BYTES
-from steersman.apiserver.webhooks import (
-    Configurations,
-    MutatingWebhooks,
-    StoredServices,
-    ValidatingWebhooks,
-    WebhookCaller,
-    WebhookCalls,
-)
+from steersman.apiserver.webhooks import StoredServices, WebhookCaller, WebhookCalls
 from steersman.apiserver.workers import Workers
 from steersman.transport import Handler, InProcessTransport, ServerResponse
 from steersman.wire import HttpRequest
@@ -91,6 +74,9 @@ _log = logging.getLogger("steersman.apiserver")
 
 #: The code for a request whose client disconnected before the response, as in proxies.
 _CLIENT_LEFT = 499
+_RBAC = "rbac.authorization.k8s.io"
+#: The groups of the kinds that are questions about users.
+_REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
@@ -152,10 +138,8 @@ class ApiServer:
         plugins = chosen_plugins(
             options.get("enable_admission_plugins", ()), options.get("disable_admission_plugins", ())
         )
-        registered = RegisteredPlugins(
-            self.storage, [each for name, each in self._registered(caller, workers) if name in plugins]
-        )
-        self.admission = Admission(guards=[Escalation(self.storage)], last=[registered], metrics=self.metrics)
+        registered = RegisteredPlugins(self.storage, lambda: self._stored_plugins(plugins, caller, workers))
+        self.admission = Admission(guards=self._guards(), last=[registered], metrics=self.metrics)
         #: ResourceRegistry, store, feed, admission, limits and worker threads, for the verbs.
         self.backend = Backend(
             registry=self.registry,
@@ -185,12 +169,12 @@ class ApiServer:
             self.chain += chain
         for definition in options.get("definitions", ()):
             self.registry.add(definition)
-        if self.registry.any_version("", "namespaces") is None:
-            plugins -= {"NamespaceLifecycle"}
-        self.admission.add(*(make() for name, make in BUILTIN_PLUGINS.items() if name in plugins))
+        self.admission.add(*builtin_plugins(plugins, {each.resource for each in self.registry if not each.custom}))
         self.admission.add(UnsupportedFeatures(), DefinitionLifecycle(self.custom_resources.is_terminating))
         self.admission.add(*options.get("admission", ()))
-        if "ResourceQuota" in plugins:
+        if "ResourceQuota" in plugins and self.registry.any_version("", "resourcequotas") is not None:
+            from steersman.apiserver.quotas import ResourceQuotas  # noqa: PLC0415 - only needed for quotas
+
             self.admission.add_last(ResourceQuotas(self.backend))
         #: Handlers of requests that do not concern resources, in order.
         self.routes: list[Route] = [
@@ -211,18 +195,19 @@ class ApiServer:
             *discovery_routes(self.registry, self.account_tokens, alive=[storage_check(storage)], ready=ready),
         ]
 
-    def _registered(self, caller: WebhookCaller, workers: Workers) -> list[tuple[str, Plugin]]:
-        """The plugins that stored objects configure, in kube-apiserver's order."""
-        storage, registry = self.storage, self.registry
-        mutating = StoredPolicies(storage, "mutating", MutatingPolicy)
-        validating = StoredPolicies(storage, "validating", ValidatingPolicy)
-        hooks = (Configurations(storage), caller, registry, workers)
-        return [
-            ("MutatingAdmissionPolicy", MutatingPolicies(mutating, registry, workers)),
-            ("MutatingAdmissionWebhook", MutatingWebhooks(*hooks)),
-            ("ValidatingAdmissionPolicy", ValidatingPolicies(validating, registry, workers)),
-            ("ValidatingAdmissionWebhook", ValidatingWebhooks(*hooks)),
-        ]
+    def _guards(self) -> list[Plugin]:
+        """The plugins that see an object after all others."""
+        if self.registry.any_version(_RBAC, "clusterroles") is None:
+            return []
+        from steersman.apiserver.chain.escalation import Escalation  # noqa: PLC0415 - only needed for roles
+
+        return [Escalation(self.storage)]
+
+    def _stored_plugins(self, names: frozenset[str], caller: WebhookCaller, workers: Workers) -> list[Plugin]:
+        """The plugins that stored objects configure."""
+        from steersman.apiserver.policies import stored_plugins  # noqa: PLC0415 - most servers have no such objects
+
+        return stored_plugins(names, self.storage, self.registry, caller, workers)
 
     # start and stop
 
@@ -335,6 +320,10 @@ class ApiServer:
     def _guard(self, authorizer: Authorizer, authentication: Authentication, audit: AuditHook | None) -> None:
         """Check every request, and every access review, with an authorizer."""
         self.chain += unlimited(authorizer, authentication, audit, FlowControl(self.storage, self.feed))
+        if not any(each.gvk.group in _REVIEWS for each in self.registry):
+            return
+        from steersman.apiserver.chain import Reviews  # noqa: PLC0415 - only needed for reviews
+
         for definition in Reviews(authorizer, authentication).definitions():
             if self.registry.find(definition.gvk.group, definition.gvk.version, definition.resource) is not None:
                 self.registry.add(definition)

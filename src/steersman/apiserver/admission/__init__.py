@@ -9,8 +9,9 @@ from steersman.apiserver.admission.attributes import (
     WriteView as WriteView,
 )
 from steersman.apiserver.admission.builtin_plugins import (
-    BUILTIN_PLUGINS as BUILTIN_PLUGINS,
+    builtin_plugins as builtin_plugins,
     chosen_plugins as chosen_plugins,
 )
 from steersman.apiserver.admission.definition_lifecycle import DefinitionLifecycle as DefinitionLifecycle
+from steersman.apiserver.admission.registered_plugins import RegisteredPlugins as RegisteredPlugins
 from steersman.apiserver.admission.unsupported_features import UnsupportedFeatures as UnsupportedFeatures

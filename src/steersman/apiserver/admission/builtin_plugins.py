@@ -1,46 +1,59 @@
-"""The admission plugins of a server, by their kube-apiserver names."""
+"""The admission plugins of a server, by their kube-apiserver names.
+
+Guarantees
+- The module of a plugin is imported when a server that runs it serves a resource that it acts on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import NamedTuple
 
 from steersman.apiserver.admission.attributes import Plugin
-from steersman.apiserver.admission.certificate_subjects import CertificateSubjects
-from steersman.apiserver.admission.claim_growth import ClaimGrowth
-from steersman.apiserver.admission.class_defaults import default_ingress_class, default_storage_class
-from steersman.apiserver.admission.limit_ranges import LimitRanges
-from steersman.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
-from steersman.apiserver.admission.node_readiness import NodeTaints, PodTolerations
-from steersman.apiserver.admission.pod_accounts import PodAccounts
-from steersman.apiserver.admission.pod_priorities import PodPriorities
-from steersman.apiserver.admission.pod_resizes import NodeFeatures, PodResizes
-from steersman.apiserver.admission.pod_runtimes import PodRuntimes
-from steersman.apiserver.admission.pod_security import PodSecurity
-from steersman.apiserver.admission.pod_topology import PodTopology
-from steersman.apiserver.admission.signer_permissions import approval_permission, signing_permission
-from steersman.apiserver.admission.storage_protection import StorageProtection
 from steersman.objects import nearest
 
+_ROOM = __name__.rpartition(".")[0]
+
+
+class BuiltinPlugin(NamedTuple):
+    """How to make a plugin, and when a server needs it."""
+
+    #: A module of this package, and its class or function.
+    maker: str
+    #: The plugin has no effect on a server that serves none of these resources.
+    resources: str
+
+    def make(self) -> Plugin:
+        """Import the module, and make the plugin."""
+        module, _, name = self.maker.rpartition(".")
+        return getattr(import_module(f"{_ROOM}.{module}"), name)()
+
+
+_TEMPLATES = "cronjobs daemonsets deployments jobs podtemplates replicasets replicationcontrollers statefulsets"
+_CLAIMS, _REQUESTS = "persistentvolumeclaims", "certificatesigningrequests"
 #: In the order in which they are called.
-BUILTIN_PLUGINS: Mapping[str, Callable[[], Plugin]] = {
-    "NamespaceLifecycle": NamespaceLifecycle,
-    "LimitRanger": LimitRanges,
-    "ServiceAccount": PodAccounts,
-    "TaintNodesByCondition": NodeTaints,
-    "PodSecurity": PodSecurity,
-    "Priority": PodPriorities,
-    "DefaultTolerationSeconds": PodTolerations,
-    "DefaultStorageClass": default_storage_class,
-    "StorageObjectInUseProtection": StorageProtection,
-    "PersistentVolumeClaimResize": ClaimGrowth,
-    "RuntimeClass": PodRuntimes,
-    "CertificateApproval": approval_permission,
-    "CertificateSigning": signing_permission,
-    "CertificateSubjectRestriction": CertificateSubjects,
-    "DefaultIngressClass": default_ingress_class,
-    "PodTopologyLabels": PodTopology,
-    "NodeDeclaredFeatureValidator": NodeFeatures,
-    "PodResizeValidator": PodResizes,
+BUILTIN_PLUGINS: Mapping[str, BuiltinPlugin] = {
+    "NamespaceLifecycle": BuiltinPlugin("namespace_lifecycle.NamespaceLifecycle", "namespaces"),
+    "LimitRanger": BuiltinPlugin("limit_ranges.LimitRanges", f"pods {_CLAIMS}"),
+    "ServiceAccount": BuiltinPlugin("pod_accounts.PodAccounts", "pods"),
+    "TaintNodesByCondition": BuiltinPlugin("node_readiness.NodeTaints", "nodes"),
+    "PodSecurity": BuiltinPlugin("pod_security.PodSecurity", f"namespaces pods {_TEMPLATES}"),
+    "Priority": BuiltinPlugin("pod_priorities.PodPriorities", "pods priorityclasses"),
+    "DefaultTolerationSeconds": BuiltinPlugin("node_readiness.PodTolerations", "pods"),
+    "DefaultStorageClass": BuiltinPlugin("class_defaults.default_storage_class", _CLAIMS),
+    "StorageObjectInUseProtection": BuiltinPlugin(
+        "storage_protection.StorageProtection", f"{_CLAIMS} persistentvolumes volumeattributesclasses"
+    ),
+    "PersistentVolumeClaimResize": BuiltinPlugin("claim_growth.ClaimGrowth", _CLAIMS),
+    "RuntimeClass": BuiltinPlugin("pod_runtimes.PodRuntimes", "pods"),
+    "CertificateApproval": BuiltinPlugin("signer_permissions.approval_permission", _REQUESTS),
+    "CertificateSigning": BuiltinPlugin("signer_permissions.signing_permission", _REQUESTS),
+    "CertificateSubjectRestriction": BuiltinPlugin("certificate_subjects.CertificateSubjects", _REQUESTS),
+    "DefaultIngressClass": BuiltinPlugin("class_defaults.default_ingress_class", "ingresses"),
+    "PodTopologyLabels": BuiltinPlugin("pod_topology.PodTopology", "pods"),
+    "NodeDeclaredFeatureValidator": BuiltinPlugin("pod_resizes.NodeFeatures", "pods"),
+    "PodResizeValidator": BuiltinPlugin("pod_resizes.PodResizes", "pods"),
 }
 #: Plugins that stored objects configure; they run last.
 REGISTERED_PLUGINS = (
@@ -76,3 +89,13 @@ def _names(verb: str, names: Iterable[str]) -> frozenset[str]:
             f"{option}: {name!r} is not an admission plugin of this server; {hint}available: {', '.join(_KNOWN)}"
         )
     return found
+
+
+def builtin_plugins(names: Iterable[str], served: Iterable[str]) -> list[Plugin]:
+    """The plugins with these names that have an effect on a server of the ``served`` resources, in their order."""
+    chosen, resources = frozenset(names), frozenset(served)
+    return [
+        each.make()
+        for name, each in BUILTIN_PLUGINS.items()
+        if name in chosen and not resources.isdisjoint(each.resources.split())
+    ]

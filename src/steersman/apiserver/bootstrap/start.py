@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from steersman.apiserver.bootstrap.creation import create_missing
-from steersman.apiserver.bootstrap.policy import complete_policy
 from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.storage import Storage
 
@@ -12,4 +11,6 @@ async def create_objects(registry: ResourceRegistry, storage: Storage, *, policy
     """Create the missing objects of a server. With ``policy``, also create and complete roles and bindings."""
     stored = await create_missing(registry, storage, ("objects", "policy") if policy else ("objects",))
     if policy:
+        from steersman.apiserver.bootstrap.policy import complete_policy  # noqa: PLC0415 - only needed for RBAC
+
         await complete_policy(storage, stored)

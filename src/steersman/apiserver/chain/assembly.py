@@ -1,0 +1,40 @@
+"""The handlers of the chain, in their order."""
+
+from __future__ import annotations
+
+from steersman.apiserver.chain.audit import Audit, AuditHook, AuthenticationAudit
+from steersman.apiserver.chain.authentication import Authentication
+from steersman.apiserver.chain.authorization import Authorization
+from steersman.apiserver.chain.flow_control import FlowControl
+from steersman.apiserver.chain.impersonation import ImpersonationHandler
+from steersman.apiserver.chain.limits import RequestLimits
+from steersman.apiserver.identity import Authorizer, always_allow
+from steersman.apiserver.request import ChainHandler
+
+
+def chain(
+    *,
+    authorizer: Authorizer = always_allow,
+    authentication: Authentication | None = None,
+    audit: AuditHook | None = None,
+    limits: RequestLimits | None = None,
+) -> list[ChainHandler]:
+    """The handlers in their order. Without an authorizer, every authenticated sender may do everything."""
+    authentication = authentication or Authentication()
+    limits = limits or RequestLimits()
+    limits.sender = limits.sender or authentication.sender
+    return [limits, *unlimited(authorizer, authentication, audit)]
+
+
+def unlimited(
+    authorizer: Authorizer,
+    authentication: Authentication,
+    audit: AuditHook | None,
+    flow_control: FlowControl | None = None,
+) -> list[ChainHandler]:
+    """The handlers in their order, without limits: a program that sends requests to itself waits only for itself."""
+    handlers: list[ChainHandler] = [authentication]
+    if audit is not None:
+        handlers = [AuthenticationAudit(audit), authentication, Audit(audit)]
+    flows = () if flow_control is None else (flow_control,)
+    return [*handlers, ImpersonationHandler(authorizer), *flows, Authorization(authorizer)]
