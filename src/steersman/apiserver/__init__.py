@@ -18,73 +18,73 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steersman._lazy_names import lazy_names
-from steersman.apiserver.admission import (
-    AdmissionFunction as AdmissionFunction,
-    Attributes as Attributes,
-    Plugin as Plugin,
-)
-from steersman.apiserver.chain import (
-    Access as Access,
-    AuditFile as AuditFile,
-    AuditHook as AuditHook,
-    Authorizer as Authorizer,
-    Decision as Decision,
-    Rbac as Rbac,
-    RequestLimits as RequestLimits,
-    always_allow as always_allow,
-)
-from steersman.apiserver.context import Limits as Limits
-from steersman.apiserver.custom_resources import CustomSubresource as CustomSubresource, Validator as Validator
-from steersman.apiserver.errors import RequestRejected as RequestRejected
-from steersman.apiserver.handlers import (
-    Answer as Answer,
-    PathHandler as PathHandler,
-    PathRequest as PathRequest,
-    SubresourceHandler as SubresourceHandler,
-    SubresourceRequest as SubresourceRequest,
-)
-from steersman.apiserver.identity import IN_PROCESS as IN_PROCESS, User as User
-from steersman.apiserver.options import ServerOptions as ServerOptions
-from steersman.apiserver.quotas import (
-    DEVICE_CLASSES as DEVICE_CLASSES,
-    counted_resources as counted_resources,
-    recounted as recounted,
-)
-from steersman.apiserver.registry import Definition as Definition, Strategy as Strategy
-from steersman.apiserver.request import (
-    ChainHandler as ChainHandler,
-    NextHandler as NextHandler,
-    RequestInfo as RequestInfo,
-    Route as Route,
-    ServerRequest as ServerRequest,
-)
-from steersman.apiserver.server import ApiServer as ApiServer
-from steersman.apiserver.storage import (
-    Change as Change,
-    Compacted as Compacted,
-    JournaledStorage as JournaledStorage,
-    MemoryStorage as MemoryStorage,
-    Record as Record,
-    Storage as Storage,
-    StorageError as StorageError,
-)
-from steersman.apiserver.storage.ownership import check_owned_folder as check_owned_folder
-from steersman.apiserver.webhooks import (
-    CallFailed as CallFailed,
-    ReviewHandler as ReviewHandler,
-    ServiceReference as ServiceReference,
-    ServiceResolver as ServiceResolver,
-    WebhookCaller as WebhookCaller,
-    WebhookTarget as WebhookTarget,
-)
 
-# Imported on first use: they need the package cryptography, which a server without a port does not.
+# Imported on first use: a server imports only what it serves. `serving` also needs the package cryptography.
 if TYPE_CHECKING:
+    from steersman.apiserver.admission import (
+        AdmissionFunction as AdmissionFunction,
+        Attributes as Attributes,
+        Plugin as Plugin,
+    )
+    from steersman.apiserver.chain import (
+        Access as Access,
+        AuditFile as AuditFile,
+        AuditHook as AuditHook,
+        Authorizer as Authorizer,
+        Decision as Decision,
+        Rbac as Rbac,
+        RequestLimits as RequestLimits,
+        always_allow as always_allow,
+    )
+    from steersman.apiserver.context import Limits as Limits
+    from steersman.apiserver.custom_resources import CustomSubresource as CustomSubresource, Validator as Validator
+    from steersman.apiserver.errors import RequestRejected as RequestRejected
+    from steersman.apiserver.handlers import (
+        Answer as Answer,
+        PathHandler as PathHandler,
+        PathRequest as PathRequest,
+        SubresourceHandler as SubresourceHandler,
+        SubresourceRequest as SubresourceRequest,
+    )
+    from steersman.apiserver.identity import IN_PROCESS as IN_PROCESS, User as User
+    from steersman.apiserver.options import ServerOptions as ServerOptions
+    from steersman.apiserver.quotas import (
+        DEVICE_CLASSES as DEVICE_CLASSES,
+        counted_resources as counted_resources,
+        recounted as recounted,
+    )
+    from steersman.apiserver.registry import Definition as Definition, Strategy as Strategy
+    from steersman.apiserver.request import (
+        ChainHandler as ChainHandler,
+        NextHandler as NextHandler,
+        RequestInfo as RequestInfo,
+        Route as Route,
+        ServerRequest as ServerRequest,
+    )
+    from steersman.apiserver.server import ApiServer as ApiServer
     from steersman.apiserver.serving import (
         Authority as Authority,
         Served as Served,
         serve as serve,
         write_kubeconfig as write_kubeconfig,
+    )
+    from steersman.apiserver.storage import (
+        Change as Change,
+        Compacted as Compacted,
+        JournaledStorage as JournaledStorage,
+        MemoryStorage as MemoryStorage,
+        Record as Record,
+        Storage as Storage,
+        StorageError as StorageError,
+    )
+    from steersman.apiserver.storage.ownership import check_owned_folder as check_owned_folder
+    from steersman.apiserver.webhooks import (
+        CallFailed as CallFailed,
+        ReviewHandler as ReviewHandler,
+        ServiceReference as ServiceReference,
+        ServiceResolver as ServiceResolver,
+        WebhookCaller as WebhookCaller,
+        WebhookTarget as WebhookTarget,
     )
 else:
     __getattr__, __dir__ = lazy_names(

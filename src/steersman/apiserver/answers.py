@@ -10,8 +10,8 @@ import msgspec
 import yaml
 
 from steersman.aio import is_bound
+from steersman.apiserver import protobuf
 from steersman.apiserver.errors import RequestRejected, not_this_form
-from steersman.apiserver.protobuf import to_protobuf
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.workers import LARGE
 from steersman.errors import ApiStatus, encode_status
@@ -68,7 +68,7 @@ def _converted(media_type: str, body: bytes) -> tuple[bytes, str]:
     """A JSON body in another media type, and that type. Returns JSON if the body has no such form."""
     if media_type == YAML:
         return _as_yaml(body), YAML
-    message = to_protobuf(body)
+    message = protobuf.to_protobuf(body)
     return (body, JSON) if message is None else (message, PROTOBUF)
 
 

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
+from steersman.apiserver import protobuf
 from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.decoding import conform, decode_body, media_type_of
 from steersman.apiserver.decoding.body import TYPE_META
@@ -21,7 +22,6 @@ from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
 from steersman.apiserver.errors import bad_request, too_large
 from steersman.apiserver.go_types.shapes import referred
 from steersman.apiserver.json_trees import decode_tree
-from steersman.apiserver.protobuf.reader import Malformed, read_envelope, read_message
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest
@@ -50,10 +50,10 @@ def read_delete_options(request: ServerRequest, body: bytes) -> bytes:
     try:
         if media_type == YAML:
             return msgspec.json.encode(read_yaml(body)[0])
-        _, kind, message = envelope = read_envelope(body)
+        _, kind, message = envelope = protobuf.read_envelope(body)
         # For any other kind, only the mismatch is reported.
-        tree = read_message(message, referred(_DELETE_OPTIONS)) if kind in {"", "DeleteOptions"} else {}
-    except (Malformed, UnreadableYaml, UnicodeEncodeError) as error:
+        tree = protobuf.read_message(message, referred(_DELETE_OPTIONS)) if kind in {"", "DeleteOptions"} else {}
+    except (protobuf.Malformed, UnreadableYaml, UnicodeEncodeError) as error:
         raise bad_request(str(error)) from None
     return msgspec.json.encode({"kind": kind, "apiVersion": envelope.api_version, **tree})
 

@@ -10,16 +10,18 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import msgspec
 
-from steersman.apiserver.custom_resources.webhook_conversion import ConversionWebhook, WebhookVersions
 from steersman.apiserver.documents import copied
 from steersman.apiserver.errors import RequestRejected, unnamed
 from steersman.apiserver.registry.definition import Conversion, Tree
 from steersman.apiserver.storage import Record
 from steersman.schemas import DefaultsTooLarge, admitted, pruned
+
+if TYPE_CHECKING:
+    from steersman.apiserver.custom_resources.webhook_conversion import ConversionWebhook
 
 #: Converts an object to another version: ``fn(obj, "web.example.com/v2")``. The function owns its argument.
 Converter: TypeAlias = Callable[[Tree, str], Tree]
@@ -83,7 +85,7 @@ class Versions:
             change=self._change_and_keep if self._webhook is None else self._rename,
             webhook=None
             if self._webhook is None
-            else WebhookVersions(self._webhook, version, self._storage, begins, self._complete, self._prune),
+            else self._webhook.versions(version, self._storage, begins, self._complete, self._prune),
         )
 
     def _rename(self, tree: Tree, version: str) -> None:

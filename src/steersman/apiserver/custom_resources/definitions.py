@@ -6,19 +6,20 @@ Guarantee: names are the accepted ones, which are the requested ones unless anot
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steersman.apiserver.custom_resources.conversion import Versions, uncalled
 from steersman.apiserver.custom_resources.extensions import NONE, Extension
 from steersman.apiserver.custom_resources.strategy import CustomStrategy
-from steersman.apiserver.custom_resources.webhook_conversion import ConversionWebhook
 from steersman.apiserver.discovery.catalog import version_order
 from steersman.apiserver.registry.definition import ALL_VERBS, Column, Definition, ScalePaths, Subresource, Tree
 from steersman.apiserver.registry.json_path import json_path_cell, json_path_text
-from steersman.apiserver.webhooks import WebhookCaller
-from steersman.apiserver.webhooks.targets import read_target
+from steersman.apiserver.webhooks.targets import WebhookCaller, read_target
 from steersman.kinds import all_group_versions
 from steersman.objects import GroupVersionKind
+
+if TYPE_CHECKING:
+    from steersman.apiserver.custom_resources.webhook_conversion import ConversionWebhook
 
 
 def definitions_of(
@@ -38,9 +39,7 @@ def definitions_of(
     by_webhook = strategy.get("strategy") == "Webhook"
     webhook: ConversionWebhook | None = None
     if by_webhook and caller is not None and extension.conversion is None:
-        told: Tree = strategy.get("webhook") or {}
-        reviews: list[str] = told.get("conversionReviewVersions") or []
-        webhook = ConversionWebhook(caller, read_target(told.get("clientConfig") or {}), reviews, group)
+        webhook = _conversion_webhook(strategy.get("webhook") or {}, caller, group)
     versions = Versions(
         group=group,
         kind=names["kind"],
@@ -51,6 +50,13 @@ def definitions_of(
         convert=extension.conversion or (uncalled(crd["metadata"]["name"], names["kind"]) if by_webhook else None),
     )
     return [_definition(spec, names, each, versions, extension) for each in spec["versions"] if each.get("served")]
+
+
+def _conversion_webhook(told: Tree, caller: WebhookCaller, group: str) -> ConversionWebhook:
+    from steersman.apiserver.custom_resources.webhook_conversion import ConversionWebhook  # noqa: PLC0415 - rarely needed
+
+    reviews: list[str] = told.get("conversionReviewVersions") or []
+    return ConversionWebhook(caller, read_target(told.get("clientConfig") or {}), reviews, group)
 
 
 def stored_definition(crd: Tree, *, extension: Extension = NONE, caller: WebhookCaller | None = None) -> Definition:

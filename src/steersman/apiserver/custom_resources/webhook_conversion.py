@@ -51,6 +51,17 @@ class ConversionWebhook:
         self._review_versions = review_versions
         self.group = group
 
+    def versions(
+        self,
+        version: str,
+        storage: str,
+        begins: bytes,
+        read: Callable[[Tree], None],
+        prune: Callable[[Tree, str], None],
+    ) -> WebhookVersions:
+        """The objects of the definition in one of its versions."""
+        return WebhookVersions(self, version, storage, begins, read, prune)
+
     async def converted(self, trees: list[Tree], version: str) -> list[Tree]:
         """The objects in another version. Does not change their trees."""
         wanted = f"{self.group}/{version}"

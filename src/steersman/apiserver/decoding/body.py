@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 import msgspec
 
+from steersman.apiserver import protobuf
 from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.decoding.custom_resource import read_custom
 from steersman.apiserver.decoding.stored_size import check_storable
@@ -38,7 +39,6 @@ from steersman.apiserver.go_types.reader import (
 from steersman.apiserver.go_types.shapes import shape_of
 from steersman.apiserver.go_types.tree_errors import tree_words
 from steersman.apiserver.json_trees import decode_tree
-from steersman.apiserver.protobuf.reader import Malformed, read_envelope, read_message
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.workers import LARGE
 from steersman.golang import cannot_unmarshal, json_syntax_problem, json_type, readable_json, too_large_number
@@ -162,8 +162,8 @@ def _protobuf(raw: bytes, definition: Definition) -> Decoded:
         raise unsupported_media_type((JSON, YAML))
     expected = definition.gvk
     try:
-        envelope = read_envelope(raw)
-    except Malformed as error:
+        envelope = protobuf.read_envelope(raw)
+    except protobuf.Malformed as error:
         _unrecognized(expected.kind, str(error), raw)
     group, _, version = envelope.api_version.rpartition("/")
     if not version or "/" in group:
@@ -173,8 +173,8 @@ def _protobuf(raw: bytes, definition: Definition) -> Decoded:
     if shape is None:
         _refuse_kind(expected, given)
     try:
-        tree = read_message(envelope.message, shape)
-    except Malformed as error:
+        tree = protobuf.read_message(envelope.message, shape)
+    except protobuf.Malformed as error:
         raise bad_request(_handled(given, expected, str(error))) from None
     if given != expected:
         _refuse_kind(expected, given)

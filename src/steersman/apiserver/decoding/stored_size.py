@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
+from steersman.apiserver import protobuf
 from steersman.apiserver.bounds import STORED_MAX
 from steersman.apiserver.errors import too_large
 from steersman.apiserver.go_types.shapes import Shape, object_meta, shape_of
-from steersman.apiserver.protobuf.reader import Message, fields_of
 from steersman.apiserver.registry.definition import Definition, Tree
 
 #: Groups of built-in kinds that kube-apiserver stores as JSON.
@@ -126,11 +126,11 @@ def _text_size(text: str) -> int:
 @cache
 def _struct(shape: Shape) -> _Struct:
     fields: dict[str, tuple[int, Shape, bool]] = {}
-    zeroes = _collect(fields_of(shape), shape, fields)
+    zeroes = _collect(protobuf.fields_of(shape), shape, fields)
     return _Struct(fields, zeroes)
 
 
-def _collect(message: Message, shape: Shape, fields: dict[str, tuple[int, Shape, bool]]) -> int:
+def _collect(message: protobuf.Message, shape: Shape, fields: dict[str, tuple[int, Shape, bool]]) -> int:
     """Add the fields of a message and of its inline messages; return the size of the zero values that are written."""
     zeroes = 0
     for number, field in message.fields.items():

@@ -9,5 +9,4 @@ from steersman.apiserver.discovery.health import (
     storage_check as storage_check,
 )
 from steersman.apiserver.discovery.metrics import metrics_route as metrics_route
-from steersman.apiserver.discovery.openapi import OpenApi as OpenApi
 from steersman.apiserver.discovery.routes import DiscoveryRoute as DiscoveryRoute, discovery_routes as discovery_routes

@@ -21,8 +21,6 @@ from steersman.apiserver.discovery.documents import aggregated, api_versions, gr
 from steersman.apiserver.discovery.health import LOG, LOOPBACK, PING, SHUTDOWN, STARTED, Health, ServerHealthCheck
 from steersman.apiserver.discovery.metrics import METRICS_PATH
 from steersman.apiserver.discovery.negotiation import AGGREGATED, chosen_form, has_newest, not_modified, takes_json
-from steersman.apiserver.discovery.openapi import OpenApi
-from steersman.apiserver.discovery.openapi_v2 import OpenApiV2
 from steersman.apiserver.discovery.openid import OPENID_PATHS, openid_route
 from steersman.apiserver.errors import method_not_allowed, no_media_type, no_such_resource
 from steersman.apiserver.identity import AccountTokens
@@ -59,11 +57,10 @@ def discovery_routes(
         "/version",
         *OPENID_PATHS,
     ]
-    documents = [OpenApi(catalog), OpenApiV2(catalog)]
     return [
         DiscoveryRoute(catalog),
         answer_version,
-        *documents,
+        openapi_route(catalog),
         openid_route(tokens),
         *healths,
         paths_route(catalog, own),
@@ -172,6 +169,26 @@ def version_document() -> dict[str, str]:
         "compiler": sys.implementation.name,
         "platform": f"{sys.platform}/{machine}",
     }
+
+
+def openapi_route(catalog: Catalog) -> Route:
+    """The route of the OpenAPI documents. Their modules are imported with the first request for one."""
+    documents: list[Route] = []
+
+    async def route(request: ServerRequest) -> ServerResponse | None:
+        if not request.wire.path.startswith("/openapi/"):
+            return None
+        if not documents:
+            from steersman.apiserver.discovery.openapi import OpenApi  # noqa: PLC0415 - see above
+            from steersman.apiserver.discovery.openapi_v2 import OpenApiV2  # noqa: PLC0415
+
+            documents[:] = [OpenApi(catalog), OpenApiV2(catalog)]
+        for document in documents:
+            if (answered := await document(request)) is not None:
+                return answered
+        return None
+
+    return route
 
 
 def paths_route(catalog: Catalog, others: Sequence[str]) -> Route:

@@ -18,9 +18,9 @@ import msgspec
 from steersman.apiserver.documents import copied
 from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.field_managers.typed_problems import typed_problems
+from steersman.apiserver.registry import crd
 from steersman.apiserver.registry.builtin.strategy import definition_of
 from steersman.apiserver.registry.builtin.types.canonical_form import empty, knows
-from steersman.apiserver.registry.crd import empty_crd
 from steersman.apiserver.registry.definition import Conversion, Definition, Tree
 from steersman.apiserver.registry.registry import ResourceRegistry
 from steersman.apiserver.registry.reset_fields import reset_fields
@@ -204,7 +204,7 @@ def built_in_schema(kind: GroupVersionKind) -> MergeSchema:
 @cache
 def _empty_built_in(kind: GroupVersionKind) -> Tree:
     name = definition_of(kind)
-    made = empty(name) if knows(name) else empty_crd() if kind.kind == "CustomResourceDefinition" else {}
+    made = empty(name) if knows(name) else crd.empty_crd() if kind.kind == "CustomResourceDefinition" else {}
     return made | {"apiVersion": kind.api_version, "kind": kind.kind}
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from steersman.apiserver import protobuf
 from steersman.apiserver.errors import bad_request, no_media_type, not_acceptable
 from steersman.apiserver.forms.form import BetaForm, Form, WholeForm
 from steersman.apiserver.forms.partial_metadata import PartialForm
 from steersman.apiserver.forms.table import TableForm
-from steersman.apiserver.protobuf import has_protobuf
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.request import ServerRequest
 from steersman.objects.field_problems import problem
@@ -57,7 +57,9 @@ def _form(
     if not kind:
         # Only built-in kinds have protobuf messages.
         messages = messages and not definition.custom
-        return WholeForm(definition) if not is_protobuf or (messages and has_protobuf(definition.gvk)) else None
+        return (
+            WholeForm(definition) if not is_protobuf or (messages and protobuf.has_protobuf(definition.gvk)) else None
+        )
     if kind not in _FORMS or (group, version) not in _VERSIONS:
         return None
     if kind != "Table":

@@ -7,6 +7,7 @@ from steersman.apiserver.context import Verb, VerbContext
 from steersman.apiserver.errors import bad_request, method_not_allowed, no_such_resource, not_found, not_supported
 from steersman.apiserver.registry.subresources import BINDING
 from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.verbs import subresources
 from steersman.apiserver.verbs.component_statuses import COMPONENT_STATUS, component_statuses
 from steersman.apiserver.verbs.create import create
 from steersman.apiserver.verbs.delete import delete
@@ -15,7 +16,6 @@ from steersman.apiserver.verbs.get import get
 from steersman.apiserver.verbs.list import list_
 from steersman.apiserver.verbs.patch import patch
 from steersman.apiserver.verbs.review import review
-from steersman.apiserver.verbs.subresources import SUBRESOURCE_VERBS, call_handler, create_binding, scale
 from steersman.apiserver.verbs.update import update
 from steersman.apiserver.verbs.watch import watch
 from steersman.transport import ServerResponse
@@ -59,7 +59,7 @@ async def _perform_builtin(context: VerbContext, request: ServerRequest) -> Serv
         if definition.review is not None:
             verb = review
         elif definition.gvk == BINDING:
-            verb = create_binding
+            verb = subresources.create_binding
     elif not info.name and info.verb not in _OF_COLLECTIONS:
         raise method_not_allowed()
     if definition.namespaced and not info.namespace and info.verb not in _ANYWHERE:
@@ -79,7 +79,7 @@ async def _perform_custom(context: VerbContext, request: ServerRequest) -> Serve
     if info.subresource:
         own = definition.subresources.get(info.subresource)
         if own is not None and not info.subpath:
-            return await call_handler(context, request, own)
+            return await subresources.call_handler(context, request, own)
         known = (definition.has_status and info.subresource == "status") or (
             definition.scale and info.subresource == "scale"
         )
@@ -106,12 +106,12 @@ async def _subresource(context: VerbContext, request: ServerRequest) -> ServerRe
             raise method_not_allowed()
         if own.gvk == definition.gvk:
             return await _OF_SUBRESOURCES[info.verb](context, request)
-        return await SUBRESOURCE_VERBS[definition.gvk, info.subresource](context, request)
+        return await subresources.SUBRESOURCE_VERBS[definition.gvk, info.subresource](context, request)
     if info.subresource == "status" and definition.has_status:
         verb = _OF_SUBRESOURCES.get(info.verb)
         if verb is None:
             raise method_not_allowed()
         return await verb(context, request)
     if info.subresource == "scale" and definition.scale is not None:
-        return await scale(context, request)
+        return await subresources.answer_scale(context, request)
     raise no_such_resource()

@@ -16,11 +16,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
 
 from steersman.aio import randomness
+from steersman.apiserver import protobuf
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import RequestRejected, expired, too_large_resource_version
 from steersman.apiserver.forms import Form, form_for
 from steersman.apiserver.forms.partial_metadata import PartialForm
-from steersman.apiserver.protobuf import to_protobuf, watch_frame
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Page, Record
 from steersman.apiserver.verbs.options import not_a_number, refuse_options, version_of_get
@@ -76,9 +76,9 @@ async def _one(frame: bytes) -> AsyncIterator[bytes]:
 
 
 def _protobuf_frame(type_: FrameType, obj: bytes) -> bytes:
-    message = to_protobuf(obj)
+    message = protobuf.to_protobuf(obj)
     assert message is not None, "only forms with messages are negotiated as protobuf"
-    return watch_frame(type_, message)
+    return protobuf.watch_frame(type_, message)
 
 
 def _options(request: ServerRequest) -> WatchOptions:

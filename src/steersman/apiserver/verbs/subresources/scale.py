@@ -92,7 +92,7 @@ _SERVED_CUSTOM_SCALE = replace(
 )
 
 
-async def scale(context: VerbContext, request: ServerRequest) -> ServerResponse:
+async def answer_scale(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a GET, PUT or PATCH of a scale."""
     definition = context.definition
     match request.info.verb:
