@@ -9,19 +9,14 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from steersman.apiserver import ApiServer, User
 from steersman.client import Client, RetryPolicy
 from steersman.controller import Controller, ControllerOptions, ReconcileClient
-from steersman.controlplane.aggregated_roles import AggregatedRoles
+from steersman.controlplane import reconcilers
 from steersman.controlplane.definitions import EndingDefinitions
-from steersman.controlplane.garbage_collector import GarbageCollector
-from steersman.controlplane.namespaces import Namespaces
 from steersman.controlplane.object_changes import ObjectChanges
-from steersman.controlplane.quota_usage import QuotaUsage
-from steersman.controlplane.root_ca import RootCertificates
-from steersman.controlplane.service_accounts import ServiceAccounts
 from steersman.objects import nearest
 from steersman.transport import InProcessTransport
 
@@ -45,7 +40,15 @@ CONTROLLERS = {
 _CONCURRENCY = {GARBAGE: 20, NAMESPACE: 10, SERVICE_ACCOUNT: 1, ROOT_CA: 1, ROLES: 1, QUOTA: 1}
 _ACCOUNTS = "system:serviceaccount:kube-system:"
 
-_Part: TypeAlias = GarbageCollector | Namespaces | ServiceAccounts | RootCertificates | AggregatedRoles | QuotaUsage
+if TYPE_CHECKING:
+    _Part: TypeAlias = (
+        reconcilers.GarbageCollector
+        | reconcilers.Namespaces
+        | reconcilers.ServiceAccounts
+        | reconcilers.RootCertificates
+        | reconcilers.AggregatedRoles
+        | reconcilers.QuotaUsage
+    )
 
 
 def chosen(controllers: Iterable[str] | None) -> tuple[str, ...]:
@@ -99,18 +102,18 @@ class Assembled:
         roles = self._server.registry.any_version("rbac.authorization.k8s.io", "clusterroles")
         part: _Part | None = None
         if name == GARBAGE:
-            part = GarbageCollector(self.changes)
+            part = reconcilers.GarbageCollector(self.changes)
         elif name == NAMESPACE and "namespaces" in served:
-            part = Namespaces(self.changes)
+            part = reconcilers.Namespaces(self.changes)
         elif name == SERVICE_ACCOUNT and {"namespaces", "serviceaccounts"} <= served:
-            part = ServiceAccounts()
+            part = reconcilers.ServiceAccounts()
         # Without a port, there is no certificate to verify.
         elif name == ROOT_CA and {"namespaces", "configmaps"} <= served and authority is not None:
-            part = RootCertificates(authority.decode())
+            part = reconcilers.RootCertificates(authority.decode())
         elif name == ROLES and roles is not None:
-            part = AggregatedRoles()
+            part = reconcilers.AggregatedRoles()
         elif name == QUOTA and "resourcequotas" in served:
-            part = QuotaUsage(self.changes)
+            part = reconcilers.QuotaUsage(self.changes)
         return part
 
     def _assemble(self, name: str, part: _Part) -> None:

@@ -12,7 +12,6 @@ from steersman.client import AnyClient
 from steersman.controlplane.graph import Node
 from steersman.controlplane.object_changes import Owner
 from steersman.errors import ApiError
-from steersman.kinds.core_v1 import Event, EventSource, ObjectReference
 from steersman.objects import ObjectMeta
 
 _log = logging.getLogger("steersman.controlplane")
@@ -22,6 +21,9 @@ _COMPONENT = "garbage-collector-controller"
 
 async def report_misplaced(client: AnyClient, node: Node, owner: Owner) -> None:
     """Report on a dependent that its owner is not in its namespace."""
+    # Imported late, because these kinds take long to import and such a reference is rare.
+    from steersman.kinds.core_v1 import Event, EventSource, ObjectReference  # noqa: PLC0415
+
     metadata, moment = node.metadata, now()
     called = (
         f"[{owner.api_version}/{owner.kind}, namespace: {metadata.namespace}, name: {owner.name}, uid: {owner.uid}]"

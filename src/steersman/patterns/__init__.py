@@ -9,40 +9,54 @@ Guarantees
 - An external effect happens exactly once if the outside can be searched by key, at least once otherwise.
 """
 
-from steersman.controller import Done as Done, RequeueAfter as RequeueAfter
-from steersman.patterns.children import (
-    ChildIdentity as ChildIdentity,
-    ChildKind as ChildKind,
-    ChildOptions as ChildOptions,
-    Children as Children,
-    Output as Output,
-    Outputs as Outputs,
-    child as child,
-)
-from steersman.patterns.external import (
-    Absent as Absent,
-    Api as Api,
-    Broken as Broken,
-    External as External,
-    ExternalKey as ExternalKey,
-    Present as Present,
-    ServiceRefused as ServiceRefused,
-    Working as Working,
-)
-from steersman.patterns.machine import MachineGraph as MachineGraph
-from steersman.patterns.machine.finalizers import (
-    add_finalizer as add_finalizer,
-    has_finalizer as has_finalizer,
-    remove_finalizer as remove_finalizer,
-)
-from steersman.patterns.machine.steps import Failed as Failed, Goto as Goto, Next as Next, Step as Step, Wait as Wait
-from steersman.patterns.operators import (
-    GenerateOperator as GenerateOperator,
-    ReconcileOperator as ReconcileOperator,
-    generates as generates,
-    reconciles as reconciles,
-)
-from steersman.patterns.readiness import Readiness as Readiness, readiness_of as readiness_of
-from steersman.patterns.reconciler import MachineReconciler as MachineReconciler
-from steersman.patterns.state_machine import StateMachine as StateMachine, finalizer as finalizer, state as state
-from steersman.patterns.status_reports import Report as Report, Seen as Seen, reports as reports
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
+
+# Imported on first use: many programs need only a few of these names.
+if TYPE_CHECKING:
+    from steersman.controller import Done as Done, RequeueAfter as RequeueAfter
+    from steersman.patterns.children import (
+        ChildIdentity as ChildIdentity,
+        ChildKind as ChildKind,
+        ChildOptions as ChildOptions,
+        Children as Children,
+        Output as Output,
+        Outputs as Outputs,
+        child as child,
+    )
+    from steersman.patterns.external import (
+        Absent as Absent,
+        Api as Api,
+        Broken as Broken,
+        External as External,
+        ExternalKey as ExternalKey,
+        Present as Present,
+        ServiceRefused as ServiceRefused,
+        Working as Working,
+    )
+    from steersman.patterns.machine import MachineGraph as MachineGraph
+    from steersman.patterns.machine.finalizers import (
+        add_finalizer as add_finalizer,
+        has_finalizer as has_finalizer,
+        remove_finalizer as remove_finalizer,
+    )
+    from steersman.patterns.machine.steps import (
+        Failed as Failed,
+        Goto as Goto,
+        Next as Next,
+        Step as Step,
+        Wait as Wait,
+    )
+    from steersman.patterns.operators import (
+        GenerateOperator as GenerateOperator,
+        ReconcileOperator as ReconcileOperator,
+        generates as generates,
+        reconciles as reconciles,
+    )
+    from steersman.patterns.readiness import Readiness as Readiness, readiness_of as readiness_of
+    from steersman.patterns.reconciler import MachineReconciler as MachineReconciler
+    from steersman.patterns.state_machine import StateMachine as StateMachine, finalizer as finalizer, state as state
+    from steersman.patterns.status_reports import Report as Report, Seen as Seen, reports as reports
+else:
+    __getattr__, __dir__ = lazy_names()
