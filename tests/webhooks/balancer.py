@@ -70,8 +70,8 @@ async def _copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         writer.close()
 
 
-async def paced(count: int, request: Callable[[int], Awaitable[None]], *, per_second: float = 200) -> None:
-    """Send requests at a rate. If one raises, so does this."""
+async def paced(count: int, request: Callable[[int], Awaitable[None]], *, per_second: float = 200) -> str:
+    """Send requests at a rate. If one raises, so does this. Returns how many there were, and the rate they reached."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     free = asyncio.Semaphore(_AT_ONCE)
@@ -87,3 +87,5 @@ async def paced(count: int, request: Callable[[int], Awaitable[None]], *, per_se
             await asyncio.sleep(max(0.0, began + number / per_second - loop.time()))
             await free.acquire()
             group.create_task(send(number))
+    seconds = loop.time() - began
+    return f"{count} in {seconds:.1f} s, {count / seconds:.0f} per second"

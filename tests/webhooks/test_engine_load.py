@@ -1,8 +1,12 @@
-"""Webhooks on kube-apiserver at length: random conversions, renewed certificates under load, and a killed replica."""
+"""Webhooks on kube-apiserver at length: random conversions, renewed certificates under load, and a killed replica.
+
+``--log-cli-level=INFO`` shows the rates that the requests reached.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -28,6 +32,8 @@ from steersman.kinds.core_v1 import Secret
 from steersman.objects import Kind, Unstructured
 from steersman.schemas import crd_for
 from steersman.webhooks import VersionConverter, WebhookEndpoint, WebhookServer, serve_webhooks
+
+_log = logging.getLogger(__name__)
 
 TESTS = Path(__file__).parents[1]
 
@@ -81,8 +87,9 @@ async def test_certificates_are_renewed_under_load(shops: Client, namespace: str
 
         async with asyncio.TaskGroup() as group:
             group.create_task(renew())
-            await paced(count(sample=400, of=12_000), create)
+            reached = await paced(count(sample=400, of=12_000), create)
             done.set()
+        _log.info("renewed certificates: requests: %s; none failed; %d certificates", reached, len(certificates))
         assert len(certificates) > 3
 
 
@@ -138,7 +145,8 @@ async def test_a_killed_replica_refuses_nothing(shops: Client, namespace: str, a
                 return
             raise AssertionError(failed)
 
-        await paced(requests, create)
+        reached = await paced(requests, create)
+        _log.info("a killed replica: requests: %s; none denied; %d repeated", reached, len(failed))
         assert processes[0].returncode is not None or await processes[0].wait()
         assert balancer.connections[ports[0]] > 0
         assert balancer.connections[ports[1]] > 0
@@ -227,7 +235,8 @@ async def test_random_conversions_lose_no_field(api_server: Any, namespace: str,
                 await client.update(converted)
                 assert content(await client.get(mine, name)) == wanted
 
-            await paced(count(sample=40, of=10_000), trip)
+            reached = await paced(count(sample=40, of=10_000), trip)
+            _log.info("random conversions: round trips of both versions: %s; no field lost", reached)
 
 
 async def _until_converted(client: Client, new: Kind, old: Kind) -> None:
