@@ -47,13 +47,6 @@ def placed(tree: Any, place: str) -> Any:
     return tree.replace("{ns}", f"{{{place}}}") if isinstance(tree, str) else tree
 
 
-class Sound(Random):
-    """Chance without odd values."""
-
-    def random(self) -> float:
-        return _ODD + (1 - _ODD) * super().random()
-
-
 class Usual(Random):
     """No chance at all: what is usual comes first."""
 

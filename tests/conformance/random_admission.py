@@ -16,7 +16,7 @@ from random import Random  # noqa: TID251 - seeded, and the seed is told
 from typing import Any, TypeAlias
 
 from conformance.bodies import CM, NAMESPACE, POD, SERVICE_ACCOUNT, Tree, configmap, container, merged, named, pod
-from conformance.chances import Sound, maybe, pick, replace
+from conformance.chances import maybe, pick, replace
 from conformance.random_hooks import random_configuration
 from conformance.random_kinds import SITE
 from conformance.random_policies import API, PARAM_KIND, params, random_binding, random_policy
@@ -115,10 +115,6 @@ class _AdmissionSequence(RequestSequence):
     def __init__(self, chance: Random, length: int) -> None:
         super().__init__(chance, _KINDS, length)
         self.has_users = False
-        self.configuring = chance
-        if "site" in self.kinds:
-            # A policy says of an invalid custom resource what only Go can print.
-            self.chance = Sound(chance.random())
         self.blocks: list[Block] = []
         self.settled = 0
         self.present: set[str] = set()
@@ -175,17 +171,13 @@ class _AdmissionSequence(RequestSequence):
 
     # -- changes of configurations
 
-    def turns(self, share: float) -> bool:
-        """Whether something happens to a configuration."""
-        return self.configuring.random() < share
-
     def change(self, family: str, sort: str) -> None:
         """Change configurations of one sort, and wait until they count."""
         self.settled += 1
         if family == "hooks":
-            name = "{u}-" + self.configuring.choice("ab" if sort == "Mutating" else "a")
+            name = "{u}-" + self.chance.choice("ab" if sort == "Mutating" else "a")
             path = CONFIGURATIONS.format(sort.lower())
-            self.write(path, random_configuration(self.configuring, sort, name, list(self.kinds.values())), "webhooks")
+            self.write(path, random_configuration(self.chance, sort, name, list(self.kinds.values())), "webhooks")
             self.steps += _hooks_ready(sort, self.settled)
         else:
             self.change_policy(sort)
@@ -193,12 +185,12 @@ class _AdmissionSequence(RequestSequence):
         self.close()
 
     def change_policy(self, sort: str) -> None:
-        chance = self.configuring
+        chance = self.chance
         policies, bindings, name = _POLICIES.format(sort.lower()), _BINDINGS.format(sort.lower()), "{u}-a"
         if "params" not in self.present:
             self.present.add("params")
             self.steps += [post(SERVICE_ACCOUNT, each) for each in params()]
-        elif self.turns(0.2):
+        elif self.flip(0.2):
             changed = {"metadata": {"annotations": {"names": chance.choice(("a", "b", "a,b,c"))}}}
             self.steps.append(patch(f"{SERVICE_ACCOUNT}/{chance.choice(('one', 'two'))}", changed))
         new = f"{policies}/{name}" not in self.present
@@ -216,16 +208,14 @@ class _AdmissionSequence(RequestSequence):
         if one not in self.present:
             self.present.add(one)
             self.steps.append(post(path, body))
-        elif self.turns(0.2):
+        elif self.flip(0.2):
             self.present.discard(one)
             self.steps.append(delete(one))
-        elif self.turns(0.3):
+        elif self.flip(0.3):
             self.steps.append(get(one, as_="old"))
             self.steps.append(put(one, merged(body, {"metadata": {"resourceVersion": "$rv:old"}})))
-        elif self.turns(0.3):
-            self.steps.append(
-                patch(one, body, "apply", fieldManager=pick(self.configuring, ["ada", "ben"]), force="true")
-            )
+        elif self.flip(0.3):
+            self.steps.append(patch(one, body, "apply", fieldManager=pick(self.chance, ["ada", "ben"]), force="true"))
         else:
             self.steps.append(patch(one, [replace(f"/{field}", body[field])], "json"))
 

@@ -98,6 +98,16 @@ SCENARIOS = [
         *REMOVED,
     ),
     scenario(
+        "policy-for-invalid-custom-resources",
+        ROWS,
+        *_policed(_for_others(LABELED), resources="sites", group=GROUP),
+        *[
+            post(SITE, named(f"{GROUP}/v1", "Site", "b", spec=spec))
+            for spec in ({"image": 5}, {"image": "x", "replicas": "x"}, {"image": {"a": 1}, "ports": "x"}, {"image": "x", "ports": [{"name": 5}]}, {"image": "x", "replicas": 51}, {"image": True}, {})
+        ],
+        *REMOVED,
+    ),
+    scenario(
         "policy-for-events-of-the-other-group",
         ROWS,
         post(EVENT, event("a")),

@@ -79,6 +79,9 @@ def _applied(obj: Tree, made: Any, managed: Managed) -> Any:
     if atomics := _atomics(patch, managed.schema, ""):
         words = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
         raise MutationFailed(f"error applying patch: invalid ApplyConfiguration: {words}")
+    # Objects of built-in kinds have their types.
+    if managed.definition.custom and (problems := typed_problems(obj, managed.schema, duplicates=True)):
+        raise MutationFailed(f"error applying patch: failed to convert original object to typed object: {problems}")
     return copied(merge_applied(obj, patch, managed.schema))
 
 
