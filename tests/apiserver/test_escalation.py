@@ -107,6 +107,17 @@ async def test_an_authorizer_of_ones_own_decides_who_escalates_and_binds():
     assert ("bind", "roles", "a") in asked
 
 
+async def test_a_server_of_roles_alone_guards_them():
+    """The guard must not depend on kinds that the server does not serve."""
+
+    async def judge(access):
+        return Decision(allowed=access.verb != "escalate")
+
+    async with ApiServer(kinds=["v1", f"{GROUP}/v1 Role"], authorizer=judge) as server:
+        path = f"{RBAC}/namespaces/default/roles"
+        assert (await send(server, "POST", path, role("a", ALL), user=KIM)).code == 403
+
+
 async def test_a_role_with_endless_combinations_is_refused_and_not_spelled_out(server):
     """A body of kilobytes would otherwise be compared combination by combination, for minutes."""
     many = [f"x{number}" for number in range(1000)]

@@ -139,7 +139,7 @@ class ApiServer:
             options.get("enable_admission_plugins", ()), options.get("disable_admission_plugins", ())
         )
         registered = RegisteredPlugins(self.storage, lambda: self._stored_plugins(plugins, caller, workers))
-        self.admission = Admission(guards=self._guards(), last=[registered], metrics=self.metrics)
+        self.admission = Admission(last=[registered], metrics=self.metrics)
         #: ResourceRegistry, store, feed, admission, limits and worker threads, for the verbs.
         self.backend = Backend(
             registry=self.registry,
@@ -169,6 +169,7 @@ class ApiServer:
             self.chain += chain
         for definition in options.get("definitions", ()):
             self.registry.add(definition)
+        self._guard_roles()
         self.admission.add(*builtin_plugins(plugins, {each.resource for each in self.registry if not each.custom}))
         self.admission.add(UnsupportedFeatures(), DefinitionLifecycle(self.custom_resources.is_terminating))
         self.admission.add(*options.get("admission", ()))
@@ -195,13 +196,12 @@ class ApiServer:
             *discovery_routes(self.registry, self.account_tokens, alive=[storage_check(storage)], ready=ready),
         ]
 
-    def _guards(self) -> list[Plugin]:
-        """The plugins that see an object after all others."""
-        if self.registry.any_version(_RBAC, "clusterroles") is None:
-            return []
-        from steersman.apiserver.chain.escalation import Escalation  # noqa: PLC0415 - only needed for roles
+    def _guard_roles(self) -> None:
+        """Keep users from granting what they do not have, if any kind of RBAC is served."""
+        if any(each.gvk.group == _RBAC for each in self.registry):
+            from steersman.apiserver.chain.escalation import Escalation  # noqa: PLC0415 - only needed for roles
 
-        return [Escalation(self.storage)]
+            self.admission.add_guard(Escalation(self.storage))
 
     def _stored_plugins(self, names: frozenset[str], caller: WebhookCaller, workers: Workers) -> list[Plugin]:
         """The plugins that stored objects configure."""

@@ -150,19 +150,18 @@ class _Function(Plugin):
 class Admission:
     """The plugins of a server, in order.
 
-    ``guards`` see an object after all plugins have changed it. The plugins in ``last`` run after all others.
+    The plugins in ``last`` run after all others. Guards see an object after all plugins have changed it.
     """
 
     def __init__(
         self,
         plugins: Sequence[Plugin | AdmissionFunction] = (),
         *,
-        guards: Sequence[Plugin] = (),
         last: Sequence[Plugin] = (),
         metrics: ServerMetrics | None = None,
     ) -> None:
         self._plugins: list[Plugin] = []
-        self._guards = tuple(guards)
+        self._guards: list[Plugin] = []
         self._last = list(last)
         #: The plugins that admit, and those that validate, by operation, group and resource.
         self._called: dict[tuple[AdmissionOperation, str, str], tuple[Sequence[Plugin], Sequence[Plugin]]] = {}
@@ -177,6 +176,11 @@ class Admission:
     def add_last(self, plugin: Plugin) -> None:
         """Add a plugin that runs after all others."""
         self._last.append(plugin)
+        self._called.clear()
+
+    def add_guard(self, guard: Plugin) -> None:
+        """Add a plugin that sees an object after all others have changed it."""
+        self._guards.append(guard)
         self._called.clear()
 
     async def admit(self, attributes: Attributes) -> None:
