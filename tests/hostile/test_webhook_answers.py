@@ -96,6 +96,28 @@ async def test_a_patch_ends_in_time(name: str):
         assert (await raw.get(MAPS)).code == 200
 
 
+async def test_a_patch_of_a_scale_ends_in_time():
+    """The patch of a scale is short, as is the scale, but its copies are not."""
+    operations = [{"op": "add", "path": "/spec/x", "value": [{}]}, *copies(64, "/spec/x", "/spec/x/-")]
+    labels = {"app": "a"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    deployment = {"metadata": {"name": "a"}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    async with ApiServer() as server:
+        raw = Raw(server.handler)
+        assert (await raw.post(path, deployment)).code == 201
+        turns = 0
+        async with asyncio.TaskGroup() as group:
+            patch = raw.patch(f"{path}/a/scale", operations, content_type="application/json-patch+json")
+            patched = group.create_task(patch)
+            while not patched.done():
+                await asyncio.sleep(0)
+                turns += 1
+        assert patched.result().code == 422
+        # without a worker thread, the copies take one turn, and the rest of the request about ten
+        assert turns > 200
+
+
 async def endless(piece: bytes, pause: float) -> AsyncIterator[bytes]:
     while True:
         yield piece

@@ -173,8 +173,8 @@ def apply_operations(document: Any, operations: Sequence[Operation]) -> Any:
 
 def growth_of(patch: bytes) -> int:
     """The most bytes that a JSON patch can add to a document, judged by its text alone."""
-    # Without "copy" and without escapes, the text contains no copy operation.
-    may_copy = b"copy" in patch or b"\\" in patch
+    # Without "copy" and without escaped letters, the text contains no copy operation.
+    may_copy = b"copy" in patch or b"\\u" in patch
     return len(patch) + (MAX_COPIED_BYTES if may_copy else 0)
 
 

@@ -19,7 +19,7 @@ from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.webhooks.json_patches import apply_patch, completed
 from steersman.cel import Budget, BudgetExceeded, CelError, CompiledExpression, MadeObject
 from steersman.golang import quoted
-from steersman.patches import JsonPatchTestFailed, MergeSchema, PatchError, merge_applied
+from steersman.patches import JsonPatchTestFailed, MergeSchema, PatchError, growth_of, merge_applied
 
 _WANTED: Final = {"ApplyConfiguration": "Object", "JSONPatch": "list(JSONPatch)"}
 #: The subresources whose kinds kube-apiserver cannot merge.
@@ -38,15 +38,17 @@ class MutatingPolicy(Policy):
         super().__init__(tree, patches=True)
         spec: Tree = tree.get("spec") or {}
         self.reinvoked = spec.get("reinvocationPolicy") == "IfNeeded"
-        self.mutations: list[tuple[str, CompiledExpression]] = []
+        #: Patch type, expression, and the most bytes that copies in a JSON patch can add.
+        self.mutations: list[tuple[str, CompiledExpression, int]] = []
         for each in spec.get("mutations") or ():
             sort: str = each["patchType"]
             expression: str = each[_FIELDS[sort]]["expression"].strip()
-            self.mutations.append((sort, self.environment.compiled(expression, _WANTED[sort])))
+            growth = growth_of(expression.encode()) if sort == "JSONPatch" else 0
+            self.mutations.append((sort, self.environment.compiled(expression, _WANTED[sort]), growth))
 
     def mutated(self, number: int, values: dict[str, Any], managed: Managed) -> Any:
         """The object after one mutation. Raises `MutationFailed`."""
-        sort, expression = self.mutations[number]
+        sort, expression, _ = self.mutations[number]
         budget = Budget(EXPRESSIONS_MAX)
         try:
             made = evaluated(self.environment, expression, self.with_variables(values, budget), budget)

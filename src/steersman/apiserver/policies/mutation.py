@@ -93,17 +93,22 @@ class MutatingPolicies(Plugin):
         found: list[_Problem] = []
         form = attributes.view.definition if attributes.view else target
         managed = managed_of(self._registry, form, "")
-        for number in range(len(policy.mutations)):
+        for number, (sort, _, growth) in enumerate(policy.mutations):
+
+            def mutated(number: int = number, sort: str = sort) -> Tree:
+                return _read(attributes, form, policy.mutated(number, values, managed), sort)
+
+            size += growth
             try:
-                mutate = partial(policy.mutated, number, values, managed)
-                made = await self._workers.run(mutate, size=size)
-                values["object"] = _read(attributes, form, made, policy.mutations[number][0])
+                values["object"] = await self._workers.run(mutated, size=size)
                 rounds.is_patched = True
             except MutationFailed as failed:
                 found += _problems(policy, binding, str(failed))
         if values["object"] != obj:
             changed = cast("Tree", values["object"])
             source = attributes.definition
+            # The rest of the request handles a larger object.
+            attributes.request.size = max(attributes.request.size, size)
             if attributes.view is None and target is not source:
                 changed = cast("Tree", await converted(changed, target, source))
             take_mutated(attributes, changed)

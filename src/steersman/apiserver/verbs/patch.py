@@ -61,8 +61,7 @@ async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
     form = form_for(definition, request)
     body = read_body(request, context.limits.body)
     options = write_options(request, "PatchOptions")
-    if form_of_patch == JSON_PATCH:
-        request.size = max(request.size, growth_of(body))
+    count_growth(request, form_of_patch, body)
 
     def patched(current: Tree) -> Tree:
         # Parse again at each attempt: parts of a patch become parts of the object, which is consumed.
@@ -70,6 +69,12 @@ async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
 
     change = Change(context, request, options, patched, part=info.subresource)
     return answer(request, form.one(await change.make()))
+
+
+def count_growth(request: ServerRequest, form: str, body: bytes) -> None:
+    """Count what a JSON patch can add to an object as part of the request's size."""
+    if form == JSON_PATCH:
+        request.size = max(request.size, growth_of(body))
 
 
 def patch_type(definition: Definition, request: ServerRequest) -> str:

@@ -43,7 +43,7 @@ from steersman.apiserver.verbs.apply import read_intent
 from steersman.apiserver.verbs.get import read
 from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
-from steersman.apiserver.verbs.patch import apply_patch, patch_type, read_patch, unreadable_patch
+from steersman.apiserver.verbs.patch import apply_patch, count_growth, patch_type, read_patch, unreadable_patch
 from steersman.apiserver.verbs.update import Change
 from steersman.errors import SelectorError
 from steersman.golang import cannot_unmarshal
@@ -191,6 +191,7 @@ async def _patch(context: VerbContext, request: ServerRequest) -> Any:
     form = patch_type(definition, request)
     body = read_body(request, context.limits.body)
     options = write_options(request, "PatchOptions", applies=form == APPLY_PATCH)
+    count_growth(request, form, body)
 
     def patched(scale: Tree) -> Tree:
         make = read_patch(definition, form, body, schema=schema_of(SCALE))
