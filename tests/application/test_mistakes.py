@@ -161,6 +161,13 @@ def test_a_pattern_that_matches_a_file(tmp_path: Path, watch: str) -> None:
     assert load(tmp_path, f"services: {{a: {{command: x, watch: {watch}}}}}").warnings == ()
 
 
+def test_a_folder_whose_name_looks_like_a_pattern(tmp_path: Path) -> None:
+    folder = tmp_path / "[work]"
+    folder.mkdir()
+    (folder / "web.py").touch()
+    assert load(folder, "services: {a: {command: x, watch: '*.py'}}").warnings == ()
+
+
 def test_a_pattern_that_no_file_can_match(tmp_path: Path) -> None:
     """It would fail only while the application runs."""
     assert "watch: 'src/[z-a].py' is not a pattern of files" in problems(

@@ -127,13 +127,20 @@ def _patterns(values: Values, node: Node | None, what: str) -> list[tuple[Node, 
 def _watched(values: Values, node: Node, text: str, working_folder: str | None) -> str:
     """A glob of watched files, with a warning if it is probably misspelled."""
     try:
-        is_matched = has_match("/", absolute(node, text))
+        # The project's own folder is no pattern, whatever its name contains.
+        is_matched = has_match(*_split(str(node.origin.folder), absolute(node, text)))
     except re.error as error:
         values.report.error(node, f"watch: {shown(text)} is not a pattern of files: {error}")
         is_matched = True
     if not is_matched:
         values.report.warn(node, f"watch: no file matches {shown(text)} in {node.origin.folder}")
     return _glob(node, text, working_folder)
+
+
+def _split(folder: str, path: str) -> tuple[str, str]:
+    """A folder, and a path relative to it; the root if the path is not below the folder."""
+    prefix = folder.rstrip(os.sep) + os.sep
+    return (folder, path.removeprefix(prefix)) if path.startswith(prefix) else (os.sep, path)
 
 
 def _glob(node: Node, text: str, working_folder: str | None) -> str:
