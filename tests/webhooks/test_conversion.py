@@ -56,6 +56,25 @@ async def test_fields_that_the_other_version_lacks_are_saved():
     assert await convert(server, "v1", *await convert(server, "v1alpha1", new)) == [new]
 
 
+async def test_a_function_that_fails_is_called_once():
+    """Otherwise its log lines and side effects come twice."""
+    calls = []
+
+    def failing(given: OldShop) -> Shop:
+        calls.append(given)
+        raise RuntimeError("no such color")
+
+    server = WebhookServer([VersionConverter(OldShop, Shop, to_hub=failing, to_spoke=downgraded)])
+    response = await answer(server, "v1", old_shop())
+    assert "no such color" in response.result.message
+    assert len(calls) == 1
+
+
+async def test_an_object_that_cannot_be_read_is_named_as_such():
+    response = await answer(WebhookServer([old_shops()]), "v1", {"apiVersion": f"{GROUP}/v1alpha1", "kind": 5})
+    assert "the object cannot be read: Expected `str`, got `int`" in response.result.message
+
+
 async def test_an_edit_in_the_other_version_wins():
     server = WebhookServer([old_shops()])
     old = old_shop(color="red", size="tiny", items=[{"name": n, "price": "1", "note": n} for n in ("tea", "milk")])

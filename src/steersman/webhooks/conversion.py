@@ -113,8 +113,8 @@ class Conversions:
         """Convert one object to the apiVersion ``desired``. Raises `NotConvertible`; errors of user code pass through."""
         try:
             head = _read_head(raw)
-        except _UNREADABLE:
-            raise NotConvertible("the object has no apiVersion") from None
+        except _UNREADABLE as error:
+            raise NotConvertible(f"the object cannot be read: {error}") from None
         for step in self._way(head, desired):
             raw = step(raw)
         return raw
@@ -165,7 +165,11 @@ class _Step:
             given = cast("Object", decoder_for(self._source).decode(raw))
             if SAVED_FIELDS in (getattr(given.metadata, "annotations", None) or ()):
                 return None
-            result = _encode(self._there(given))
+        except Exception:  # noqa: BLE001 - a type may raise anything; `_careful` raises it again
+            return None
+        made = self._there(given)
+        try:
+            result = _encode(made)
             back = _encode(self._back(decoder_for(self._target).decode(result)))
             before, after = _read_head(raw), _read_head(result)
             is_target = (after.api_version, after.kind) == (self._target.gvk().api_version, self._target.gvk().kind)
@@ -174,7 +178,7 @@ class _Step:
                 if is_target and _same(bytes(after.metadata), bytes(before.metadata)) and _same(back, raw)
                 else None
             )
-        except Exception:  # noqa: BLE001 - the function may raise anything; `_careful` raises it again
+        except Exception:  # noqa: BLE001 - the reverse function may raise anything; `_careful` raises it again
             return None
 
     def _careful(self, tree: Tree) -> Tree:
