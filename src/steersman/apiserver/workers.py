@@ -2,8 +2,8 @@
 
 Guarantees
 - A computation over `LARGE` bytes or more runs in a worker thread, while the event loop answers other clients.
-- At most `TURNS` large requests are processed at a time, so that the memory for their trees is bounded. Waiting users
-  take turns: a user with a hundred large requests delays another user's by a few, not by a hundred.
+- At most `TURNS` requests with large bodies are processed at a time, so that the memory for their trees is bounded.
+  Waiting users take turns: a user with a hundred large requests delays another user's by a few, not by a hundred.
 - On a loop with its own clock (`steersman.aio.bind`) every computation runs on the loop, so that a run is reproducible.
 
 A computation is a function that does not wait and shares nothing mutable with other requests: decoding, defaults,

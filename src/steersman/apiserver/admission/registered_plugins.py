@@ -2,7 +2,7 @@
 
 Guarantees
 - Without such objects, a write costs only two searches in the store's index.
-- The plugins are made when the store first has such an object.
+- The plugins are made at the first write after the store has such an object.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from steersman._lazy_names import lazy_names
 
-# Imported on first use: a server without RBAC needs neither its rules nor its reviews.
+# Imported on first use: a server without RBAC needs none of its rules.
 if TYPE_CHECKING:
     from steersman.apiserver.chain.assembly import chain as chain, unlimited as unlimited
     from steersman.apiserver.chain.audit import (
