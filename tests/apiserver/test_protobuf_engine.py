@@ -194,7 +194,7 @@ async def test_our_bytes_of_lists_are_the_engines(session):
         exact = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
         for form in ("", ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"):
             printed = await read(session, path, f"application/json{form}", **exact)
-            if "\ufffd" in printed.decode():
+            if b"\\ufffd" in printed or "\ufffd" in printed.decode():
                 # Another test stored what is not UTF-8, and JSON does not say what that was.
                 continue
             assert to_protobuf(printed) == await read(session, path, f"{PROTOBUF}{form}", **exact), kind
