@@ -29,6 +29,8 @@ MADE_UP = ("creationTimestamp", "managedFields", "resourceVersion")
 UID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: Its answer comes in another order each time.
 UNORDERED = "SelfSubjectRulesReview"
+#: Its data are bytes: kube-apiserver keeps them as a client wrote them, and answers them without spaces in JSON.
+FREE_TEXT = "ControllerRevision"
 
 
 @pytest.fixture
@@ -187,7 +189,7 @@ async def test_our_bytes_of_objects_are_the_engines(session, namespace):
 async def test_our_bytes_of_lists_are_the_engines(session):
     compared = 0
     for kind, resource in creatable():
-        if "list" not in resource["verbs"]:
+        if "list" not in resource["verbs"] or kind.kind == FREE_TEXT:
             continue
         path = path_of(kind, "", resource["name"])
         version = json.loads(await read(session, path, "application/json"))["metadata"]["resourceVersion"]

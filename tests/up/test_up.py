@@ -100,8 +100,12 @@ class Session:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "shop", tmp_path / "state")
+async def place(tmp_path: Path):
+    place = Place(tmp_path / "shop", tmp_path / "state")
+    yield place
+    if marked(place):
+        # the test failed before it ended a detached session
+        await (await place.begin("down")).communicate()
 
 
 def marked(place: Place) -> list[int]:
@@ -254,7 +258,10 @@ def test_modules_of_the_application_and_names_do_not_break_a_detached_session():
 
 
 async def test_detach_shows_the_last_lines_of_what_failed(place: Place):
-    place.write("services:\n  web: {command: 'echo no database >&2; exit 7', shell: true}\n")
+    # it is never ready, so nobody takes it for one that runs
+    place.write(
+        "services:\n  web: {command: 'echo no database >&2; exit 7', shell: true, healthcheck: {test: [CMD, 'false']}}\n"
+    )
     text = await place.run("up", "--detach", code=1)
     assert "web-1 ! no database" in text
     assert "web failed with exit code 7" in text

@@ -20,7 +20,7 @@ from conformance.bodies import (
     pod,
     secret,
 )
-from conformance.scenario import Step, get, patch, post, scenario
+from conformance.scenario import Step, Until, get, patch, post, scenario
 from conformance.scenarios import mutating_policies as policies, webhooks
 from conformance.scenarios.mutating_policies import HERE, LABELED, REMOVED, RULE, applied, patched
 
@@ -101,9 +101,11 @@ SCENARIOS = [
         "policy-for-invalid-custom-resources",
         ROWS,
         *_policed(_for_others(LABELED), resources="sites", group=GROUP),
+        # kube-apiserver's policies learn of a new kind later than its other parts
+        Until(post(SITE, named(f"{GROUP}/v1", "Site", "b", spec={"image": "x"}), dryRun="All"), 201),
         *[
             post(SITE, named(f"{GROUP}/v1", "Site", "b", spec=spec))
-            for spec in ({"image": 5}, {"image": "x", "replicas": "x"}, {"image": {"a": 1}, "ports": "x"}, {"image": "x", "ports": [{"name": 5}]}, {"image": "x", "replicas": 51}, {"image": True}, {})
+            for spec in ({"image": 5}, {"image": "x", "replicas": "x"}, {"image": "x", "ports": "x"}, {"image": "x", "ports": [{"name": 5}]}, {"image": "x", "replicas": 51}, {"image": True}, {})
         ],
         *REMOVED,
     ),
