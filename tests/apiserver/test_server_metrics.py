@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 
 from samples.embedded import Raw
+from samples.eventually import eventually
 from steersman.apiserver import ApiServer
 from steersman.apiserver.discovery.metrics import nominal_seats
 from steersman.wire import HttpRequest
@@ -182,3 +183,41 @@ async def test_the_engine_divides_its_seats_alike(engine):
     }
     ours = nominal_seats(shares)
     assert {name: theirs.get(name) for name in ours} == ours
+
+
+async def test_any_number_of_priority_levels_is_bounded_in_the_response():
+    """A client that creates many levels would make every response longer, and other clients wait for it."""
+    async with ApiServer() as server:
+        raw = Raw(server.handler)
+        stored, _ = await server.storage.get("flowcontrol.apiserver.k8s.io/prioritylevelconfigurations/system")
+        for number in range(1_500):
+            name = f"level{number:04}"
+            value = stored.value.replace(b'"name":"system"', b'"name":"%s"' % name.encode())
+            await server.storage.put(stored.key.replace("system", name), value, expect=0)
+        shown = seats(await read(raw))
+    assert len(shown) == 1_000
+    # catch-all, exempt and global-default, leader-election, then these
+    assert {"catch-all", "level0000", "level0995"} < set(shown)
+    assert set(shown.values()) <= {0.0, 1.0, 2.0}
+
+
+async def test_a_deleted_definition_takes_its_number_of_objects_along():
+    """A dashboard would show the objects of a resource that nobody can list any more."""
+    names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": "example.com", "scope": "Cluster", "names": names, "versions": [version]}
+    async with ApiServer() as server:
+        raw = Raw(server.handler)
+        crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        assert (await raw.post(crds, {"metadata": {"name": "things.example.com"}, "spec": spec})).code == 201
+        await eventually(lambda: server.registry.find("example.com", "v1", "things"))
+        text = await read(raw)
+        assert value(text, "apiserver_resource_objects", group="example.com", resource="things") == 0
+        assert value(text, "apiserver_storage_objects", resource="things.example.com") == 0
+        assert (await raw.delete(f"{crds}/things.example.com")).code == 200
+        await eventually(lambda: server.registry.find("example.com", "v1", "things") is None)
+        text = await read(raw)
+    assert value(text, "apiserver_resource_objects", group="example.com", resource="things") is None
+    assert value(text, "apiserver_storage_objects", resource="things.example.com") is None
+    assert value(text, "apiserver_storage_objects", resource="configmaps") is not None

@@ -4,6 +4,7 @@ Guarantees
 - A request costs a few additions.
 - A client cannot create series with arbitrary labels: the server does not count requests for resources that it does not
   serve.
+- A number of objects or seats is shown only while its resource is served or its priority level exists.
 - A metric has kube-apiserver's labels, buckets and help text; metrics that this server cannot measure are absent.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from steersman.apiserver.request import RequestInfo, ServerRequest
-from steersman.telemetry import CounterOf, GaugeOf, HistogramOf, Registry, add_process_metrics
+from steersman.telemetry import CounterOf, Gauge, GaugeOf, HistogramOf, Registry, add_process_metrics
 from steersman.wire import APPLY_PATCH, HttpRequest
 
 _REQUEST: Final = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
@@ -133,18 +134,23 @@ class ServerMetrics:
         self._admission.labels(step, operation, "true" if rejected else "false").observe(seconds)
 
     def stored(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """Set the number of stored objects, by group and resource."""
-        for (group, name), count in counts.items():
-            self._objects.labels(group, name).set(count)
-            self._stored.labels(f"{name}.{group}" if group else name).set(count)
+        """Set the number of stored objects, by group and resource. Resources that are no longer served have none."""
+        _replace(self._objects, {(group, name): count for (group, name), count in counts.items()})
+        names = {key: f"{key[1]}.{key[0]}" if key[0] else key[1] for key in counts}
+        _replace(self._stored, {(names[key],): count for key, count in counts.items()})
 
     def seats(self, counts: Mapping[str, int]) -> None:
         """Set the number of nominal seats, by priority level."""
-        for values in self._seats.series():
-            if values[0] not in counts:
-                self._seats.remove(*values)
-        for level, count in counts.items():
-            self._seats.labels(level).set(count)
+        _replace(self._seats, {(level,): count for level, count in counts.items()})
+
+
+def _replace(gauge: Gauge, counts: Mapping[tuple[str, ...], int]) -> None:
+    """Set all series of a gauge, and remove those without a count: their subjects are gone."""
+    for values in gauge.series():
+        if values not in counts:
+            gauge.remove(*values)
+    for values, count in counts.items():
+        gauge.labels(*values).set(count)
 
 
 def _verb(wire: HttpRequest, info: RequestInfo) -> str:

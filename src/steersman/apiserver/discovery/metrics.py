@@ -20,6 +20,8 @@ METRICS_PATH: Final = "/metrics"
 _LEVELS: Final = ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations")
 #: kube-apiserver's default number of concurrent requests, which the priority levels share.
 _SEATS: Final = 600
+#: How many priority levels share them; those after these, by name, get no seats.
+_LEVELS_MAX: Final = 1_000
 
 
 class _Share(msgspec.Struct, rename="camel"):
@@ -71,12 +73,12 @@ async def _counts(registry: ResourceRegistry, storage: Storage) -> dict[tuple[st
 
 
 async def _shares(registry: ResourceRegistry, storage: Storage) -> dict[str, int]:
-    """The concurrency shares of the stored priority levels."""
+    """The concurrency shares of the first stored priority levels, by name."""
     definition = registry.any_version(*_LEVELS)
     if definition is None:
         return {}
     found: dict[str, int] = {}
-    for record in (await storage.list(definition.prefix)).records:
+    for record in (await storage.list(definition.prefix, limit=_LEVELS_MAX)).records:
         level = _decode_level(record.value)
         share = level.spec.limited or level.spec.exempt or _Share()
         found[level.metadata.name] = share.nominal_concurrency_shares
