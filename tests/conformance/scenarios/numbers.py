@@ -1,11 +1,16 @@
-"""Numbers that no type of Go holds: too large for a double, or too long to be one."""
+"""Numbers that no type of Go holds: too large for a double, too long to be one, or a text of too many digits."""
 
 from __future__ import annotations
 
 from conformance.boats import BOATS, GROUP, installed, obj, version
-from conformance.bodies import LEASE, named
-from conformance.scenario import get, patch, post, scenario
+from conformance.bodies import DAEMON_SET, DEPLOYMENT, JOB, LEASE, daemon_set, deployment, job, merged, named
+from conformance.scenario import get, patch, post, put, scenario
 
+#: A number that 64 bits do not hold.
+DIGITS = "9" * 20
+GENERATION = "deprecated.daemonset.template.generation"
+INDEXED = {"completionMode": "Indexed", "completions": 10, "backoffLimitPerIndex": 1}
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices"
 HUGE = {"large": "1e400", "small": "-1e400", "long": "1" * 400 + ".5"}
 
 
@@ -22,7 +27,32 @@ def boat(number: str) -> str:
     return f'{{"kind":"Boat","apiVersion":"{GROUP}/v1","metadata":{{"name":"a"}},"spec":{{"length":{number}}}}}'
 
 
+def endpoint_slice(name: str, address: str) -> dict[str, object]:
+    """An EndpointSlice with one address."""
+    return named("discovery.k8s.io/v1", "EndpointSlice", name, addressType="IPv4", endpoints=[{"addresses": [address]}])
+
+
 SCENARIOS = [
+    scenario(
+        "digits-in-texts",
+        "Status errors",
+        post(DEPLOYMENT, deployment(strategy={"rollingUpdate": {"maxUnavailable": f"{DIGITS}%"}})),
+        post(DEPLOYMENT, deployment(strategy={"rollingUpdate": {"maxUnavailable": f"{'0' * len(DIGITS)}%", "maxSurge": 0}}), dryRun="All"),
+        post(DAEMON_SET, merged(daemon_set(), {"metadata": {"annotations": {GENERATION: DIGITS}}})),
+        get(f"{DAEMON_SET}/a"),
+        post(DAEMON_SET, merged(daemon_set("b"), {"metadata": {"annotations": {GENERATION: str(2**63 - 1)}}})),
+        patch(f"{DAEMON_SET}/b", {"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}),
+        post(DAEMON_SET, daemon_set()),
+        put(f"{DAEMON_SET}/a", merged(daemon_set(), {"metadata": {"annotations": {GENERATION: "x"}}})),
+        post(SLICES, endpoint_slice("a", f"{DIGITS}.1.1.1")),
+        post(SLICES, endpoint_slice("b", f"{'0' * len(DIGITS)}1.1.1.1")),
+        post(JOB, job(**INDEXED, successPolicy={"rules": [{"succeededIndexes": f"0-{DIGITS}"}]})),
+        post(JOB, job(**INDEXED)),
+        patch(f"{JOB}/a/status", {"status": {"completedIndexes": f"0-{DIGITS}", "failedIndexes": "1"}}),
+        patch(f"{JOB}/a/status", {"status": {"completedIndexes": "0-9999999999", "failedIndexes": "1"}}),
+        patch(f"{JOB}/a/status", {"status": {"completedIndexes": "0-3,5", "failedIndexes": "3-4"}}),
+        patch(f"{JOB}/a/status", {"status": {"completedIndexes": "x,0-3,9-7", "failedIndexes": "2"}}),
+    ),
     *(
         scenario(
             f"built-in-{name}",

@@ -349,6 +349,7 @@ SCENARIOS = [
         warning="b (and 1 other pod)", enforce="baseline"), patch(HERE, relabeled(enforce="baseline")), patch(HERE, relabeled(enforce="restricted"))),
     scenario("existing-pods-alike", ROWS, _existing(
         *(_called(name, pod(hostPID=True)) for name in "cab"), warning="a (and 2 other pods)", enforce="baseline"),
-        patch(HERE, relabeled(enforce="restricted")), patch(HERE, relabeled(enforce="baseline")), patch(HERE, relabeled(enforce_version="v1.30")),
-        patch(HERE, relabeled(warn="restricted")), patch(HERE, relabeled(enforce="privileged"))),
+        # A patch compares with the cached namespace in kube-apiserver; a list waits until its cache is fresh.
+        *(step for modes in ({"enforce": "restricted"}, {"enforce": "baseline"}, {"enforce_version": "v1.30"}, {"warn": "restricted"}, {"enforce": "privileged"})
+          for step in (patch(HERE, relabeled(**modes)), get(NAMESPACE, fieldSelector="metadata.name={free}")))),
 ]  # fmt: skip

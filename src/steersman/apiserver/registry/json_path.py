@@ -19,6 +19,8 @@ _STEP = re.compile(
     r"\.(?P<name>[A-Za-z0-9_-]+|\\\.)|\[(?P<index>-?[0-9]+)\]|(?P<all>\.?\[\*\]|\.\*)|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]"
     r"""|\[\?\(@\.(?P<field>[A-Za-z0-9_-]+)\s*==\s*["'](?P<value>[^"']*)["']\)\]"""
 )
+#: More characters than the index of any list has; Python cannot convert thousands of digits.
+_INDEX_MAX = 20
 
 
 def follow(path: str, obj: Any) -> list[Any]:
@@ -43,6 +45,8 @@ def _one_step(step: re.Match[str], value: Any) -> list[Any]:
         return [members[name]] if name in members else []
     items = _items(value)
     if step["index"] is not None:
+        if len(step["index"]) > _INDEX_MAX:
+            return []
         index = int(step["index"])
         return [items[index]] if -len(items) <= index < len(items) else []
     return [

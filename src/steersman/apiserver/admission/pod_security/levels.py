@@ -13,7 +13,8 @@ PRIVILEGED, BASELINE, RESTRICTED = LEVELS = ("privileged", "baseline", "restrict
 #: Stands for the newest checks, independent of the server's version.
 LATEST = -1
 
-_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)")
+#: A 64-bit number has no more digits, and Python cannot convert thousands.
+_VERSION = re.compile(r"v1\.(0|[1-9][0-9]{0,18})")
 _VERSION_MAX = 2**63 - 1
 
 

@@ -55,12 +55,13 @@ def count_or_share(path: str, value: Any) -> list[FieldProblem]:
 
 def at_most_all(path: str, value: Any) -> list[FieldProblem]:
     """A percentage must not exceed 100%."""
-    too_much = isinstance(value, str) and not percent(value) and int(value[:-1]) > 100
+    too_much = isinstance(value, str) and amount(value) > 100
     return [invalid(path, value, "must not be greater than 100%")] if too_much else []
 
 
 def amount(value: Any) -> int:
     """The number of a count or a percentage, to test for zero."""
     if isinstance(value, str):
-        return int(value[:-1]) if not percent(value) else 0
+        # The first digits decide; Python converts no thousands of them.
+        return 0 if percent(value) else int(value[:-1].lstrip("0")[:19] or "0")
     return value or 0

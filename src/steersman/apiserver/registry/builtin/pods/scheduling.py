@@ -270,4 +270,4 @@ def _merge_keys(term: Tree, labels: Mapping[str, str]) -> None:
 
 def is_integer(text: str) -> bool:
     """Whether a text is a 32-bit number, as a deletion cost must be."""
-    return bool(re.fullmatch(r"0|-?[1-9][0-9]*", text)) and -(2**31) <= int(text) < 2**31
+    return bool(re.fullmatch(r"0|-?[1-9][0-9]{0,9}", text)) and -(2**31) <= int(text) < 2**31

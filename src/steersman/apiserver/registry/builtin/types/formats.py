@@ -99,13 +99,18 @@ def http_path(text: str) -> list[str]:
 def ip_family(text: str) -> int:
     """4 or 6, or 0 for an invalid address; leading zeros are ignored here."""
     parts = text.split(".")
-    if len(parts) == 4 and all(re.fullmatch("[0-9]+", part) and int(part) < 256 for part in parts):
+    if len(parts) == 4 and all(re.fullmatch("0*[0-9]{1,3}", part) and _octet(part) < 256 for part in parts):
         return 4
     try:
         IPv6Address(text)
     except ValueError:
         return 0
     return 0 if "%" in text else 6
+
+
+def _octet(part: str) -> int:
+    """A part of an IPv4 address. Before the last three digits are only zeros; Python cannot convert thousands."""
+    return int(part[-3:])
 
 
 def ip_address(text: str) -> list[str]:
@@ -199,4 +204,4 @@ def address_warnings(path: str, text: str) -> list[str]:
 
 def ipv4(text: str) -> IPv4Address | None:
     """The IPv4 address in a text."""
-    return IPv4Address(".".join(str(int(part)) for part in text.split("."))) if ip_family(text) == 4 else None
+    return IPv4Address(".".join(str(_octet(part)) for part in text.split("."))) if ip_family(text) == 4 else None

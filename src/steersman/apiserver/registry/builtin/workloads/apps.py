@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from steersman.apiserver.errors import bad_request
 from steersman.apiserver.registry.builtin.hidden_fields import TEMPLATE_GENERATION
 from steersman.apiserver.registry.builtin.persistent_volume_claim import claim, fill_claim
 from steersman.apiserver.registry.builtin.pod_disruption_budget import amount, at_most_all, count_or_share
@@ -26,6 +27,7 @@ from steersman.apiserver.registry.builtin.workloads.workload import (
     selector_problems,
     template_problems,
 )
+from steersman.golang import parse_int
 from steersman.objects.field_problems import (
     FieldProblem,
     each,
@@ -333,7 +335,10 @@ class DaemonSetStrategy(WorkloadStrategy):
         spec.setdefault("revisionHistoryLimit", 10)
         fill_template(spec["template"])
         # An internal field of the server is always present, and the creator owns it.
-        _note(obj, _noted(obj))
+        try:
+            _note(obj, _noted(obj))
+        except ValueError as error:
+            raise bad_request(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {error}') from None
 
     def prepare_create(self, obj: Tree) -> None:
         """Start the template generation at one."""
@@ -344,7 +349,8 @@ class DaemonSetStrategy(WorkloadStrategy):
         """Increment the template generation if the template changed."""
         super().prepare_update(obj, old)
         changed = subtree(obj, "spec", "template") != subtree(old, "spec", "template")
-        _note(obj, _noted(old) + (1 if changed else 0))
+        # Like an int64 of Go, the largest one is followed by the smallest, which is then refused.
+        _note(obj, (_noted(old) + (1 if changed else 0) + 2**63) % 2**64 - 2**63)
 
     def prepare_status(self, obj: Tree, old: Tree) -> None:
         """Restore the template generation too."""
@@ -370,14 +376,17 @@ class DaemonSetStrategy(WorkloadStrategy):
         return problems + not_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """The selector is immutable."""
+        """The selector is immutable, and the template generation only grows."""
         new, before = subtree(obj, "spec").get("selector"), subtree(old, "spec").get("selector")
-        return unchanged("spec.selector", new, before, printed=shown_selector(new)) + self.validate_create(obj)
+        problems = unchanged("spec.selector", new, before, printed=shown_selector(new))
+        if (generation := _noted(obj)) < _noted(old):
+            problems.append(invalid("spec.templateGeneration", generation, "must not be decremented"))
+        return problems + self.validate_create(obj)
 
 
 def _noted(obj: Tree) -> int:
-    written = inner(metadata(obj), "annotations").get(TEMPLATE_GENERATION, "0")
-    return int(written) if written.lstrip("-").isdigit() else 0
+    """The template generation in an annotation. Raises ValueError in Go's words."""
+    return parse_int(inner(metadata(obj), "annotations").get(TEMPLATE_GENERATION, "0"))
 
 
 def _note(obj: Tree, generation: int) -> None:

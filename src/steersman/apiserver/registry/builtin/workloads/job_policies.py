@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, subtree
-from steersman.golang import quoted
+from steersman.golang import parse_int, quoted
 from steersman.objects.field_problems import (
     FieldProblem,
     duplicate,
@@ -155,24 +153,33 @@ def _success_rule(path: str, rule: Tree, completions: int) -> list[FieldProblem]
     return problems
 
 
+def index_interval(text: str, completions: int) -> tuple[int, int]:
+    """The first and the last index of an interval such as ``0-2`` or ``5``. Raises ValueError with the problem."""
+    ends = text.split("-")
+    if len(ends) > 2:
+        rule = "violates the requirement that an index interval can have at most two parts separated by '-'"
+        raise ValueError(f"the fragment {quoted(text)} {rule}")
+    numbers: list[int] = []
+    for end in ends:
+        try:
+            numbers.append(parse_int(end, function="Atoi"))
+        except ValueError:
+            raise ValueError(f"cannot convert string to integer for index: {quoted(end)}") from None
+        if numbers[-1] >= completions:
+            raise ValueError(f"too large index: {quoted(end)}")
+    if len(numbers) > 1 and numbers[0] >= numbers[1]:
+        raise ValueError(f"non-increasing order, previous: {numbers[0]}, current: {numbers[1]}")
+    return numbers[0], numbers[-1]
+
+
 def count_indexes(text: str, completions: int) -> tuple[int, str]:
     """The number of indexes in a text such as ``0-2,5``, or the problem with it."""
     total, last = 0, -1
     for part in text.split(",") if text else ():
-        ends = part.split("-")
-        if len(ends) > 2:
-            rule = "violates the requirement that an index interval can have at most two parts separated by '-'"
-            return 0, f"the fragment {quoted(part)} {rule}"
-        numbers: list[int] = []
-        for end in ends:
-            if not re.fullmatch("[+]?[0-9]+", end):
-                return 0, f"cannot convert string to integer for index: {quoted(end)}"
-            numbers.append(int(end))
-            if numbers[-1] >= completions:
-                return 0, f"too large index: {quoted(end)}"
-        first, final = numbers[0], numbers[-1]
-        if len(numbers) > 1 and first >= final:
-            return 0, f"non-increasing order, previous: {first}, current: {final}"
+        try:
+            first, final = index_interval(part, completions)
+        except ValueError as error:
+            return 0, str(error)
         if last >= first:
             return 0, f"non-increasing order, previous: {last}, current: {first}"
         total, last = total + final - first + 1, final

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, subtree
-from steersman.apiserver.registry.builtin.workloads.job_policies import count_indexes
+from steersman.apiserver.registry.builtin.workloads.job_policies import count_indexes, index_interval
 from steersman.objects import parse_time
 from steersman.objects.field_problems import (
     FieldProblem,
@@ -134,20 +135,34 @@ def _indexes(spec: Tree, status: Tree, before: Tree) -> list[FieldProblem]:
         detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
         problems.append(invalid("status.failedIndexes", failed, detail))
     if (failed_changed or done_changed) and count is not None and failed is not None:
-        both = _named(done) & _named(failed)
-        if both:
-            detail = f"failedIndexes and completedIndexes overlap at index: {min(both)}"
+        both = _overlap(done, failed, count)
+        if both is not None:
+            detail = f"failedIndexes and completedIndexes overlap at index: {both}"
             problems.append(invalid("status.failedIndexes", failed, detail))
     return problems
 
 
-def _named(text: str) -> set[int]:
-    named: set[int] = set()
+def _overlap(done: str, failed: str, completions: int) -> int | None:
+    """The first index in both texts, found as kube-apiserver does: it skips invalid intervals."""
+    ours, theirs = _intervals(done, completions), _intervals(failed, completions)
+    at, other = 0, 0
+    while at < len(ours) and other < len(theirs):
+        (first, last), (their_first, their_last) = ours[at], theirs[other]
+        if their_first <= last and first <= their_last:
+            return max(first, their_first)
+        if first <= their_first:
+            at += 1
+        else:
+            other += 1
+    return None
+
+
+def _intervals(text: str, completions: int) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
     for part in text.split(","):
-        ends = part.split("-")
-        if all(end.isdigit() for end in ends) and len(ends) <= 2:
-            named |= set(range(int(ends[0]), int(ends[-1]) + 1))
-    return named
+        with suppress(ValueError):
+            found.append(index_interval(part, completions))
+    return found
 
 
 def _criteria(spec: Tree, status: Tree) -> list[FieldProblem]:
