@@ -6,9 +6,11 @@ import asyncio
 import gc
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from hostile.catalog import Catalog
@@ -20,6 +22,10 @@ from steersman.wire import HttpRequest
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 #: The server's own keys belong to no object: the one that signs tokens is made with the first token.
 _OWN = ".server/"
+#: The type of a function with `functools.lru_cache` or `functools.cache`.
+_LRU = type(lru_cache(lambda: None))
+#: The server has references to the series of this one.
+_IN_FLIGHT = "apiserver_current_inflight_requests"
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,29 @@ def held_by(server: ApiServer, *, collect: bool = True) -> Held:
         bytes=resident(),
         blocks=sys.getallocatedblocks(),
     )
+
+
+def forget_bounded(server: ApiServer) -> None:
+    """Drop what is kept up to a bound: by caches that evict, and as series of metrics.
+
+    Chance fills both slowly, which looks like a leak. A cache without a bound stays as it is, so that its growth shows.
+    """
+    for cache in [each for each in gc.get_objects() if isinstance(each, _LRU)]:
+        if cache.cache_info().maxsize is not None:
+            cache.cache_clear()
+    re.purge()
+    for metric in server.metrics.registry.collect():
+        if metric.name != _IN_FLIGHT:
+            for values in metric.series():
+                metric.remove(*values)
+
+
+def unserved_series(server: ApiServer, catalog: Catalog) -> set[tuple[str, ...]]:
+    """The resources that are counted, but not served: clients could make up any number of them."""
+    served = {(each.group, each.version, each.name) for each in catalog.resources}
+    total = next(each for each in server.metrics.registry.collect() if each.name == "apiserver_request_total")
+    places = [total.declared.labels.index(label) for label in ("group", "version", "resource")]
+    return {tuple(values[at] for at in places) for values in total.series()} - served - {("", "", "")}
 
 
 def resident() -> int:

@@ -115,6 +115,10 @@ class Player:
                     self.findings.setdefault(_summary(wrong), (number, request, self.last[-KEPT:]))
                 requests.learn(request, exchange.status, exchange.body)
 
+    def forget(self) -> None:
+        """Drop the requests that are kept to be played again."""
+        self.last = []
+
     def told(self) -> str:
         """All findings, with requests to send again."""
         return "\n\n".join(

@@ -85,6 +85,10 @@ class Requests:
             if len(self._objects) > _REMEMBERED:
                 del self._objects[next(iter(self._objects))]
 
+    def forget(self) -> None:
+        """Drop the objects that answers told of: after a sweep none of them exists."""
+        self._objects = {}
+
     # sorts of requests
 
     def _read(self, served: Served) -> HttpRequest:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from hostile.catalog import read_catalog, reader
-from hostile.growth import held_by, inconsistencies, slope
+from hostile.growth import forget_bounded, held_by, inconsistencies, slope, unserved_series
 from hostile.judging import curl
 from hostile.playing import Player, in_process, new_server, running_server, shrunk, sweep
 from hostile.port import Port
@@ -58,11 +58,16 @@ async def test_no_request_within_this_process_is_answered_wrongly():
             await player.play(requests, ROUND)
             assert await inconsistencies(server, catalog) == [], f"seed {SEED}"
             await sweep(server)
+            assert unserved_series(server, catalog) == set(), f"seed {SEED}"
+            # The requests that this test keeps are not the server's memory.
+            player.forget()
+            requests.forget()
+            forget_bounded(server)
             held.append(held_by(server))
             assert held[-1].more_than(at_first) == {}, f"seed {SEED}"
         say(player.judge.told())
         if len(held) >= 12:
-            # What is kept for good, such as schemas and remembered quantities, is there after the first half.
+            # What is kept for good, such as the schemas of built-in kinds, is there after the first half.
             grown = slope([each.blocks for each in held[len(held) // 2 :]]) / ROUND
             say(f"memory: {[each.bytes >> 20 for each in held]} MiB; {grown:.2f} blocks a request more")
             assert grown < GROWTH_OF_REQUEST

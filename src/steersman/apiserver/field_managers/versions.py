@@ -4,11 +4,12 @@ Guarantees
 - The versions are those that the registry serves at the moment: an added one is known at once, a removed one is
   unknown.
 - The merge schema of a definition is made once; field managers are made once for a definition and a subresource.
+  Those of custom resources are dropped with their definition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -25,7 +26,7 @@ from steersman.apiserver.registry.definition import Conversion, Definition, Tree
 from steersman.apiserver.registry.registry import ResourceRegistry
 from steersman.apiserver.registry.reset_fields import reset_fields
 from steersman.kinds.definitions import definition as definition_named, schema_of
-from steersman.objects import GroupVersionKind
+from steersman.objects import GroupKind, GroupVersionKind
 from steersman.patches import FieldManager, FieldSet, MergeSchema, NotConvertible, UnknownVersion, Versions
 
 _NOTHING = FieldSet()
@@ -194,6 +195,10 @@ class _Schemas:
             made = self._made[gvk] = (schema, MergeSchema(schema))
         return made[1]
 
+    def keep(self, kinds: Container[GroupKind]) -> None:
+        """Drop the schemas of all other kinds."""
+        self._made = {gvk: made for gvk, made in list(self._made.items()) if gvk.group_kind in kinds}
+
 
 @cache
 def built_in_schema(kind: GroupVersionKind) -> MergeSchema:
@@ -215,11 +220,26 @@ def _versions(registry: ResourceRegistry, definition: Definition, subresource: s
 
 
 class _Managers:
-    """The field managers of one registry."""
+    """The field managers of one registry, as long as it serves their resources."""
 
     def __init__(self) -> None:
         self.schemas = _Schemas()
         self.made: dict[tuple[GroupVersionKind, str, str], Managed] = {}
+        self._revision = -1
+
+    def follow(self, registry: ResourceRegistry) -> None:
+        """Drop what belongs to definitions that are no longer served."""
+        if self._revision == registry.revision:
+            return
+        self._revision = registry.revision
+        served = {id(each) for each in registry}
+        # Worker threads add to both: iterate over copies.
+        self.made = {
+            key: managed
+            for key, managed in list(self.made.items())
+            if not managed.definition.custom or id(managed.definition) in served
+        }
+        self.schemas.keep({each.gvk.group_kind for each in registry})
 
 
 _MANAGERS: WeakKeyDictionary[ResourceRegistry, _Managers] = WeakKeyDictionary()
@@ -230,6 +250,7 @@ def managed_of(registry: ResourceRegistry, definition: Definition, subresource: 
     managers = _MANAGERS.get(registry)
     if managers is None:
         managers = _MANAGERS[registry] = _Managers()
+    managers.follow(registry)
     key = (definition.gvk, definition.resource, subresource)
     found = managers.made.get(key)
     if found is None or found.definition is not definition:

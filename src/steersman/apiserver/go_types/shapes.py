@@ -118,20 +118,25 @@ def _go_types() -> _GoTypes:
     return msgspec.json.decode(raw, type=_GoTypes)
 
 
-@cache
 def shape_of(kind: GroupVersionKind) -> Shape | None:
     """The shape of a built-in kind; None for other kinds."""
     try:
-        module = module_of(kind.group_version)
+        return _builtin_shape(kind)
     except LookupError:
         return None
+
+
+@cache
+def _builtin_shape(kind: GroupVersionKind) -> Shape:
+    """Raises LookupError for other kinds: clients name them, so the cache must not keep them."""
+    module = module_of(kind.group_version)
     for package, held_in in index.PACKAGES.items():
         if held_in == module:
             try:
                 return referred(f"{package}.{kind.kind}")
             except LookupError:
                 continue
-    return None
+    raise LookupError(f"{kind} is no built-in kind")
 
 
 @cache

@@ -42,13 +42,13 @@ def to_protobuf(body: bytes) -> bytes | None:
     """Convert a JSON object to protobuf in an envelope. Returns None if its kind has no message type."""
     tree: Tree = decode_tree(body)
     kind, api_version = tree.get("kind", ""), tree.get("apiVersion", "")
-    write = _writer_of(api_version, kind)
+    write = _found_writer(api_version, kind)
     return None if write is None else envelope(api_version, kind, write(tree))
 
 
 def has_protobuf(kind: GroupVersionKind) -> bool:
     """Whether objects of a kind have a protobuf form."""
-    return _writer_of(kind.api_version, kind.kind) is not None
+    return _found_writer(kind.api_version, kind.kind) is not None
 
 
 def envelope(api_version: str, kind: str, message: bytes) -> bytes:
@@ -63,8 +63,16 @@ def watch_frame(type_: str, obj: bytes) -> bytes:
     return len(event).to_bytes(4, "big") + event
 
 
+def _found_writer(api_version: str, kind: str) -> _Write | None:
+    try:
+        return _writer_of(api_version, kind)
+    except LookupError:
+        return None
+
+
 @cache
-def _writer_of(api_version: str, kind: str) -> _Write | None:
+def _writer_of(api_version: str, kind: str) -> _Write:
+    """Raises LookupError if there is none: clients name custom kinds, so the cache must not keep them."""
     if api_version.startswith(_META_GROUP) or kind == "Status":
         return _meta_writer(kind)
     if api_version in {"", "v1"} and kind in DISCOVERY:
@@ -74,10 +82,12 @@ def _writer_of(api_version: str, kind: str) -> _Write | None:
     if shape is not None and shape.kind == "struct":
         return _struct(shape)
     item = shape_of(GroupVersionKind(group, version, kind.removesuffix("List"))) if kind.endswith("List") else None
-    return None if item is None else _list(_struct(item))
+    if item is None:
+        raise LookupError(f"{api_version} {kind} has no message type")
+    return _list(_struct(item))
 
 
-def _meta_writer(kind: str) -> _Write | None:
+def _meta_writer(kind: str) -> _Write:
     match kind:
         case "Status":
             return _struct(referred(f"{_META}.Status"))
@@ -86,7 +96,7 @@ def _meta_writer(kind: str) -> _Write | None:
         case "PartialObjectMetadataList":
             return _list(_partial)
         case _:
-            return None
+            raise LookupError(f"{_META_GROUP} {kind} has no message type")
 
 
 def _partial(tree: Tree) -> bytes:
