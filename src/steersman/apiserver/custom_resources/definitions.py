@@ -87,6 +87,7 @@ def _definition(spec: Tree, names: Tree, version: Tree, versions: Versions, exte
     paths: Tree | None = subresources.get("scale")
     scale = None if paths is None else _scale_paths(paths)
     schema = schema_of(version)
+    strategy = CustomStrategy(gvk, schema, scale, extension.validator)
     selectable: list[Tree] = version.get("selectableFields") or []
     return Definition(
         gvk=gvk,
@@ -97,7 +98,7 @@ def _definition(spec: Tree, names: Tree, version: Tree, versions: Versions, exte
         namespaced=spec["scope"] == "Namespaced",
         verbs=ALL_VERBS,
         schema=lambda: schema,
-        strategy=CustomStrategy(gvk, schema, scale, extension.validator),
+        make_strategy=lambda: strategy,
         has_status="status" in subresources,
         scale=scale,
         subresources={

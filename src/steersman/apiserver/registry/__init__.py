@@ -3,7 +3,6 @@
 from steersman.apiserver.registry.builtin_resources import (
     GenericStrategy as GenericStrategy,
     builtin_definitions as builtin_definitions,
-    generic_definitions as generic_definitions,
 )
 from steersman.apiserver.registry.definition import (
     ALL_VERBS as ALL_VERBS,

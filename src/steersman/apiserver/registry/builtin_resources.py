@@ -2,16 +2,14 @@
 
 Guarantees
 - Every built-in resource has a definition here, with the engine's names, scope, verbs, deletion answers and generation
-  rules. The module of a kind adds its defaults and validation: see `builtin_definitions`.
+  rules. The module of a kind adds its defaults and validation: see `kind_rules`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
-
-from msgspec.structs import replace
 
 from steersman import kinds
 from steersman.apiserver.registry.builtin.event import CONVERSION
@@ -148,8 +146,19 @@ class GenericStrategy(Strategy):
         return self._judge(name, prefix=prefix)
 
 
-def generic_definitions(group_version: GroupVersion) -> list[Definition]:
-    """The definitions of a built-in group-version, without the defaults and validation of its kinds."""
+def builtin_definitions(
+    chosen: Iterable[GroupVersion] | None = None, *, is_served: Callable[[GroupVersionKind], bool] = lambda _: True
+) -> list[Definition]:
+    """The definitions of the served kinds, in all or some built-in group-versions."""
+    return [
+        definition
+        for group_version in (kinds.all_group_versions() if chosen is None else chosen)
+        for definition in _definitions_of(group_version)
+        if is_served(definition.gvk)
+    ]
+
+
+def _definitions_of(group_version: GroupVersion) -> list[Definition]:
     listed = kinds.resources_of(group_version)
     below: dict[str, set[str]] = {}
     for entry in listed:
@@ -157,11 +166,13 @@ def generic_definitions(group_version: GroupVersion) -> list[Definition]:
         if slash:
             below.setdefault(parent, set()).add(name)
     return [
-        _generic(group_version, entry, below.get(entry["name"], set())) for entry in listed if "/" not in entry["name"]
+        _definition(group_version, entry, below.get(entry["name"], set()))
+        for entry in listed
+        if "/" not in entry["name"]
     ]
 
 
-def _generic(group_version: GroupVersion, entry: dict[str, Any], below: set[str]) -> Definition:
+def _definition(group_version: GroupVersion, entry: dict[str, Any], below: set[str]) -> Definition:
     group, resource = group_version.group, entry["name"]
     gvk = GroupVersionKind(group, group_version.version, entry["kind"])
     return Definition(
@@ -173,49 +184,32 @@ def _generic(group_version: GroupVersion, entry: dict[str, Any], below: set[str]
         namespaced=entry["namespaced"],
         verbs=tuple(entry["verbs"]),
         schema=partial(kinds.schema_of, gvk),
-        strategy=GenericStrategy(group, resource),
+        make_strategy=cache(partial(_strategy, gvk, resource)),
         has_status="status" in below,
         scale=ScalePaths() if "scale" in below else None,
+        subresources=SUBRESOURCES.get(gvk, {}),
+        columns=columns_of(gvk),
+        row_conditions=row_conditions if gvk == POD else None,
+        hidden_annotations=_HIDDEN_ANNOTATIONS.get(gvk, frozenset()),
+        selectable=SELECTABLE.get(gvk, {}),
+        indexed_field="spec.nodeName" if gvk == POD else "",
+        ttl=3600.0 if resource == "events" else None,
+        stored_as=("", "events") if resource == "events" else None,
+        on_read=ON_READ.get(gvk),
+        conversion=_CONVERSIONS.get(gvk),
         returns_deleted=(group, resource) in _RETURN_DELETED,
         deprecation=_DEPRECATED.get((group, resource), ""),
-        stored_as=("", "events") if resource == "events" else None,
-        ttl=3600.0 if resource == "events" else None,
     )
 
 
-def builtin_definitions(
-    chosen: Iterable[GroupVersion] | None = None, *, is_served: Callable[[GroupVersionKind], bool] = lambda _: True
-) -> list[Definition]:
-    """The definitions of the served kinds, in all or some built-in group-versions.
-
-    `registry.kind_rules` has the rules of kinds that have their own.
-    """
-    return [
-        _with_own_rules(definition)
-        for group_version in (kinds.all_group_versions() if chosen is None else chosen)
-        for definition in generic_definitions(group_version)
-        if is_served(definition.gvk)
-    ]
-
-
-def _with_own_rules(definition: Definition) -> Definition:
-    """A definition with the additions of its kind's module."""
-    gvk = definition.gvk
+def _strategy(gvk: GroupVersionKind, resource: str) -> Strategy:
+    """The rules of a kind: its own (see `registry.kind_rules`), and those of the tables where it has none."""
+    generic = GenericStrategy(gvk.group, resource)
     own = strategy_of(gvk)
-    if own is not None:
-        _inherit(own, definition.strategy)
-    return replace(
-        definition,
-        strategy=own or definition.strategy,
-        columns=columns_of(gvk),
-        selectable=SELECTABLE.get(gvk, {}),
-        subresources=SUBRESOURCES.get(gvk, {}),
-        row_conditions=row_conditions if gvk == POD else None,
-        indexed_field="spec.nodeName" if gvk == POD else "",
-        on_read=ON_READ.get(gvk),
-        hidden_annotations=_HIDDEN_ANNOTATIONS.get(gvk, frozenset()),
-        conversion=_CONVERSIONS.get(gvk),
-    )
+    if own is None:
+        return generic
+    _inherit(own, generic)
+    return own
 
 
 def _inherit(own: Strategy, generic: Strategy) -> None:

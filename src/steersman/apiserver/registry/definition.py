@@ -8,7 +8,7 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -297,7 +297,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     verbs: tuple[str, ...] = ALL_VERBS
     #: The OpenAPI schema of the kind, made on first use.
     schema: Callable[[], Tree]
-    strategy: Strategy = Strategy()
+    #: Makes the rules of the kind, or returns those that it made.
+    make_strategy: Callable[[], Strategy] = cache(Strategy)
     has_status: bool = False
     scale: ScalePaths | None = None
     subresources: Mapping[str, Subresource] = {}
@@ -330,6 +331,11 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     returns_deleted: bool = False
     #: The warning for every request, if the resource is deprecated.
     deprecation: str = ""
+
+    @property
+    def strategy(self) -> Strategy:
+        """The rules of the kind: defaults, validation, and what an update may change."""
+        return self.make_strategy()
 
     @property
     def named(self) -> Named:

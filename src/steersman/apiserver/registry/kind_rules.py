@@ -1,7 +1,7 @@
 """The strategies of Kubernetes' own kinds, by kind.
 
 Guarantees
-- The module of a kind is imported when a server first serves the kind, so a server with few kinds starts faster.
+- The module of a kind is imported by the first request that needs its rules, so a server starts faster.
 """
 
 from __future__ import annotations

@@ -51,12 +51,13 @@ def _no_schema() -> Tree:
 
 def validate_crd(crd: Tree) -> list[FieldProblem]:
     """The problems of a new definition, including its metadata."""
+    strategy = _Names(crd["spec"])
     names = Definition(
         gvk=_KIND,
         resource="customresourcedefinitions",
         namespaced=False,
         schema=_no_schema,
-        strategy=_Names(crd["spec"]),
+        make_strategy=lambda: strategy,
     )
     found = spec_problems(internal_spec(crd["spec"]), Options())
     return validate_new(
