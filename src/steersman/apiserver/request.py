@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from steersman.apiserver.identity import IN_PROCESS, AccountTokens, Authorizer, User
+from steersman.apiserver.identity import IN_PROCESS, Access, AccountTokens, Authorizer, User
 from steersman.errors import SelectorError
 from steersman.objects import FieldSelector, Selector
 from steersman.schemas.names import path_segment
@@ -21,6 +21,8 @@ from steersman.transport import ServerResponse
 from steersman.wire import JSON, HttpRequest, InvalidOption, ListOptions, is_watch, parse_path
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
+#: The verbs of rules; any other method on a resource is none of them.
+_RULE_VERBS = frozenset({"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"})
 
 
 class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +132,24 @@ def read_info(request: HttpRequest) -> RequestInfo:
         subpath=path.subpath or "",
         is_namespaced=is_namespaced,
         is_watch_path=watches,
+    )
+
+
+def access_of(user: User, info: RequestInfo, *, verb: str = "") -> Access:
+    """The access that a request asks for, or the access to the same object with another verb."""
+    verb = verb or info.verb
+    if not info.is_resource:
+        return Access(user=user, verb=verb, is_resource=False, path=info.path)
+    return Access(
+        user=user,
+        verb=verb if verb in _RULE_VERBS else "",
+        group=info.group,
+        version=info.version,
+        resource=info.resource,
+        subresource=info.subresource,
+        namespace=info.namespace,
+        name=info.name,
+        path=info.path,
     )
 
 

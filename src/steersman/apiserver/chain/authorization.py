@@ -10,32 +10,13 @@ from __future__ import annotations
 import msgspec
 
 from steersman.apiserver.errors import Named, RequestRejected, forbidden
-from steersman.apiserver.identity import Access, Authorizer, User, always_allow
-from steersman.apiserver.request import NextHandler, RequestInfo, ServerRequest
+from steersman.apiserver.identity import Access, Authorizer, always_allow
+from steersman.apiserver.request import NextHandler, ServerRequest, access_of
 from steersman.transport import ServerResponse
 
-#: The verbs of rules; any other method on a resource is none of them.
-_VERBS = frozenset({"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"})
 NO_SNIFFING = (("X-Content-Type-Options", "nosniff"),)
 
 DECISION, REASON = "authorization.k8s.io/decision", "authorization.k8s.io/reason"
-
-
-def access_of(user: User, info: RequestInfo) -> Access:
-    """The access that a request asks for."""
-    if not info.is_resource:
-        return Access(user=user, verb=info.verb, is_resource=False, path=info.path)
-    return Access(
-        user=user,
-        verb=info.verb if info.verb in _VERBS else "",
-        group=info.group,
-        version=info.version,
-        resource=info.resource,
-        subresource=info.subresource,
-        namespace=info.namespace,
-        name=info.name,
-        path=info.path,
-    )
 
 
 def refused(access: Access, reason: str = "") -> RequestRejected:

@@ -14,10 +14,10 @@ from urllib.parse import unquote
 import msgspec
 
 from steersman.apiserver.chain.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
-from steersman.apiserver.chain.authorization import NO_SNIFFING, access_of, refused
+from steersman.apiserver.chain.authorization import NO_SNIFFING, refused
 from steersman.apiserver.errors import RequestRejected, bad_request, unauthorized
 from steersman.apiserver.identity import UNKNOWN, Access, Authorizer, User
-from steersman.apiserver.request import NextHandler, ServerRequest
+from steersman.apiserver.request import NextHandler, ServerRequest, access_of
 from steersman.transport import ServerResponse
 
 _USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"

@@ -19,11 +19,10 @@ from steersman.apiserver.admission.attributes import Attributes, WriteView
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import bad_request, forbidden, internal, not_found, unavailable, unnamed
-from steersman.apiserver.identity import Access
 from steersman.apiserver.registry.builtin.types.trees import items, subtree
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.subresources import CONNECTIONS, POD
-from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.request import ServerRequest, access_of
 from steersman.golang import parse_uint, quoted
 from steersman.objects import GroupVersionKind
 from steersman.transport import ServerResponse
@@ -199,18 +198,7 @@ async def _check_create(context: VerbContext, request: ServerRequest) -> None:
     info = request.info
     if info.verb == "create" or request.authorizer is None:
         return
-    access = Access(
-        user=request.user,
-        verb="create",
-        group=info.group,
-        version=info.version,
-        resource=info.resource,
-        subresource=info.subresource,
-        namespace=info.namespace,
-        name=info.name,
-        path=info.path,
-    )
-    decision = await request.authorizer(access)
+    decision = await request.authorizer(access_of(request.user, info, verb="create"))
     if not decision.allowed:
         raise forbidden(context.definition.named, info.name, decision.reason)
 
