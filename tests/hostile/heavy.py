@@ -18,6 +18,7 @@ NAMESPACE = "/api/v1/namespaces/default"
 MAPS, PODS, SERVICES = f"{NAMESPACE}/configmaps", f"{NAMESPACE}/pods", f"{NAMESPACE}/services"
 SECRETS, ROLES = f"{NAMESPACE}/secrets", "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 YAML = "application/yaml"
 
 
@@ -73,6 +74,7 @@ def _trees(size: int) -> dict[str, tuple[str, Tree]]:
             POLICIES,
             named(spec={"podSelector": {"matchExpressions": filled(lambda n: {"key": f"k{n}", "operator": "Exists"}, size)}}),
         ),
+        "columns": (CRDS, named(spec={"versions": [{"name": "v1", "additionalPrinterColumns": [None] * (size // 6)}]})),
         "a big value": (MAPS, named(data={"a": "x" * size})),
         "a secret": (SECRETS, named(data={"a": base64.b64encode(b"x" * (size * 3 // 4)).decode()})),
         "text of a secret": (SECRETS, named(stringData={"a": "ü" * (size // 6)})),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final, cast
-
-import msgspec
+from typing import Final
 
 from steersman.apiserver.custom_resources.conversion import DEFAULTS_MAX
 from steersman.apiserver.custom_resources.extensions import Validator
 from steersman.apiserver.custom_resources.rules import Judge
+from steersman.apiserver.custom_resources.schema_cost import cost_of
 from steersman.apiserver.errors import too_large
 from steersman.apiserver.registry.definition import ScalePaths, Strategy, Tree
 from steersman.apiserver.registry.metadata import finalizer_warnings
@@ -27,12 +24,6 @@ _STEPS_MAX: Final = 20_000
 #: Bytes of defaults below list items and map entries that an object may get before it counts as large: what 64 bytes for
 #: each item make of the largest body that is not large.
 _ADDED_MAX: Final = 64 * LARGE // _VALUE_MIN
-#: CEL functions that iterate over a list, a map or a text: nesting multiplies their time.
-_LOOPS: Final = re.compile(
-    r"\b(?:all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|sort|distinct|in|contains|matches|find|findAll"
-    r"|indexOf|lastIndexOf|replace|split|join)\b"
-)
-_JUNCTORS: Final = ("allOf", "anyOf", "oneOf")
 
 
 class CustomStrategy(Strategy):
@@ -50,19 +41,16 @@ class CustomStrategy(Strategy):
         self._api_version = kind.api_version
         self._schema = schema
         self._judge = Judge(schema, scale)
-        self._item_defaults = _repeated_defaults(schema)
-        self._steps = _steps(schema)
-        #: The length and the number of loops of each CEL rule.
-        self._loops = [(len(text), len(_LOOPS.findall(text))) for text in _rule_texts(schema)]
+        self._cost = cost_of(schema)
 
     def counts_as(self, size: int) -> int:
         """The size that a body counts as: large if its defaults, or its validation by the schema, may take long."""
         if size >= LARGE:
             return size
-        steps = size // _VALUE_MIN * self._steps
+        steps = size // _VALUE_MIN * self._cost.steps
         # A loop iterates over a part of the object, or over a literal in its rule.
-        steps += sum((size + length) ** min(loops, 4) for length, loops in self._loops if loops)
-        added = size // _VALUE_MIN * self._item_defaults
+        steps += sum((size + length) ** min(loops, 4) for length, loops in self._cost.rules if loops)
+        added = size // _VALUE_MIN * self._cost.item_defaults
         return LARGE if added > _ADDED_MAX or steps > _STEPS_MAX else size
 
     @cached_property
@@ -135,73 +123,3 @@ class CustomStrategy(Strategy):
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
         """Warnings about finalizers that may collide."""
         return finalizer_warnings(obj["metadata"], {} if old is None else old["metadata"])
-
-
-def _repeated_defaults(schema: Tree) -> int:
-    """The size in bytes of defaults below list items and map entries."""
-    size = 0
-    level: list[tuple[Any, bool]] = [(schema, False)]
-    while level:
-        below: list[tuple[Any, bool]] = []
-        for each, is_repeated in level:
-            if not isinstance(each, Mapping):
-                continue
-            node = cast("Tree", each)
-            if is_repeated and "default" in node:
-                size += len(msgspec.json.encode(node["default"]))
-            properties: Tree = node.get("properties") or {}
-            below += [(inner, is_repeated) for inner in properties.values()]
-            below += [(node.get(name), True) for name in ("items", "additionalProperties")]
-        level = below
-    return size
-
-
-def _steps(schema: Tree) -> int:
-    """The maximum number of steps to validate one value: combined schemas, fields and rules count."""
-    most = 1
-    level: list[Any] = [schema]
-    while level:
-        below: list[Any] = []
-        for node in _schemas(level):
-            joined = _joined(node)
-            fields = len(node.get("properties") or ()) + len(node.get("required") or ())
-            most = max(most, joined + fields // 10 + 2 * len(node.get("x-kubernetes-validations") or ()))
-            properties: Tree = node.get("properties") or {}
-            below += [*properties.values(), node.get("items"), node.get("additionalProperties")]
-        level = below
-    return most
-
-
-def _rule_texts(schema: Tree) -> Iterator[str]:
-    """The CEL expressions of a schema."""
-    level: list[Any] = [schema]
-    while level:
-        below: list[Any] = []
-        for node in _schemas(level):
-            for rule in _schemas(node.get("x-kubernetes-validations") or []):
-                yield from (rule[name] for name in ("rule", "messageExpression") if isinstance(rule.get(name), str))
-            properties: Tree = node.get("properties") or {}
-            below += [*properties.values(), node.get("items"), node.get("additionalProperties")]
-            for name in _JUNCTORS:
-                below += node.get(name) or ()
-            below.append(node.get("not"))
-        level = below
-
-
-def _joined(schema: Tree) -> int:
-    """The number of schemas that validate the whole of a value."""
-    count = 0
-    level: list[Any] = [schema]
-    while level:
-        below: list[Any] = []
-        for node in _schemas(level):
-            for name in _JUNCTORS:
-                below += node.get(name) or ()
-            below.append(node.get("not"))
-        count += sum(1 for _ in _schemas(below))
-        level = below
-    return count
-
-
-def _schemas(nodes: list[Any]) -> Iterator[Tree]:
-    return (cast("Tree", node) for node in nodes if isinstance(node, Mapping))

@@ -85,7 +85,9 @@ def _version(given: Tree) -> Tree:
     version = _with(_VERSION, given)
     for name, always in (("additionalPrinterColumns", _COLUMN), ("selectableFields", {"jsonPath": ""})):
         if name in version:
-            version[name] = [_with(always, each) for each in version[name]]
+            # One tree for all items that say nothing: they are invalid, so nothing of them is stored.
+            empty = dict(always)
+            version[name] = [_with(always, each) if each else empty for each in version[name]]
     subresources: Tree = version.get("subresources") or {}
     if "scale" in subresources:
         version["subresources"] = subresources | {"scale": _with(_SCALE, subresources["scale"])}
