@@ -104,7 +104,7 @@ def dry_run_problems(values: list[str]) -> list[FieldProblem]:
     return [problem("dryRun", "FieldValueNotSupported", values, 'supported values: "All"')]
 
 
-class Preconditions(msgspec.Struct, frozen=True, rename="camel"):
+class Preconditions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Preconditions of a deletion."""
 
     uid: str | None = None

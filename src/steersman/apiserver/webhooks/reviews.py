@@ -101,7 +101,7 @@ def options(attributes: Attributes) -> Tree | None:
     made: Tree = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
     if attributes.options is not None:
         given: Tree = msgspec.to_builtins(attributes.options)
-        return made | {name: value for name, value in given.items() if value is not None and name not in made and value}
+        return made | {name: value for name, value in given.items() if name not in made and value not in (None, [])}
     query = attributes.request.wire.query
     if query and kind != "DeleteOptions":
         first = first_values(query)
