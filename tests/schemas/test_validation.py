@@ -9,7 +9,7 @@ import pytest
 from steersman.errors import ApiError, Invalid
 from steersman.kinds.core_v1 import Secret
 from steersman.markers import ListMap, Maximum, MaxLength, Minimum
-from steersman.objects import ObjectMeta, Resource, Spec, Struct, decode
+from steersman.objects import ObjectMeta, Resource, ScaleSubresource, Spec, Status, Struct, decode
 from steersman.objects.field_problems import FieldProblem
 from steersman.schemas import SchemaTooDeep, admitted, problems, validate, validate_tree
 from steersman.schemas.quick_validation import quick_check
@@ -28,6 +28,26 @@ class SiteSpec(Spec):
 
 class Site(Resource[SiteSpec, None], group="web.example.com", version="v1"):
     """A site."""
+
+
+class ReportedStatus(Status):
+    port: Port | None = None
+
+
+class Reported(Resource[SiteSpec, ReportedStatus], group="web.example.com", version="v1"):
+    """A site with a status."""
+
+
+class ScaledStatus(Status):
+    replicas: int = 0
+
+
+class ScaledSpec(Spec):
+    replicas: int = 1
+
+
+class Scaled(Resource[ScaledSpec, ScaledStatus], group="web.example.com", version="v1", scale=ScaleSubresource()):
+    """A site with a scale."""
 
 
 def made(**spec: Any) -> Site:
@@ -64,6 +84,20 @@ def test_a_part_can_be_validated_alone():
     assert [str(problem) for problem in problems(Port(name="long"))] == ["name: Too long: may not be more than 3 bytes"]
     with pytest.raises(Invalid, match="validate Port: Port"):
         validate(Port(name="long"))
+
+
+def test_a_field_can_be_validated_alone():
+    """A write of the status is judged by the status: the spec may be missing."""
+    right = decode(Reported, b'{"metadata":{"name":"s"},"status":{"port":{"name":"ok"}}}')
+    wrong = decode(Reported, b'{"metadata":{"name":"s"},"status":{"port":{"name":"long"}}}')
+    assert problems(right, field="status") == []
+    assert [problem.path for problem in problems(wrong, field="status")] == ["status.port.name"]
+    assert [problem.path for problem in problems(wrong)] == ["status.port.name", "spec"]
+
+
+def test_the_replicas_of_a_status_are_part_of_it():
+    scaled = decode(Scaled, b'{"metadata":{"name":"s"},"status":{"replicas":-1}}')
+    assert [problem.path for problem in problems(scaled, field="status")] == [".status.replicas"]
 
 
 def test_what_was_read_leniently_is_judged_strictly():

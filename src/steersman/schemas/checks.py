@@ -15,25 +15,30 @@ from steersman.schemas.validation import validate_tree
 _INT32_MAX = 2**31 - 1
 
 
-def problems(struct: Struct) -> list[FieldProblem]:
+def problems(struct: Struct, *, field: str = "") -> list[FieldProblem]:
     """The reasons why a server would reject this object, judged by its class; empty if there are none.
 
-    CEL rules, names and labels are left to the server, like everything that only it can check.
+    With ``field``, only what is inside this field counts. CEL rules, names and labels are left to the server, like
+    everything that only it can check.
     """
     cls, tree = type(struct), to_json(struct)
     options: ResourceOptions | None = getattr(cls, "__resource__", None)
     scale = options.scale if options is not None else None
     found: list[FieldProblem] = []
-    if not _quick_check(cls)(tree):
+    if not _quick_check(cls, field)(tree.get(field) if field else tree):
         schema = readable_schema(cls)
         tree = admitted(schema, tree, root=isinstance(struct, Object))
         found = validate_tree(schema, tree)
-    return found + _scale_problems(scale, tree) if scale is not None else found
+    if scale is not None:
+        found += _scale_problems(scale, tree)
+    # The paths of a scale begin with a dot.
+    return [each for each in found if each.path.lstrip(".").startswith(f"{field}.")] if field else found
 
 
 @cache
-def _quick_check(cls: type[Struct]) -> Check:
-    return quick_check(readable_schema(cls))
+def _quick_check(cls: type[Struct], field: str) -> Check:
+    schema = readable_schema(cls)
+    return quick_check(schema["properties"].get(field, {}) if field else schema)
 
 
 def validate(struct: Struct) -> None:

@@ -35,14 +35,12 @@ def check_constraints(
     from steersman.schemas import problems  # noqa: PLC0415 - only writers of our own kinds pay
 
     ours = cast("Object", obj)
-    found = problems(ours)
+    found = problems(ours, field=subresource)
     if found and (before := raw_of(ours)) is not None:
-        earlier = set(problems(decode(type(ours), before)))
+        earlier = set(problems(decode(type(ours), before), field=subresource))
         found = [problem for problem in found if problem not in earlier]
     if intent:
         found = [problem for problem in found if problem.reason != "FieldValueRequired"]
-    if subresource:
-        found = [problem for problem in found if problem.path.startswith(f"{subresource}.")]
     if found:
         options = type(ours).__resource__
         name = ours.metadata.name or ours.metadata.generate_name or ""
