@@ -13,11 +13,19 @@ import pytest
 
 from samples.eventually import eventually
 from samples.shops import GROUP, OldShop, Shop, ShopSpec, admission, old_shops, shop
-from steersman import ApiServer, Client, Manager, ObjectMeta
+from steersman import ApiServer, Client, Manager, MergePatch, ObjectMeta
 from steersman.aio import Supervisor
 from steersman.errors import ApiError, ConfigError
-from steersman.objects import AdmissionReview
-from steersman.transport import CertificateIssuer, HttpTransport, ServerTls, TlsMaterial
+from steersman.objects import AdmissionReview, Kind
+from steersman.transport import (
+    CertificateIssuer,
+    HttpTransport,
+    Response,
+    ServerTls,
+    TlsMaterial,
+    Transport,
+    TransportWrapper,
+)
 from steersman.webhooks import WebhookEndpoint, WebhookServer, admission_path, mutates, serve_webhooks
 from steersman.webhooks.serving import ServedWebhooks
 from steersman.wire import HttpRequest
@@ -108,6 +116,37 @@ async def test_conversions_need_no_client_certificate(client: Client, tmp_path: 
         review = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
         assert await status(found, "POST", "/convert", msgspec.json.encode(review)) == 200
         assert await status(found, "POST", PATH, admission(shop())) == 403
+
+
+class LateUpdates(TransportWrapper):
+    """Before each of the first three updates of a CRD, another client writes it."""
+
+    def __init__(self, inner: Transport) -> None:
+        super().__init__(inner)
+        self.late = 0
+
+    async def send(self, request: HttpRequest, **options: Any) -> Response:
+        if request.method == "PUT" and self.late < 3:
+            self.late += 1
+            patch = MergePatch({"metadata": {"annotations": {"writes": str(self.late)}}})
+            crd = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+            await Client(self._inner).patch(crd, request.path.rpartition("/")[2], patch)
+        return await super().send(request, **options)
+
+
+async def test_a_definition_that_others_write_is_registered_all_the_same(client: Client):
+    """As right after its creation, when the API server writes its status."""
+    await client.install(Shop, OldShop)
+    await client.create(Shop(metadata=ObjectMeta(name="corner"), spec=ShopSpec(host="a")))
+    transports: list[LateUpdates] = []
+
+    def late(inner: Transport) -> Transport:
+        transports.append(LateUpdates(inner))
+        return transports[-1]
+
+    async with served(client.with_transport(late), WebhookEndpoint(port=0), old_shops()):
+        assert transports[0].late == 3
+        assert (await client.get(OldShop, "corner")).spec.domain == "a"
 
 
 async def test_certificates_in_files(client: Client, tmp_path: Path):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -33,6 +33,8 @@ _log = logging.getLogger("steersman.webhooks")
 _CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 #: Seconds between two checks of the certificates, and before a retry after a failure.
 _INTERVAL, _RETRY = 60.0, 2.0
+#: How often an update is sent if other programs write the object at the same time.
+_ATTEMPTS = 5
 
 
 @asynccontextmanager
@@ -154,34 +156,45 @@ class ServedWebhooks:
 
     async def _inject(self, wanted: dict[str, Any]) -> None:
         """Set the caBundle of this program's webhooks in an existing configuration."""
-        live = await self._read(Kind(wanted["apiVersion"], wanted["kind"]), self._name)
-        if live is None:
-            return
         bundles = {each["name"]: each["clientConfig"]["caBundle"] for each in wanted["webhooks"]}
-        webhooks: list[dict[str, Any]] = live.get("webhooks") or []
-        ours = [each for each in webhooks if each.get("name") in bundles]
-        stale = [each for each in ours if each["clientConfig"].get("caBundle") != bundles[each["name"]]]
-        for each in stale:
-            each["clientConfig"]["caBundle"] = bundles[each["name"]]
-        if stale:
-            await self._update(live)
+
+        def inject(live: Unstructured) -> bool:
+            ours = [each for each in live.get("webhooks") or () if each.get("name") in bundles]
+            stale = [each for each in ours if each["clientConfig"].get("caBundle") != bundles[each["name"]]]
+            for each in stale:
+                each["clientConfig"]["caBundle"] = bundles[each["name"]]
+            return bool(stale)
+
+        await self._change(Kind(wanted["apiVersion"], wanted["kind"]), self._name, inject)
 
     async def _set_conversion(self, name: str, conversion: dict[str, Any]) -> None:
         """Set the conversion of an existing CRD."""
-        live = await self._read(_CRD, name)
-        if live is not None and live.get("spec", "conversion") != conversion:
+
+        def convert(live: Unstructured) -> bool:
+            if live.get("spec", "conversion") == conversion:
+                return False
             live["spec"]["conversion"] = conversion
-            await self._update(live)
+            return True
 
-    async def _read(self, kind: Kind, name: str) -> Unstructured | None:
-        try:
-            return await self._client.get(kind, name)
-        except NotFound:
-            return None
+        await self._change(_CRD, name, convert)
 
-    async def _update(self, live: Unstructured) -> None:
-        try:
-            await self._client.update(live)
-            _log.info("registered the certificate of the webhooks in %s %s", live.kind, live.key)
-        except Conflict:
-            pass  # another replica has written the same
+    async def _change(self, kind: Kind, name: str, change: Callable[[Unstructured], bool]) -> None:
+        """Change an object if it exists; read it again if another program writes it in between.
+
+        ``change`` returns whether there was anything to change.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                live = await self._client.get(kind, name)
+            except NotFound:
+                return
+            if not change(live):
+                return
+            try:
+                await self._client.update(live)
+            except Conflict:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                _log.info("registered the certificate of the webhooks in %s %s", live.kind, live.key)
+                return
