@@ -10,11 +10,13 @@ What the room guarantees
 
 from steersman.application.labels import (
     DEPENDS_ON as DEPENDS_ON,
+    NO_ADDRESS as NO_ADDRESS,
     ORDER as ORDER,
     PROJECT as PROJECT,
     SERVICE as SERVICE,
 )
 from steersman.application.model import (
+    SCALE_MAX as SCALE_MAX,
     Application as Application,
     ApplicationError as ApplicationError,
     Problem as Problem,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
+
+#: The largest number of replicas of a service.
+SCALE_MAX: Final = 1000
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ Guarantees
 
 from steersman.apiserver import (
     CustomSubresource as CustomSubresource,
+    PathHandler as PathHandler,
     PathRequest as PathRequest,
     SubresourceRequest as SubresourceRequest,
     Validator as Validator,

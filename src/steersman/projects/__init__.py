@@ -8,6 +8,7 @@ What the room guarantees
 - The next session cleans up after a killed one.
 - An edit creates new objects, updates or replaces changed ones and deletes undeclared ones. No other service restarts.
 - An edit with an error is reported and changes nothing.
+- A scale that does not fit is rejected, and never keeps an edit from being applied.
 - If the record of a session is removed, the session stops in order.
 """
 
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING
 
 from steersman._lazy_names import lazy_names
 from steersman.projects.identity import ProjectIdentity as ProjectIdentity, state_home as state_home
+from steersman.projects.scales import outdated_scales as outdated_scales, with_scales as with_scales
 from steersman.projects.session_record import (
+    SCALES as SCALES,
     ProjectError as ProjectError,
     SessionRecord as SessionRecord,
     SessionRunning as SessionRunning,

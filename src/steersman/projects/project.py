@@ -4,7 +4,8 @@ Guarantees
 - ``async with`` owns everything. When the block begins, the objects are applied; when it ends, nothing is left running.
 - An edit of a file is applied once no file has changed for `DEBOUNCE` seconds. An edit with an error is reported and
   changes nothing.
-- The session applies the scales that a command writes to its record. A later edit of ``scale`` replaces them.
+- A command sets scales by a PATCH of `SCALES`. The session rejects those that do not fit, and keeps the previous ones.
+- A later edit replaces the scales that it changes, and those that no longer fit.
 - The start ends the processes of a killed session and removes its logs and state.
 - The session ends if its record is removed or replaced, and never removes the files of a later session.
 """
@@ -14,29 +15,34 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
+
+import msgspec
 
 from steersman.aio import Supervisor
-from steersman.application import Application, ApplicationError
+from steersman.application import SCALE_MAX, Application, ApplicationError, Problem
 from steersman.client import Client
-from steersman.errors import ApiError
+from steersman.controlplane import PathRequest
+from steersman.errors import ApiError, ApiStatus, Invalid, MethodNotAllowed
 from steersman.projects.changes import AppliedChanges, apply_application
 from steersman.projects.container_watches import ContainerWatches
 from steersman.projects.identity import ProjectIdentity
+from steersman.projects.scales import outdated_scales, scale_numbers, with_scales
 from steersman.projects.session_record import (
     RECORD,
+    SCALES,
     SessionRecord,
     clean_session,
     locked,
     read_record,
     write_record,
 )
-from steersman.projects.source import ApplicationSource, ServiceSelection, with_scales
+from steersman.projects.source import ApplicationSource, ServiceSelection
 from steersman.projects.state_guard import StateGuard
 from steersman.workloads import DeveloperControlPlane, PartsFactory, Watched, real_parts, start_time
 
@@ -71,10 +77,12 @@ class Project:
         self._stack: AsyncExitStack | None = None
         self._edited = asyncio.Event()
         self._watched: set[str] = set()
-        self._scales = dict(self._selection.scales)
-        declared = source.read(self._selection)
-        self._declared_scales = _scales_of(declared)
-        self.application = with_scales(declared, self._scales)
+        self._rescaled = asyncio.Event()
+        #: Held while an edit or a scale is applied.
+        self._applying = asyncio.Lock()
+        #: The application with the scales of its files.
+        self._declared = source.read(self._selection)
+        self.application = with_scales(self._declared, self._selection.scales)
         self.identity = ProjectIdentity(self.application.folder.resolve(), self.application.name)
         self.state = self.identity.state_folder(source.environment)
         self.plane = DeveloperControlPlane(
@@ -82,6 +90,7 @@ class Project:
             parts=self._parts,
             working_folder=self.application.folder,
             ambient=source.environment,
+            paths={SCALES: self._answer_scales},
         )
 
     @property
@@ -116,6 +125,7 @@ class Project:
             )
             self._watch(self.application)
             tasks.start(self._follow_edits(), name="project: edits")
+            tasks.start(self._follow_scales(), name="project: scales")
             tasks.start(self._guard_state(), name="project: state folder")
             tasks.start(self._container_watches.run(), name="project: watched files of containers")
             self._stack = stack.pop_all()
@@ -193,8 +203,10 @@ class Project:
         self._container_watches.follow(application)
 
     def _see_record(self) -> None:
+        """Apply the scales that a second ``up`` has recorded."""
         self._guard.look()
-        if self._latest_selection().scales != self._scales:
+        before = self.record.scales
+        if self._latest_selection().scales != before:
             self._edited.set()
 
     async def _follow_edits(self) -> None:
@@ -203,25 +215,19 @@ class Project:
             while self._edited.is_set():
                 self._edited.clear()
                 await asyncio.sleep(DEBOUNCE)
-            await self._take_edit()
+            async with self._applying:
+                await self._take_edit()
 
     async def _take_edit(self) -> None:
         """Apply an edit of the files."""
         selection = self._latest_selection()
-        self._scales = dict(selection.scales)
         try:
             declared = self._source.read(selection, is_edit=True)
-            if declared.main_file != self.application.main_file:
-                # Another file was found in its place: a save or a checkout may have removed it for a moment.
-                self._report(f"{self.application.main_file} is gone, so nothing changes until it is back")
+            if hindrance := self._hindrance(declared):
+                self._report(hindrance)
                 return
-            if declared.name != self.identity.name:
-                self._report(
-                    f"the edit changes the project name to {declared.name}: run steersman down and up to use it"
-                )
-                return
-            self._drop_outdated_scales(declared)
-            application = with_scales(declared, self._scales)
+            replaced, notes = self._replaced_scales(declared, selection.scales)
+            application = with_scales(declared, {**selection.scales, **replaced})
             self._watch(application)
             changes = await self._apply(application)
         except ApplicationError as error:
@@ -231,34 +237,160 @@ class Project:
             if not self.stopping.is_set():
                 self._report(f"cannot apply the edit: {error}")
         else:
-            self.application = application
-            self._report(f"edit applied: {changes.words()}" if changes else "edit applied: no service changes")
+            scaled = self._take(declared, selection, application, replaced)
+            for note in (*notes, *scaled):
+                self._report(note)
+            if changes or not scaled:
+                self._report(f"edit applied: {changes.words() or 'no service changes'}")
             for warning in application.warnings:
                 self._report(self._local(warning))
+
+    def _hindrance(self, declared: Application) -> str:
+        """Why an edit cannot be applied to this session; empty if it can."""
+        if declared.main_file != self.application.main_file:
+            # Another file was found in its place: a save or a checkout may have removed it for a moment.
+            return f"{self.application.main_file} is gone, so nothing changes until it is back"
+        if declared.name != self.identity.name:
+            return f"the edit changes the project name to {declared.name}: run steersman down and up to use it"
+        return ""
 
     def _local(self, problem: object) -> str:
         """A problem with the paths of files relative to the project: a line of the terminal view is short."""
         return str(problem).replace(f"{self.application.folder}{os.sep}", "")
 
-    def _drop_outdated_scales(self, declared: Application) -> None:
-        """Replace the scales of earlier commands by those that the edit changes."""
-        before, self._declared_scales = self._declared_scales, _scales_of(declared)
-        application = with_scales(declared, self._scales)
-        for name, scale in self._declared_scales.items():
-            number = application.services[name].scale
-            if before.get(name, scale) != scale != number:
-                self._scales[name] = scale
-                self._report(f"{name}: scale {scale} from the file replaces {number} from an earlier command")
-        record = read_record(self.state)
-        if record is not None and record.scales != self._scales:
-            record.scales = dict(self._scales)
-            write_record(record)
+    # scales
+
+    def _replaced_scales(self, declared: Application, scales: Mapping[str, int]) -> tuple[dict[str, int], list[str]]:
+        """The scales of the edited file that replace those of commands, and a sentence for each that the user set.
+
+        The file wins if the edit changes the scale of a service, or if the number of a command no longer fits.
+        """
+        before, numbers = _scales_of(self._declared), scale_numbers(declared, scales)
+        replaced = {
+            name: scale
+            for name, scale in _scales_of(declared).items()
+            if before.get(name, scale) != scale != numbers[name]
+        }
+        notes = [
+            f"{name}: scale {scale} from the file replaces {numbers[name]} from an earlier command"
+            for name, scale in replaced.items()
+            if numbers[name] != before[name]
+        ]
+        outdated, warnings = outdated_scales(declared, {**scales, **replaced})
+        return {**replaced, **outdated}, [*notes, *map(self._local, warnings)]
+
+    async def _answer_scales(self, request: PathRequest) -> dict[str, int]:
+        """Answer a PATCH of `SCALES`, a map from services to numbers. Raises `Invalid` if one of them does not fit.
+
+        Only the session knows the files with which it was started, so only it can decide.
+        """
+        if request.method != "PATCH":
+            raise MethodNotAllowed(_failure(405, "MethodNotAllowed", f"use PATCH for {SCALES}"))
+        try:
+            wanted = msgspec.json.decode(request.body, type=dict[str, Annotated[int, msgspec.Meta(ge=0, le=SCALE_MAX)]])
+            self._check_scales(wanted)
+        except (msgspec.MsgspecError, ApplicationError) as error:
+            raise Invalid(_failure(422, "Invalid", str(error))) from None
+        self._record_scales(wanted)
+        self._rescaled.set()
+        return self.record.scales
+
+    def _check_scales(self, wanted: Mapping[str, int]) -> None:
+        """Raise `ApplicationError` if a service cannot have its number of replicas."""
+        services = (declared := self._declared_now()).services
+        for name, number in wanted.items():
+            if name not in services:
+                raise ApplicationError(Problem(f"no service {name}; the services are: {', '.join(services)}"))
+            if not number and not services[name].is_process:
+                text = f"service {name} is a container, which cannot be scaled to 0: use steersman stop {name}"
+                raise ApplicationError(Problem(text, services[name].place))
+        before = self._latest_selection().scales
+        with_scales(declared, {**before, **outdated_scales(declared, before)[0], **wanted})
+
+    async def _follow_scales(self) -> None:
+        while True:
+            await self._rescaled.wait()
+            self._rescaled.clear()
+            async with self._applying:
+                await self._take_scales()
+
+    async def _take_scales(self) -> None:
+        """Apply the scales of commands."""
+        try:
+            declared, selection = self._declared_now(), self._latest_selection()
+            # An edit may have been applied since the command.
+            replaced, warnings = outdated_scales(declared, selection.scales)
+            application = with_scales(declared, {**selection.scales, **replaced})
+            self._watch(application)
+            await self._apply(application)
+        except (ApplicationError, ApiError, OSError) as error:
+            if not self.stopping.is_set():
+                self._report(f"cannot apply the scale: {self._local(error)}")
+            return
+        new = [each for each in application.warnings if each not in self.application.warnings]
+        scaled = self._take(declared, selection, application, replaced)
+        for words in (*scaled, *map(self._local, (*warnings, *new))):
+            self._report(words)
+
+    def _declared_now(self) -> Application:
+        """The application with the scales of its files, without later edits: these may have errors.
+
+        The files are read again only if a second ``up`` has added services. Raises `ApplicationError` if the session cannot
+        take them.
+        """
+        selection = self._latest_selection()
+        if (selection.names, selection.profiles) == (self._selection.names, self._selection.profiles):
+            return self._declared
+        declared = self._source.read(selection, is_edit=True)
+        if hindrance := self._hindrance(declared):
+            raise ApplicationError(Problem(hindrance))
+        return declared
+
+    def _take(
+        self,
+        declared: Application,
+        selection: ServiceSelection,
+        application: Application,
+        replaced: Mapping[str, int],
+    ) -> list[str]:
+        """Store what was applied; returns a sentence for each service that a command has scaled."""
+        before, running = _scales_of(self._declared), _scales_of(self.application)
+        scaled = [
+            f"scaled {name} to {each.scale}"
+            for name, each in application.services.items()
+            if running.get(name, each.scale) != each.scale
+            # Not the file.
+            and name not in replaced
+            and before.get(name) == declared.services[name].scale
+        ]
+        self.application, self._declared, self._selection = application, declared, selection
+        latest = self._latest_selection().scales
+        # A command may have set another scale meanwhile, which is applied next.
+        replaced = {name: number for name, number in replaced.items() if latest.get(name) == selection.scales.get(name)}
+        try:
+            if replaced:
+                self._record_scales(replaced)
+        except OSError as error:
+            self._report(f"cannot record the scales of {', '.join(replaced)}: {error}")
+        return scaled
+
+    def _record_scales(self, scales: Mapping[str, int]) -> None:
+        selection = self._latest_selection()
+        self.record.scales = {**selection.scales, **scales}
+        # The record of another session is not ours to write.
+        if not self._guard.is_lost():
+            write_record(self.record)
 
     def _latest_selection(self) -> ServiceSelection:
         """The selected services: another command may have added some."""
-        record = read_record(self.state) or self.record
-        return ServiceSelection(names=record.names, profiles=record.profiles, scales=record.scales)
+        if not self._guard.is_lost():
+            self.record = read_record(self.state) or self.record
+        return ServiceSelection.recorded(self.record)
 
 
 def _scales_of(application: Application) -> dict[str, int]:
     return {name: each.scale for name, each in application.services.items()}
+
+
+def _failure(code: int, reason: str, message: str) -> ApiStatus:
+    return ApiStatus(status="Failure", code=code, reason=reason, message=message)

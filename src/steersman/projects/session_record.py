@@ -21,6 +21,8 @@ from steersman.projects.identity import state_home
 from steersman.workloads import open_session, start_time
 
 RECORD, LOCK = "session.json", "lock"
+#: The path of the session's server at which commands change the scales.
+SCALES = "/admin/scales"
 #: Seconds between two reads of the record of a starting session.
 _LOOK = 0.02
 

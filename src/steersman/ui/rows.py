@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from steersman.application import DEPENDS_ON, ORDER, SERVICE
+from steersman.application import DEPENDS_ON, NO_ADDRESS, ORDER, SERVICE
 from steersman.workloads.kinds import (
     Container,
     ContainerAdditions,
@@ -156,7 +156,7 @@ def rows_of(objects: Objects, *, now: datetime) -> tuple[Row, ...]:
         if message := _service_message(service):
             # Another program may listen at its address.
             problems.setdefault(name, message)
-        elif address := _address(service):
+        elif NO_ADDRESS not in (service.metadata.annotations or {}) and (address := _address(service)):
             addresses.setdefault(name, []).append(address)
     rows = [*_process_rows(objects, now), *_container_rows(objects)]
     found = [

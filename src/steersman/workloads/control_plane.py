@@ -25,7 +25,7 @@ from typing import Any, Self
 from steersman import aio
 from steersman.client import Client
 from steersman.controller import ControllerPlan
-from steersman.controlplane import ControlPlane, Validator
+from steersman.controlplane import ControlPlane, PathHandler, Validator
 from steersman.manager import Manager
 from steersman.objects import Object
 from steersman.objects.field_problems import FieldProblem, problem
@@ -64,6 +64,7 @@ class DeveloperControlPlane:
     - ``folder`` keeps output, state and the kubeconfig; by default it is a temporary folder that ends with the block.
     - ``parts`` makes the outside world: `real_parts` or `simulated_parts`.
     - ``working_folder`` is where programs start that name no folder, and ``ambient`` the environment that they inherit.
+    - ``paths`` are further paths of the server, with the functions that answer them.
     - ``budget`` is how many seconds the deletion of all objects may take at the end.
     """
 
@@ -77,6 +78,7 @@ class DeveloperControlPlane:
         working_folder: Path | str | None = None,
         ambient: Mapping[str, str] | None = None,
         budget: float = BUDGET,
+        paths: Mapping[str, PathHandler] | None = None,
     ) -> None:
         self._folder = Path(folder) if folder is not None else None
         self._kubeconfig = Path(kubeconfig).absolute() if kubeconfig is not None else None
@@ -85,6 +87,7 @@ class DeveloperControlPlane:
         self._working_folder = Path(working_folder or Path.cwd())
         self._ambient = dict(os.environ if ambient is None else ambient)
         self._budget = budget
+        self._paths = dict(paths or {})
         self._stack: AsyncExitStack | None = None
         self._plane: ControlPlane | None = None
         self._running: asyncio.Task[None] | None = None
@@ -177,7 +180,7 @@ class DeveloperControlPlane:
             token=_new_token(),
             subresources=logs.subresources(),
             validators=dict(_validators()),
-            paths={"/admin/execution": shutdown.answer},
+            paths={"/admin/execution": shutdown.answer, **self._paths},
             history=_HISTORY,
             history_bytes=_HISTORY_BYTES,
         )

@@ -77,7 +77,7 @@ def _spec(plan: Plan, definition: ServiceDefinition) -> ContainerSpec:
 def _check(plan: Plan, definition: ServiceDefinition) -> None:
     if definition.container_name and definition.scale > 1:
         plan.remarks.error(
-            definition, f"container_name allows only one container: remove it or scale: {definition.scale}"
+            definition, f"container_name allows only one container, not {definition.scale}: remove it, or use scale 1"
         )
     if definition.command == () and definition.entrypoint is None:
         plan.remarks.warn(definition, "command: an empty command has no effect; the image's command runs")

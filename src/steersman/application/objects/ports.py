@@ -32,6 +32,8 @@ class ServedPort(msgspec.Struct, frozen=True, kw_only=True):
     published_at: int | None
     #: Whether the process itself listens on the published port, without the proxy.
     is_direct: bool = False
+    #: Whether clients are shown the address: False for a port where the process need not listen.
+    is_shown: bool = True
 
     @property
     def host(self) -> str:
@@ -106,7 +108,8 @@ def declared_ports(definition: ServiceDefinition) -> tuple[Port, ...]:
 def _of_process(definition: ServiceDefinition, port: Port, name: str, remarks: Remarks) -> ServedPort:
     published = port.published or port.target
     if port.target is None or definition.scale > 1:
-        return ServedPort(service=name, port=port, listens_at=None, published_at=published)
+        is_shown = definition.own_port is None
+        return ServedPort(service=name, port=port, listens_at=None, published_at=published, is_shown=is_shown)
     is_direct = published == port.target
     if is_direct and port.host_address in _REACHED_AT:
         remarks.warn(
@@ -131,7 +134,7 @@ def _check_udp(definition: ServiceDefinition, port: Port, remarks: Remarks) -> N
     if not definition.is_process and port.target is None:
         remarks.error(definition, "ports: a port of a container needs a target (the port inside the container)")
     if definition.scale > 1 and (definition.is_process or port.published):
-        remarks.error(definition, "ports: a UDP port cannot be shared by several replicas")
+        remarks.error(definition, "ports: a UDP port cannot be shared by several replicas: remove it, or use scale 1")
 
 
 def check_ports(application: Application, ports: dict[str, tuple[ServedPort, ...]], remarks: Remarks) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from steersman.application.labels import PROJECT
+from steersman.application.labels import NO_ADDRESS, PROJECT
 from steersman.application.model import Application, ApplicationError, Network, Problem, ServiceDefinition
 from steersman.application.objects.containers import containers
 from steersman.application.objects.names import check_names, check_unique, object_name, replica_names
@@ -67,7 +67,14 @@ def _labeled(tree: dict[str, object], project: str) -> Unstructured:
 def _services(plan: Plan, definition: ServiceDefinition) -> list[Service]:
     labels = plan.labels(definition)
     return [
-        Service(metadata=ObjectMeta(name=each.service, labels=dict(labels)), spec=each.spec)
+        Service(
+            metadata=ObjectMeta(
+                name=each.service,
+                labels=dict(labels),
+                annotations=None if each.is_shown else {NO_ADDRESS: "true"},
+            ),
+            spec=each.spec,
+        )
         for each in plan.ports[definition.name]
     ]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from steersman.application.model import DependsOn, ServiceDefinition
+from steersman.application.model import SCALE_MAX, DependsOn, ServiceDefinition
 from steersman.application.source.environment import read_environment
 from steersman.application.source.health import read_depends_on, read_healthcheck, read_restart
 from steersman.application.source.mounts import read_grants, read_mounts, read_tmpfs
@@ -90,7 +90,6 @@ IGNORED_KEYS = (
 )
 _DEPLOY_IGNORED = ("mode", "endpoint_mode", "labels", "rollback_config", "update_config", "placement")
 _PULL_POLICIES = ("always", "never", "missing", "if_not_present", "build", "daily", "weekly", "refresh")
-_SCALE_MAX = 1000
 #: Keys of which a service needs one.
 _RUN_KEYS = frozenset({"command", "entrypoint", "image", "build"})
 
@@ -243,9 +242,9 @@ class ServiceReader:
         return tuple(found.values())
 
     def _scale(self, service: MapNode, deploy: MapNode | None) -> int:
-        scale = self._values.integer(service.get("scale"), "scale", most=_SCALE_MAX)
+        scale = self._values.integer(service.get("scale"), "scale", most=SCALE_MAX)
         node = deploy.get("replicas") if deploy else None
-        replicas = self._values.integer(node, "replicas", most=_SCALE_MAX)
+        replicas = self._values.integer(node, "replicas", most=SCALE_MAX)
         if scale is not None and replicas is not None and scale != replicas and node is not None:
             self._values.report.error(node, f"replicas is {replicas}, but scale is {scale}: remove one of them")
         return next((number for number in (scale, replicas) if number is not None), 1)

@@ -28,8 +28,10 @@ from steersman.projects import (
     SessionRecord,
     apply_application,
     find_session,
+    outdated_scales,
     read_record,
     wait_for_session,
+    with_scales,
     write_record,
 )
 from steersman.ui import Board, Row
@@ -152,10 +154,16 @@ async def apply_to_session(
 
     The profiles and scales of earlier commands stay too, as they do when the file is edited.
     """
-    before = ServiceSelection(names=record.names, profiles=record.profiles, scales=record.scales)
+    before = ServiceSelection.recorded(record)
     joined = before.joined(selection)
-    application = source.load(msgspec.structs.replace(joined, names=selection.names), is_edit=True)
+    declared = source.read(msgspec.structs.replace(joined, names=selection.names), is_edit=True)
+    # The session warns about the scales of earlier commands that no longer fit.
+    replaced, _ = outdated_scales(declared, before.scales)
+    application = with_scales(declared, {**before.scales, **replaced, **selection.scales})
     changes = await apply_application(client, application, project=record.name, prune=not selection.names)
+    # The session may have recorded scales since.
+    record = read_record(Path(record.state)) or record
+    joined = ServiceSelection.recorded(record).joined(selection)
     record.names, record.profiles, record.scales = joined.names, joined.profiles, dict(joined.scales)
     write_record(record)
     for row in board.rows:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from steersman.application import SERVICE
+import msgspec
+
 from steersman.cli.failure import Failure
 from steersman.cli.up.outcomes import ended_words
 from steersman.cli.up.places import PlaceOptions, connected_board, parse_scales, run_command
-from steersman.projects import write_record
+from steersman.errors import Invalid
+from steersman.projects import SCALES
 from steersman.ui import Board, Row
-from steersman.workloads.kinds import Container
-
-if TYPE_CHECKING:
-    from steersman.client import Client
 
 #: Transient states: a run is starting or ending.
 _PASSING = frozenset({"starting", "stopping", "building", "waiting"})
@@ -81,34 +78,32 @@ async def _scale(options: ControlOptions) -> int:
     record = options.running()
     scales = parse_scales(options.names)
     async with connected_board(record) as (client, board):
-        for name, number in scales.items():
-            if board.row(name).kind == "container":
-                await _check_containers(client, name, number)
-        # The session applies it: several processes need other ports than one.
-        record.scales = {**record.scales, **scales}
-        write_record(record)
+        # The session checks and applies it: several processes need other ports than one.
+        try:
+            await client.request("PATCH", SCALES, body=msgspec.json.encode(scales))
+        except Invalid as error:
+            what = ", ".join(f"{name} to {number}" for name, number in scales.items())
+            raise Failure(f"cannot scale {what}, so nothing changes:\n{error.status.message}") from error
         await _until(board, list(scales), lambda row: row.replicas == scales[row.name] == row.ready, options.timeout)
         return _report(board.row(name) for name in scales)
-
-
-async def _check_containers(client: Client, name: str, number: int) -> None:
-    """Raise `Failure` if a service cannot have this number of containers."""
-    if not number:
-        raise Failure(f"service {name} is a container, which cannot be scaled to 0: use steersman stop {name}")
-    found = await client.list(Container, labels={SERVICE: name})
-    if number > 1 and any(each.spec.container_name for each in found):
-        raise Failure(f"service {name} has a container_name, so it can have only one container: remove container_name")
 
 
 async def _until(board: Board, names: Sequence[str], is_done: Callable[[Row], bool], seconds: float) -> None:
     version = board.version
     try:
         async with asyncio.timeout(seconds):
-            while not all(is_done(board.row(name)) for name in names):
+            while _late(board, names, is_done):
                 version = await board.wait_changed(version)
     except TimeoutError:
-        late = [f"{name} is {board.row(name).state}" for name in names if not is_done(board.row(name))]
+        late = _late(board, names, is_done)
         raise Failure(f"timed out after {seconds:g} s: {', '.join(late)}") from None
+
+
+def _late(board: Board, names: Sequence[str], is_done: Callable[[Row], bool]) -> list[str]:
+    """The services that are not done, with their states. One without containers has no row."""
+    rows = {row.name: row for row in board.rows}
+    states = {name: rows[name].state if name in rows else "waiting" for name in names}
+    return [f"{name} is {state}" for name, state in states.items() if name not in rows or not is_done(rows[name])]
 
 
 def _report(rows: Iterable[Row]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from steersman.application import ApplicationError
+from steersman.application import SCALE_MAX, ApplicationError
 from steersman.cli.failure import Failure, Misuse
 from steersman.errors import ApiError
 from steersman.projects import ApplicationSource, ProjectError, SessionRecord, find_session, state_home
@@ -102,7 +103,7 @@ def parse_scales(texts: Sequence[str]) -> dict[str, int]:
     scales: dict[str, int] = {}
     for text in (part for each in texts for part in each.split(",") if part):
         name, equals, number = text.partition("=")
-        if not name or not equals or not number.isascii() or not number.isdigit():
-            raise Misuse(f"{text!r}: write NAME=NUMBER, such as web=2")
+        if not name or not equals or not re.fullmatch(r"0*[0-9]{1,4}", number) or int(number) > SCALE_MAX:
+            raise Misuse(f"{text!r}: write NAME=NUMBER, such as web=2, with a number up to {SCALE_MAX}")
         scales[name] = int(number)
     return scales

@@ -47,7 +47,8 @@ class SimulatedFileWatcher:
         self.watched.pop(key, None)
         self._listeners.pop(key, None)
 
-    def change(self, path: str) -> None:
-        """Change a file: every listener hears of it."""
-        for listener in list(self._listeners.values()):
-            listener(path)
+    def change(self, path: str, *, key: str | None = None) -> None:
+        """Change a file: every listener hears of it, or only that of a key."""
+        for each, listener in list(self._listeners.items()):
+            if key in (None, each):
+                listener(path)
