@@ -78,6 +78,7 @@ async def test_what_is_deleted_comes_back_and_the_cause_is_told():
     try:
         kubeconfig = Path((await demo.until("export KUBECONFIG=")).partition("=")[2])
         await demo.until("Site home", "3 of 3 ready")
+        assert not [line for line in demo.lines if line.startswith(("ConfigMap", "Service", "Pod"))]
 
         async def kubectl(*arguments: str) -> str:
             program = Environment.read().program("kubectl")

@@ -192,8 +192,9 @@ async def _objects(cache: Cache) -> tuple[list[Object], list[str]]:
     for kind in _SHOWN:
         if not cache.informer(kind).served:
             missing.append(kind.__name__)
-        # Every namespace has a default ConfigMap and Service.
-        objects += [each for each in await reader.list(kind) if each.key.name not in _EVERYWHERE]
+        # Every namespace has a default ConfigMap and Service; kube-system has objects of the API server.
+        found = [each for each in await reader.list(kind) if each.key.namespace != "kube-system"]
+        objects += [each for each in found if each.key.name not in _EVERYWHERE]
     return objects, missing
 
 
