@@ -1,7 +1,8 @@
 """The Pods of cert-manager, each as a process of this machine.
 
 Guarantees
-- A program gets the arguments of its container and the permissions of its Pod's service account, as from a kubelet.
+- A program gets the arguments of its container, the permissions of its Pod's service account, and the Pod's name as its
+  host name, as from a kubelet.
 - A Pod is ready when its program is; the Pod of a Job ends as its program does.
 - A program ends with its Pod, and every program with the block.
 """
@@ -32,7 +33,9 @@ from steersman.testing.engine.processes import Processes, supervised
 _COMPONENT = "app.kubernetes.io/component"
 _POLL_SECONDS = 0.1
 _START_SECONDS = 60.0
-_TERM, _KILL = 15, 9
+_TERM = 15
+#: Runs a program with a host name of its own. Leaders are elected by it: a new program must not take an old one's Lease.
+_NAMED = ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +121,9 @@ class ProgramPods:
         command = _command(component)
         identity = await self.identity(pod["spec"]["serviceAccountName"])
         arguments = [each.replace("$(POD_NAMESPACE)", self._namespace) for each in pod["spec"]["containers"][0]["args"]]
-        log = self._folder / f"{pod['metadata']['name']}.log"
-        await processes.start(
-            uid, [self._program, component, *arguments, f"--kubeconfig={identity}", *command.flags], log=log, stage=0
-        )
+        name = pod["metadata"]["name"]
+        program = [self._program, component, *arguments, f"--kubeconfig={identity}", *command.flags]
+        await processes.start(uid, [*_NAMED, name, *program], log=self._folder / f"{name}.log", stage=0)
         if command.ready:
             await _answers(command.ready)
         if command.webhook_port:

@@ -23,8 +23,8 @@ _WORDS = (
     (re.compile(r"\bX509SHA256=[0-9a-f]{64}\b"), "<certificate>"),
     (re.compile(r"^[A-Za-z0-9+/]{100,}=*$"), "<data>"),
     (re.compile(r"\b10\.\d{1,3}\.\d{1,3}\.\d{1,3}\b"), "<address>"),
-    # What the server and the controllers append to a prefix.
-    (re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}(?![\w-])"), "-<suffix>"),
+    # What the server and the controllers append to a prefix; a leader appends its own to the name of its Pod.
+    (re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}(?=-external|_<uid>|(?![\w-]))"), "-<suffix>"),
 )
 _RACES = "/apis/cert-manager.io/"
 _LABELED = "?labelSelector=app.kubernetes.io/instance%3Dcert-manager"
