@@ -8,6 +8,7 @@ on the other one: ``@pytest.mark.engine_only("aggregation")``; it then runs once
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
@@ -43,6 +44,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         raise pytest.UsageError(f"{metafunc.definition.nodeid}: engine_only needs a reason")
     if only is None and "engine" not in metafunc.fixturenames:
         metafunc.parametrize("api_server", SERVERS, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Restore the root logger: a command that runs in the process of the tests configures it."""
+    root = logging.getLogger()
+    handlers, level = [*root.handlers], root.level
+    yield
+    for handler in [each for each in root.handlers if each not in handlers]:
+        root.removeHandler(handler)
+    root.setLevel(level)
 
 
 @pytest.fixture

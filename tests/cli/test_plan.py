@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import logging
 import re
 import sys
 from collections.abc import Iterator
@@ -63,18 +62,13 @@ manager.controller(Site).owns(ConfigMap).owns(Service).owns(Secret).run_with(rec
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working directory to write modules into, and logging as it was."""
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory to write modules into."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in [name for name in sys.modules if name.startswith("plan_")]:
         monkeypatch.delitem(sys.modules, name)
-    root = logging.getLogger()
-    handlers, level = [*root.handlers], root.level
-    yield tmp_path
-    for handler in [each for each in root.handlers if each not in handlers]:
-        root.removeHandler(handler)
-    root.setLevel(level)
+    return tmp_path
 
 
 #: Every kind of which a test or its operator could write an object.

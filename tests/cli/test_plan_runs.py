@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-import logging
 import os
 import pty
 import sys
@@ -46,18 +45,13 @@ def page(site, name="page", **data):
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working directory to write modules into, and logging as it was."""
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory to write modules into."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in [name for name in sys.modules if name.startswith("plan_")]:
         monkeypatch.delitem(sys.modules, name)
-    root = logging.getLogger()
-    handlers, level = [*root.handlers], root.level
-    yield tmp_path
-    for handler in [each for each in root.handlers if each not in handlers]:
-        root.removeHandler(handler)
-    root.setLevel(level)
+    return tmp_path
 
 
 @pytest.fixture

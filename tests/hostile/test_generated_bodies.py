@@ -43,26 +43,36 @@ class Worst:
         self.statuses: dict[int, int] = {}
 
     async def look(self, server, *bodies: Generated) -> None:
-        """Send bodies one after another; what is wrong is said of all of them."""
-        async with LoopGauge() as gauge:
-            for each in bodies:
-                request = HttpRequest(each.method, each.path, (), (("Content-Type", each.content_type),), each.body)
-                reply = await server.handler(request)
-                await asyncio.sleep(0)
-                gauge.look()
-                self.statuses[reply.status] = self.statuses.get(reply.status, 0) + 1
-                if reply.status >= 500 and OWN_500 not in bytes(reply.body):
-                    self.wrong.append(f"{bytes(reply.body)[:300]!r}: {each.method} {each.path}: {each.made_of}")
+        """Send bodies one after another; what is wrong is said of all of them.
+
+        On a host whose CPU others use too, CPU time is counted too high now and then: the best of five counts.
+        """
         size = max(len(each.body) for each in bodies)
-        ratio = gauge.memory / size
+        for _ in range(5):
+            async with LoopGauge() as gauge:
+                await self._send(server, bodies, gauge)
+            if gauge.blocked <= BLOCKED_MAX and gauge.memory <= MEMORY_MAX * size + SPARE:
+                break
+            await sweep(server)
         told = "; ".join(
             f"{each.method} {each.path} {each.content_type} {len(each.body)} bytes: {each.made_of}" for each in bodies
         )
+        ratio = gauge.memory / size
         self.blocked = max(self.blocked, (gauge.blocked, told[:1000]))
         if size > BODY_MAX // 2:
             self.ratio = max(self.ratio, (ratio, told))
         if gauge.blocked > BLOCKED_MAX or gauge.memory > MEMORY_MAX * size + SPARE:
             self.wrong.append(f"blocked {gauge.blocked:.2f} s, {gauge.memory >> 20} MiB = {ratio:.0f} times: {told}")
+
+    async def _send(self, server, bodies: tuple[Generated, ...], gauge: LoopGauge) -> None:
+        for each in bodies:
+            request = HttpRequest(each.method, each.path, (), (("Content-Type", each.content_type),), each.body)
+            reply = await server.handler(request)
+            await asyncio.sleep(0)
+            gauge.look()
+            self.statuses[reply.status] = self.statuses.get(reply.status, 0) + 1
+            if reply.status >= 500 and OWN_500 not in bytes(reply.body):
+                self.wrong.append(f"{bytes(reply.body)[:300]!r}: {each.method} {each.path}: {each.made_of}")
 
     def told(self) -> str:
         return f"seed {SEED}: {self.statuses}; longest block {self.blocked}; most memory {self.ratio}\n" + "\n".join(
@@ -100,12 +110,12 @@ async def test_generated_bodies_of_the_full_size_keep_nobody_waiting():
 @pytest.mark.parametrize("name", heavy.texts())
 async def test_a_heavy_body_keeps_nobody_waiting(name):
     path, content_type, body = heavy.texts()[name]
-    # On a host whose CPU others use too, CPU time is counted too high now and then: the best of three counts.
-    for _ in range(3):
-        worst = Worst()
-        async with running_server() as server:
-            await worst.look(server, Generated("POST", path, content_type, body, name))
-            await worst.look(server, Generated("PUT", f"{path}/heavy", content_type, body, name))
-        if not worst.wrong:
-            return
-    pytest.fail(worst.told())
+    worst = Worst()
+    async with running_server() as server:
+        # The update replaces the created object, so both are sent again if one seems to take too long.
+        bodies = (
+            Generated("POST", path, content_type, body, name),
+            Generated("PUT", f"{path}/heavy", content_type, body, name),
+        )
+        await worst.look(server, *bodies)
+    assert not worst.wrong, worst.told()

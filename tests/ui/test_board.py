@@ -85,13 +85,14 @@ async def test_a_service_says_what_it_waits_for_without_names_of_kinds(project):
 
 
 async def test_a_crash_shows_its_exit_code_and_the_next_restart(project):
-    await project.process("web", restart=RestartPolicy(policy="OnFailure", delay="1s"))
+    await project.process("web", restart=RestartPolicy(policy="OnFailure", delay="3s"))
     await project.process("job")
     async with Board(project.client, project="shop") as board:
-        (await project.started("web")).exit(3)
-        (await project.started("job")).exit(4)
+        web, job = await project.started("web"), await project.started("job")
+        web.exit(3)
+        job.exit(4)
         row = await until(board, "web", lambda row: row.summary == "restarting")
-        assert row.state in {"restarting in 1 s", "restarting in 0 s"}
+        assert row.state in {f"restarting in {seconds} s" for seconds in range(4)}
         assert "exit code 3" in row.message
         row = await until(board, "web", lambda row: row.state == "running")
         assert row.restarts == 1
